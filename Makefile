@@ -1,0 +1,67 @@
+# Every target builds the environment it needs in .venv first; `make` alone lists the targets.
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+
+BIN  := $(VENV)/bin
+PY   := $(BIN)/python
+PIP  := $(PY) -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format check-cuda docs bench wheel clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.ready ## what this machine offers, then a Hartree-Fock energy of water
+	@$(BIN)/cuanto doctor
+	@$(PY) examples/01_ri_hartree_fock.py
+
+test: $(VENV)/.ready-test ## the whole CPU test suite
+	$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.ready-test ## format, lint, types and import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.ready-test ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check-cuda: $(VENV)/.ready-test ## compile every CUDA kernel to l = 3 (auxiliary 4) with NVRTC; needs no GPU
+	$(PY) tools/check_cuda.py --jobs $(JOBS)
+
+docs: $(VENV)/.ready-docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.ready-test ## the three-centre integrals of octadecane, timed beside PySCF
+	$(PY) benchmarks/three_centre.py
+
+wheel: $(VENV)/.ready ## build the wheel into dist/
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+	@ls -l dist/*.whl
+
+clean: ## remove what the targets made, the environment included
+	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One environment, three levels of extras; a level is installed again when pyproject.toml changes.
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "cuanto needs Python 3.11 or later; try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml | $(PY)
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml | $(PY)
+	$(PIP) install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-docs: pyproject.toml | $(PY)
+	$(PIP) install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/.ready

@@ -1,0 +1,36 @@
+"""cuanto: an electronic-structure engine whose compute kernels are generated.
+
+Public names are resolved on first use (PEP 562), so that ``import cuanto`` costs next to nothing and touches
+neither a compiler nor a GPU.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuanto import basis, errors, integrals, system, units
+    from cuanto.basis import Basis
+    from cuanto.system import Molecule
+
+__version__ = "0.1.0"
+
+__all__ = ["Basis", "Molecule", "__version__", "basis", "errors", "integrals", "system", "units"]
+
+_SUBMODULES = ("basis", "errors", "integrals", "system", "units")
+_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"cuanto.{name}")
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cuanto' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,75 @@
+"""The disk cache of compiled kernels.
+
+A file is written under a temporary name and renamed when complete, so that concurrent processes and interrupted writes
+never leave a damaged one under its final name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """$CUANTO_CACHE, or `cuanto/kernels` in the user's cache folder; created when missing."""
+    if given := os.environ.get("CUANTO_CACHE"):
+        folder = Path(given).expanduser()
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Caches" / "cuanto" / "kernels"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        # A read-only home (containers, clusters) must not stop a calculation.
+        folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def key(parts: Iterable[str]) -> str:
+    """Everything that decides the binary: text, flags, compiler, architecture."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:40]
+
+
+def temporary(final: Path) -> Path:
+    """A name beside `final` that no other process or thread uses."""
+    handle, name = tempfile.mkstemp(prefix=f".{final.stem}-", suffix=final.suffix, dir=final.parent)
+    os.close(handle)
+    return Path(name)
+
+
+def write(final: Path, content: bytes) -> None:
+    """All or nothing."""
+    draft = temporary(final)
+    try:
+        draft.write_bytes(content)
+        os.replace(draft, final)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def files() -> list[Path]:
+    """Everything in the cache, drafts of interrupted runs included."""
+    return [path for path in cache_folder().iterdir() if path.is_file()]
+
+
+def clear() -> tuple[int, int]:
+    """Delete everything; returns the number of files and bytes."""
+    count = size = 0
+    for path in files():
+        try:
+            bytes_ = path.stat().st_size
+            path.unlink()
+        except FileNotFoundError:  # another process was faster
+            continue
+        count, size = count + 1, size + bytes_
+    return count, size

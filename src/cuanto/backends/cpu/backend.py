@@ -1,0 +1,208 @@
+"""Jobs on the CPU: ranges of bras in a pool of threads (ctypes releases the interpreter lock).
+
+Tiers: the general kernel (index tables) is compiled once and serves every class at once; straight-line kernels of the
+classes with real work are compiled politely in the background and take over, mid-job if need be.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.backends.base import Job
+from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
+from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
+from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.spec import KernelSpec
+
+WORTH_COMPILING = 2.0e8
+"""Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
+L1_VALUES = 2048
+"""Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
+
+CACHE_BYTES = 400_000
+"""Rows of results in work at once: well inside a usual L2, beside the kernels' own values."""
+
+ClassKey = tuple[str, Any, Any, str]
+
+
+def cores() -> int:
+    """$CUANTO_THREADS, or the processors this process may use."""
+    if given := os.environ.get("CUANTO_THREADS"):
+        return max(1, int(given))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def physical_memory() -> tuple[int, int]:
+    """Bytes of main memory free and in total."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+
+
+class CpuBackend:
+    """The system's processor."""
+
+    name = "cpu"
+    xp: Any = np
+
+    def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
+        self.threads = threads or cores()
+        self.schedule = schedule
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto")
+        self._compilers = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto-compile")
+        self._pending: list[Future[None]] = []
+        self._functions: dict[str, Function] = {}
+        self._compiling: dict[ClassKey, Future[Function]] = {}
+        self._lock = threading.Lock()
+
+    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Nothing to copy."""
+        return np.ascontiguousarray(array)
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Nothing to copy."""
+        return array
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        """Pages are cleared by the operating system when first touched."""
+        return np.zeros(shape, dtype=dtype)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes free and in total."""
+        return physical_memory()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Cut the bras into ranges; all kets of a range follow each other, while its rows are in the cache."""
+        calls = [self._chooser(job) for job in jobs]
+        bras, arguments = jobs[0].bras, jobs[0].arguments
+        row_bytes = arguments["row_stride"] * arguments["out"].itemsize
+        step = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
+        span = step * max(1, bras // (step * 16 * self.threads))
+        for begin in range(0, bras, span):
+            self._pending.append(self._pool.submit(_range, calls, begin, min(begin + span, bras), step))
+
+    def synchronize(self) -> None:
+        """Wait for all ranges."""
+        pending, self._pending = self._pending, []
+        for future in pending:
+            future.result()
+
+    def finish_compiling(self) -> None:
+        """Wait for the background."""
+        for future in list(self._compiling.values()):
+            future.result()
+
+    def _chooser(self, job: Job) -> Callable[[int, int], None]:
+        """A call for a range of bras that takes the best kernel there is at that moment."""
+        real = np.dtype(job.arguments["out"].dtype)
+        schedule = self._schedule(job)
+        fallback = None if schedule == "lane" else self._table_call(job, real)
+        special = self._specialised(job, real) if schedule != "table" else None
+        batch = _batch_values(job)
+
+        def call(begin: int, end: int, alive: Job = job) -> None:
+            # `alive` keeps the arrays behind the addresses of `batch`.
+            if special is not None and (fallback is None or special.done()):
+                special.result()(begin, end, *batch[2:])
+            elif fallback is not None:
+                fallback(begin, end)
+
+        return call
+
+    def _schedule(self, job: Job) -> str:
+        """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
+        if self.schedule != "auto":
+            return self.schedule
+        cost = cost_of(job.operator, job.bra, job.ket, job.algorithm)
+        work = job.bras * job.kets * cost.total(job.primitives, job.columns)
+        return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
+
+    def _specialised(self, job: Job, real: np.dtype[Any]) -> Future[Function]:
+        """The straight-line kernel of a class, compiled once, in the background."""
+        key = (job.operator, job.bra, job.ket, job.algorithm + real.name)
+        if key not in self._compiling:
+            name = "double" if real == np.float64 else "float"
+            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", name)
+            source = straight_source(spec)
+            if library_path(source).exists():
+                future: Future[Function] = Future()
+                future.set_result(self._load(source))
+            else:
+                future = self._compilers.submit(self._load, source, polite=True)
+            self._compiling[key] = future
+        return self._compiling[key]
+
+    def _load(self, source: Source, polite: bool = False) -> Function:
+        if source.hash not in self._functions:
+            library = compile_library(source, polite)
+            with self._lock:
+                self._functions.setdefault(source.hash, load_function(source, library))
+        return self._functions[source.hash]
+
+    def _table_call(self, job: Job, real: np.dtype[Any]) -> Callable[[int, int], None]:
+        """The general kernel with the tables of the class."""
+        function = self._load(table_source("cpu", "double" if real == np.float64 else "float"))
+        integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
+        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, by_levels=False)
+        tables: list[Any] = [job.arguments["bra_fields"], integrals.width, integrals.bra_functions]
+        keep = []
+        for program in programs:
+            values, arrays = _program_values(program, real)
+            tables += values
+            keep.append(arrays)
+        vectors = _vectors(programs[0], integrals.width * job.columns, job.kets)
+        batch = _batch_values(job)
+
+        def call(begin: int, end: int, alive: Any = keep) -> None:
+            # `alive` keeps the arrays behind the addresses.
+            function(begin, end, *batch[2:], *tables, vectors)
+
+        return call
+
+
+def _range(calls: Sequence[Callable[[int, int], None]], begin: int, end: int, step: int) -> None:
+    for first in range(begin, end, step):
+        for call in calls:
+            call(first, min(first + step, end))
+
+
+def _vectors(program: Program, width: int, kets: int) -> int:
+    """How many vectors of kets a statement treats at once: more amortise its decoding, fewer stay in the cache."""
+    values = program.slots + width
+    for vectors in (4, 2):
+        if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):
+            return vectors
+    return 1
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data)
+
+
+def _batch_values(job: Job) -> list[Any]:
+    from cuanto.kernels.abi import BATCH
+
+    given = {"bra_begin": 0, "bra_end": 0, **job.arguments}
+    return [_address(x) if isinstance(x := given[name], np.ndarray) else x for _, name in BATCH]
+
+
+def _program_values(program: Program, real: np.dtype[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    constants = program.constants.astype(real)
+    values = [
+        _address(program.code),
+        _address(program.starts),
+        _address(program.level_starts),
+        len(program.level_starts) - 1,
+        len(program.code),
+        _address(constants),
+        len(program.constants),
+        program.uniforms,
+        program.slots,
+    ]
+    return values, (program, constants)

@@ -1,0 +1,144 @@
+"""Finding and calling a C++ compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from cuanto.backends import cache
+from cuanto.errors import CompilerError
+from cuanto.kernels.build import Source
+
+FLAGS = ("-std=c++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-w")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that understands the flags of GCC and Clang."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def path(self) -> str:
+        """For people."""
+        return " ".join(self.command)
+
+
+def _version(command: tuple[str, ...]) -> str | None:
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
+
+
+@lru_cache(maxsize=1)
+def find_compiler() -> Compiler:
+    """$CUANTO_CXX, c++, g++, clang++, or zig's from PyPI."""
+    candidates: list[tuple[str, ...]] = []
+    if given := os.environ.get("CUANTO_CXX"):
+        candidates.append(tuple(shlex.split(given)))
+    else:
+        candidates += [(path,) for name in ("c++", "g++", "clang++") if (path := shutil.which(name))]
+        if find_spec("ziglang") is not None:
+            candidates.append((sys.executable, "-m", "ziglang", "c++"))
+    for command in candidates:
+        if version := _version(command):
+            return Compiler(command, version)
+    tried = f" (tried {', '.join(' '.join(c) for c in candidates)})" if candidates else ""
+    raise CompilerError(
+        f"no working C++ compiler found{tried}: install g++ or clang++, or `pip install 'cuanto[zig]'`, "
+        "or set CUANTO_CXX"
+    )
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """What -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine() + platform.processor()
+    marks = ("flags", "Features", "model name", "CPU part")
+    return platform.machine() + "".join(sorted({line for line in lines if line.startswith(marks)}))
+
+
+@lru_cache(maxsize=1)
+def native_flag() -> str:
+    """The flag for this machine's own instructions."""
+    if platform.machine() in ("arm64", "aarch64"):
+        return "-mcpu=native"
+    return "-march=native"
+
+
+def library_path(source: Source) -> Path:
+    """Where the compiled text is, or will be."""
+    compiler = find_compiler()
+    parts = (source.text, *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
+    return cache.cache_folder() / f"{cache.key(parts)}.so"
+
+
+def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subprocess.Popen[bytes], Path, Path]:
+    """Compile in a process of its own; `polite` ones yield to everything else and outlive this process."""
+    text = cache.temporary(final.with_suffix(".cpp"))
+    text.write_text(source.text)
+    draft = cache.temporary(final)
+    command = [*find_compiler().command, *FLAGS, native_flag(), "-o", str(draft), str(text)]
+    # The rename is part of the child's work: a result is complete or absent, whatever happens to this process.
+    script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
+    prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
+    process = subprocess.Popen(
+        [*prefix, "/bin/sh", "-c", script, "sh", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "OUT": str(draft), "FINAL": str(final), "TEXT": str(text)},
+        start_new_session=polite,
+    )
+    return process, draft, text
+
+
+def compile_library(source: Source, polite: bool = False) -> Path:
+    """The compiled text, from the cache when it is there."""
+    final = library_path(source)
+    if final.exists():
+        return final
+    process, draft, text = start_compiler(source, final, polite)
+    log, _ = process.communicate()
+    if process.returncode != 0 or not final.exists():
+        draft.unlink(missing_ok=True)
+        text.unlink(missing_ok=True)
+        raise CompilerError(
+            f"compiling {source.entry} with {find_compiler().path} failed:\n{log.decode(errors='replace')}"
+        )
+    return final
+
+
+Function = Callable[..., None]
+"""A compiled entry point; called, it releases the interpreter lock."""
+
+C_TYPES = {"INDEX": ctypes.c_longlong, "int": ctypes.c_int, "double": ctypes.c_double, "float": ctypes.c_float}
+
+
+def load_function(source: Source, library: Path) -> Function:
+    """The entry point, typed by the source's argument list; pointers are addresses."""
+    try:
+        function = getattr(ctypes.CDLL(str(library)), source.entry)
+    except OSError as error:
+        library.unlink(missing_ok=True)
+        raise CompilerError(f"cached kernel {library.name} could not be loaded and was removed ({error})") from error
+    function.argtypes = [C_TYPES.get(kind, ctypes.c_void_p) for kind, _ in source.arguments]
+    function.restype = None
+    typed: Function = function
+    return typed

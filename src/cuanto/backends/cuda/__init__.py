@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: kernels compiled by NVRTC, launched through CuPy."""

@@ -1,0 +1,142 @@
+"""Jobs on a GPU. The group kernel serves every class at once; straight-line ones take over when compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.backends import cache
+from cuanto.backends.base import Job
+from cuanto.backends.cuda.launch import (
+    GroupTables,
+    Launch,
+    group_launch,
+    straight_is_right,
+    thread_launch,
+)
+from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
+from cuanto.errors import MissingDependencyError
+from cuanto.kernels.build import Source, table_source
+
+OPTIONS = ("--std=c++17", "--fmad=true")
+
+
+@lru_cache(maxsize=1)
+def cuda_available() -> bool:
+    """Is there CuPy and a GPU?"""
+    try:
+        import cupy
+
+        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
+    except Exception:
+        return False
+
+
+class CudaBackend:
+    """The current CUDA device."""
+
+    name = "cuda"
+
+    def __init__(self, schedule: str = "auto") -> None:
+        if not cuda_available():
+            raise MissingDependencyError(
+                "no usable GPU: the cuda backend needs an NVIDIA GPU with its driver and `pip install 'cuanto[gpu]'`; "
+                "backend='cpu' works everywhere"
+            )
+        import cupy
+
+        self.xp = cupy
+        self.schedule = schedule
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self.device_name = properties["name"].decode()
+        self.architecture = f"sm_{properties['major']}{properties['minor']}"
+        self.shared_limit = int(properties["sharedMemPerBlockOptin"])
+        self.multiprocessors = int(properties["multiProcessorCount"])
+        self._tables = GroupTables(self.to_device)
+        self._functions: dict[str, Any] = {}
+        self._compiling: dict[str, Future[bytes]] = {}
+        self._compilers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="cuanto-nvrtc")
+        self._keep: list[Any] = []
+
+    def to_device(self, array: NDArray[Any]) -> Any:
+        """A copy on the GPU."""
+        return self.xp.asarray(np.ascontiguousarray(array))
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy in main memory."""
+        host: NDArray[Any] = self.xp.asnumpy(array)
+        return host
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
+        """Cleared device memory."""
+        return self.xp.zeros(shape, dtype=dtype)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes free and in total."""
+        free, total = self.xp.cuda.runtime.memGetInfo()
+        return int(free), int(total)
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Launch with the best kernels there are now."""
+        for job in jobs:
+            launch = self._launch(job)
+            function = self._function(launch)
+            function((launch.grid,), (launch.block,), launch.values(job), shared_mem=launch.shared_bytes)
+            self._keep.append((job, launch))
+
+    def synchronize(self) -> None:
+        """Wait for the current stream."""
+        self.xp.cuda.get_current_stream().synchronize()
+        self._keep.clear()
+
+    def finish_compiling(self) -> None:
+        """Wait for the background."""
+        for future in list(self._compiling.values()):
+            future.result()
+
+    def _launch(self, job: Job) -> Launch:
+        if self.schedule == "thread" or (self.schedule == "auto" and straight_is_right(job)):
+            launch = thread_launch(job)
+            if self.schedule == "thread" or self._ready(launch.source):
+                return launch
+        return group_launch(job, self._tables, self.shared_limit, self.multiprocessors, self.zeros)
+
+    def _ready(self, source: Source) -> bool:
+        """Compiled already? If not, start it; the general kernel serves meanwhile."""
+        if source.hash in self._functions:
+            return True
+        if source.hash not in self._compiling:
+            if self._path(source).exists():
+                return True
+            self._compiling[source.hash] = self._compilers.submit(self._binary, source)
+        return self._compiling[source.hash].done()
+
+    def _path(self, source: Source) -> Any:
+        parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
+        return cache.cache_folder() / f"{cache.key(parts)}.cubin"
+
+    def _binary(self, source: Source) -> bytes:
+        path = self._path(source)
+        if path.exists():
+            return bytes(path.read_bytes())
+        binary, _ = compile_nvrtc(source.text, self.architecture, OPTIONS)
+        cache.write(path, binary)
+        return binary
+
+    def _function(self, launch: Launch) -> Any:
+        source = launch.source
+        if source.hash not in self._functions:
+            module = self.xp.cuda.function.Module()
+            module.load(self._binary(source))
+            function = module.get_function(source.entry)
+            if source == table_source("cuda", "double") or source == table_source("cuda", "float"):
+                # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, self.shared_limit)
+            self._functions[source.hash] = function
+        return self._functions[source.hash]

@@ -1,0 +1,151 @@
+"""How a job is launched on a GPU: kernel text, grid, shared memory, arguments. No CuPy here: `simt` uses it as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Job
+from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
+from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.spec import KernelSpec
+
+THREAD_BLOCK = 128
+GROUP_BLOCK = 256
+SHARED_TARGET = 110_000
+"""Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
+ACCUMULATORS = 48
+"""Sums a thread may keep in registers."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with everything but the device."""
+
+    source: Source
+    grid: int
+    block: int
+    shared_bytes: int
+    extra: dict[str, Any]
+
+    def values(self, job: Job) -> list[Any]:
+        """Arguments in order, scalars typed as the kernel declares them."""
+        given = {"bra_begin": 0, "bra_end": job.bras, **job.arguments, **self.extra}
+        casts = {"INDEX": np.int64, "int": np.int32}
+        return [casts[kind](given[name]) if kind in casts else given[name] for kind, name in self.source.arguments]
+
+
+def real_name(job: Job) -> str:
+    """The kernels' number type."""
+    return "double" if np.dtype(job.arguments["out"].dtype) == np.float64 else "float"
+
+
+def columns_at_once(job: Job) -> int:
+    """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
+    width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
+    columns = 1
+    while columns < min(job.columns, 16) and 2 * columns * width <= ACCUMULATORS:
+        columns *= 2
+    return columns
+
+
+def thread_launch(job: Job) -> Launch:
+    """One ket per thread, straight-line code."""
+    spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", real_name(job), columns_at_once(job))
+    items = job.bras * job.arguments["ket_stride"]
+    return Launch(straight_source(spec), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
+
+
+@dataclass(frozen=True)
+class GroupNeed:
+    """Storage of the group schedule in numbers: per block and per ket lane."""
+
+    uniforms: int
+    per_lane: int
+
+
+def group_need(job: Job, programs: tuple[Program, Program]) -> GroupNeed:
+    """What a block keeps: uniform values, sums of all columns, and behind them the temporaries of either stage."""
+    width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
+    primitive, contracted = programs
+    behind = max(contracted.slots - width, primitive.slots)
+    return GroupNeed(primitive.uniforms + contracted.uniforms, job.columns * width + behind)
+
+
+def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -> tuple[int, int]:
+    """Kets per block and bytes of shared memory (0: scratch in global memory)."""
+    useful = 1
+    while useful < min(job.kets, 32):
+        useful *= 2
+    for limit in (min(SHARED_TARGET, shared_limit), shared_limit):
+        lanes = useful
+        while lanes >= 1:
+            size = (need.uniforms + need.per_lane * lanes) * real_bytes
+            if size <= limit and (lanes >= 4 or limit == shared_limit or lanes == useful):
+                return lanes, size
+            lanes //= 2
+    return min(useful, 4), 0
+
+
+def table_arguments(job: Job, programs: tuple[Program, Program], put: Any) -> dict[str, Any]:
+    """Index tables as kernel arguments, copied with `put`."""
+    integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
+    real = np.dtype(job.arguments["out"].dtype)
+    values: dict[str, Any] = {
+        "width": integrals.width,
+        "bra_functions": integrals.bra_functions,
+    }
+    for prefix, program in zip(("primitive", "contracted"), programs, strict=True):
+        values |= {
+            f"{prefix}_code": put(program.code),
+            f"{prefix}_starts": put(program.starts),
+            f"{prefix}_levels": put(program.level_starts),
+            f"{prefix}_level_count": len(program.level_starts) - 1,
+            f"{prefix}_size": len(program.code),
+            f"{prefix}_constants": put(program.constants.astype(real)),
+            f"{prefix}_constant_count": len(program.constants),
+            f"{prefix}_uniforms": program.uniforms,
+            f"{prefix}_slots": program.slots,
+        }
+    return values
+
+
+class GroupTables:
+    """Index tables on the device, one copy per class."""
+
+    def __init__(self, put: Any) -> None:
+        self._put = put
+        self._known: dict[Any, dict[str, Any]] = {}
+
+    def __call__(self, job: Job) -> tuple[tuple[Program, Program], dict[str, Any]]:
+        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, by_levels=True)
+        key = (job.operator, job.bra, job.ket, job.algorithm, real_name(job))
+        if key not in self._known:
+            self._known[key] = table_arguments(job, programs, self._put)
+        return programs, self._known[key]
+
+
+def group_launch(
+    job: Job, tables: GroupTables, shared_limit: int, multiprocessors: int, zeros: Any, block: int = GROUP_BLOCK
+) -> Launch:
+    """A few kets per block, their work shared by its threads, from index tables."""
+    programs, arguments = tables(job)
+    need = group_need(job, programs)
+    real_bytes = np.dtype(job.arguments["out"].dtype).itemsize
+    lanes, shared = group_lanes(job, need, real_bytes, shared_limit)
+    items = job.bras * -(-job.kets // lanes)
+    extra = {**arguments, "lanes": lanes, "scratch": job.arguments["out"], "scratch_stride": 0}
+    grid = min(items, 2**31 - 1)
+    if shared == 0:
+        stride = need.uniforms + need.per_lane * lanes
+        grid = min(items, 4 * multiprocessors)
+        dtype = np.dtype(job.arguments["out"].dtype).type
+        extra |= {"scratch": zeros((grid * stride,), dtype), "scratch_stride": stride}
+    return Launch(table_source("cuda", real_name(job)), grid, block, shared, extra)
+
+
+def straight_is_right(job: Job) -> bool:
+    """Below the unrolling threshold one thread does a whole quartet."""
+    return unrolled("cuda", cost_of(job.operator, job.bra, job.ket, job.algorithm))

@@ -1,0 +1,104 @@
+"""Choice of the fitting (auxiliary) basis for density fitting.
+
+Every element takes the first of these that has it:
+1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
+   for def2, otherwise what the Basis Set Exchange recommends;
+2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond, it was made for core potentials) and orbital functions
+   up to g;
+3. a set generated from the orbital basis (AutoAux).
+
+F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p; 8, 1057 (2006),
+doi:10.1039/b515623h; J. Comput. Chem. 29, 167 (2008), doi:10.1002/jcc.20702.
+"""
+
+import re
+
+from cuanto.basis import exchange, library
+from cuanto.basis.basis_set import Basis
+from cuanto.basis.library import BasisChoice
+from cuanto.basis.shell import Shell, tabulated_coefficients
+from cuanto.basis.table import ElementTable, ShellTable
+from cuanto.errors import InputError
+from cuanto.system.elements import ATOMIC_NUMBERS
+from cuanto.system.molecule import Molecule
+from cuanto.system.text import quoted
+
+AUTOMATIC = "autoaux"
+"""Name of a generated fitting set."""
+
+_UNIVERSAL = {"jk": "def2-universal-jkfit", "j": "def2-universal-jfit"}
+_UNIVERSAL_LAST_ELEMENT = 36
+_UNIVERSAL_LARGEST_L = 4
+_CORRELATION_CONSISTENT = re.compile(
+    r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"
+    r"cc-p(?:w?c)?v\(?(?P<zeta>[dtq56])(?:\+d\))?z(?:-dk3?)?(?:\(seg-opt\))?"
+)
+
+
+def fitting_basis(orbital: str, kind: str = "jk") -> str:
+    """Name of the fitting set for an orbital basis; kind 'jk' (with exchange) or 'j' (Coulomb only)."""
+    _check_kind(kind)
+    return _made_for(orbital, kind) or _UNIVERSAL[kind]
+
+
+def auxiliary_basis(
+    orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
+) -> Basis:
+    """The fitting basis of an orbital basis, spherical when that one is; `name` overrides the choice."""
+    _check_kind(kind)
+    if name is not None:
+        return Basis(name, molecule, spherical=orbital_basis.spherical)
+    tables, names = {}, {}
+    for symbol in dict.fromkeys(molecule.symbols):
+        tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
+    different = list(dict.fromkeys(names.values()))
+    title = different[0] if len(different) == 1 else ", ".join(f"{s}: {n}" for s, n in names.items())
+    return Basis.from_tables(title, tables, molecule, spherical=orbital_basis.spherical)
+
+
+def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementTable, str]:
+    """Table and name of the fitting set of one element."""
+    shells = _shells_on(orbital_basis, symbol)
+    made_for = _made_for(orbital_basis.sources.get(symbol, ""), kind)
+    largest = max(shell.l for shell in shells)
+    candidates = [made_for] if made_for else []
+    if ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT and largest <= _UNIVERSAL_LARGEST_L:
+        candidates.append(_UNIVERSAL[kind])
+    for candidate in candidates:
+        found = library.find(candidate, symbol)
+        if found is not None:
+            return found, candidate
+    table = exchange.automatic_auxiliary(symbol, [_as_table(shell) for shell in shells], AUTOMATIC)
+    return table, AUTOMATIC
+
+
+def _made_for(orbital: str, kind: str) -> str | None:
+    """The fitting set of the orbital basis's own family, when it has one."""
+    if not orbital or library.is_file(orbital):
+        return None
+    name = orbital.strip().lower()
+    family = _CORRELATION_CONSISTENT.fullmatch(name)
+    if family:
+        zeta = "5" if family["zeta"] == "6" else family["zeta"]
+        return f"{'aug-' if family['diffuse'] else ''}cc-pv{zeta}z-jkfit"
+    if name.startswith(("def2-", "ma-def2-")):
+        return _UNIVERSAL[kind]
+    return exchange.auxiliary_of(orbital, f"{kind}fit")
+
+
+def _shells_on(basis: Basis, symbol: str) -> list[Shell]:
+    """The shells of the first atom of an element."""
+    if symbol not in basis.symbols:
+        raise InputError(f"the orbital basis has no {symbol}: it belongs to another molecule")
+    atom = basis.symbols.index(symbol)
+    return [shell for shell in basis.shells if shell.atom == atom]
+
+
+def _as_table(shell: Shell) -> ShellTable:
+    rows = tuple(tuple(row) for row in tabulated_coefficients(shell).tolist())
+    return ShellTable(shell.l, tuple(shell.exponents.tolist()), rows)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in _UNIVERSAL:
+        raise InputError(f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")

@@ -1,0 +1,114 @@
+"""The Basis Set Exchange.
+
+B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019), doi:10.1021/acs.jcim.9b00725. The package is
+imported when first needed, because it is slow to import and basis files work without it.
+"""
+
+import difflib
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from cuanto.basis.formats import tables_from_exchange
+from cuanto.basis.table import ElementTable, ShellTable
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
+from cuanto.system.text import quoted
+
+ALL_ELECTRON = ("jorge-DZP", "x2c-SVPall", "ANO-RCC", "dyall-aae2z")
+"""Sets without core potentials that between them reach far down the periodic table."""
+
+
+def _package() -> Any:
+    try:
+        import basis_set_exchange
+    except ImportError:
+        raise MissingDependencyError(
+            "basis sets by name need the package basis-set-exchange (pip install basis-set-exchange); "
+            "basis files in NWChem, Gaussian94 or BSE JSON format work without it"
+        ) from None
+    return basis_set_exchange
+
+
+@cache
+def _catalogue() -> dict[str, dict[str, Any]]:
+    """Metadata of every set by key; the key is the lower-case name with a few characters spelt out."""
+    return dict(_package().get_metadata())
+
+
+def _key(name: str) -> str:
+    return str(_package().misc.transform_basis_name(name.strip()))
+
+
+def knows(name: str) -> bool:
+    """Whether the Exchange has a set of this name."""
+    return _key(name) in _catalogue()
+
+
+def elements_of(name: str) -> frozenset[str]:
+    """Symbols of the elements that a set of the Exchange has; empty when there is no such set."""
+    entry = _catalogue().get(_key(name))
+    if entry is None:
+        return frozenset()
+    numbers = entry["versions"][entry["latest_version"]]["elements"]
+    return frozenset(SYMBOLS[int(z) - 1] for z in numbers if 0 < int(z) <= len(SYMBOLS))
+
+
+def auxiliary_of(name: str, role: str) -> str | None:
+    """The fitting set that the Exchange recommends for an orbital basis, role 'jkfit' or 'jfit'."""
+    entry = _catalogue().get(_key(name))
+    names = entry["auxiliaries"].get(role) if entry else None
+    return str(names if isinstance(names, str) else names[0]) if names else None
+
+
+@lru_cache(maxsize=256)
+def exchange_table(name: str, symbol: str) -> ElementTable:
+    """One element of a set. The set and the element must be there: see `knows` and `elements_of`."""
+    data = _package().get_basis(name.strip(), elements=[ATOMIC_NUMBERS[symbol]])
+    return tables_from_exchange(data, name)[symbol]
+
+
+def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
+    """The error for a name that nobody knows."""
+    names = {entry["display_name"].lower(): entry["display_name"] for entry in _catalogue().values()}
+    names.update({other.lower(): other for other in others})
+    close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.6)
+    hint = "see basissetexchange.org for the names; a file needs a suffix such as .nw"
+    if close:
+        hint = f"did you mean {' or '.join(repr(names[c]) for c in close)}?"
+    return InputError(f"unknown basis {quoted(name)}; {hint}")
+
+
+def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:
+    """Those of the candidates that have all these elements; a hint for messages, so never an error."""
+    wanted = set(symbols)
+    try:
+        return [name for name in candidates if wanted <= elements_of(name)]
+    except MissingDependencyError:
+        return []
+
+
+def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) -> ElementTable:
+    """A fitting set generated from the orbital shells of one element (AutoAux).
+
+    G. L. Stoychev, A. A. Auer, F. Neese, J. Chem. Theory Comput. 13, 554 (2017),
+    doi:10.1021/acs.jctc.6b01041.
+    """
+    electron_shells = [
+        {
+            "function_type": "gto",
+            "region": "",
+            "angular_momentum": [shell.l],
+            "exponents": [repr(a) for a in shell.exponents],
+            "coefficients": [[repr(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
+        }
+        for shell in shells
+    ]
+    key = str(ATOMIC_NUMBERS[symbol])
+    orbital = {
+        "elements": {key: {"electron_shells": electron_shells, "references": []}},
+        "name": source,
+        "version": "",
+        "revision_description": "",
+    }
+    return tables_from_exchange(_package().manip.autoaux_basis(orbital), source)[symbol]

@@ -1,0 +1,121 @@
+"""Where basis sets come from: files, the folders of CUANTO_BASIS_PATH, the data of the package, the Exchange.
+
+A set `6-31G**` is looked for as `6-31gss.O.nw` (one element) and `6-31gss.nw` (many) in every folder: lower
+case, `s` for `*`, `p` for `+`. The first source that has the element wins.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from cuanto.basis import exchange
+from cuanto.basis.formats import read_basis_file
+from cuanto.basis.table import ElementTable
+from cuanto.errors import InputError
+from cuanto.system.elements import symbol_of
+from cuanto.system.text import quoted
+
+SEARCH_PATH = "CUANTO_BASIS_PATH"
+FILE_SUFFIXES = (".nw", ".nwchem", ".gbs", ".g94", ".json", ".bas", ".basis", ".txt")
+
+BasisSource = str | os.PathLike[str]
+BasisChoice = BasisSource | Mapping[str, BasisSource]
+
+_DATA = Path(__file__).parent / "data"
+
+
+def is_file(source: BasisSource) -> bool:
+    """Whether this means a file. Names of the Exchange may hold a slash, so a slash alone does not decide."""
+    if not isinstance(source, str):
+        return True
+    has_folder = os.sep in source and os.path.isfile(source)
+    return has_folder or source.lower().endswith(FILE_SUFFIXES)
+
+
+def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
+    """What each element uses: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
+    if isinstance(choice, str | os.PathLike):
+        if isinstance(choice, str) and not choice.strip():
+            raise InputError("the name of the basis is empty")
+        return dict.fromkeys(symbols, choice)
+    if not isinstance(choice, Mapping):
+        raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quoted(choice)}")
+    by_symbol: dict[str, BasisSource] = {}
+    default: BasisSource | None = None
+    for key, source in choice.items():
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"basis of {quoted(key)} must be a name or a file, not {quoted(source)}")
+        if str(key).lower() == "default":
+            default = source
+        else:
+            by_symbol[symbol_of(str(key))] = source
+    result = {}
+    for symbol in symbols:
+        source_or_none = by_symbol.get(symbol, default)
+        if source_or_none is None:
+            raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
+        result[symbol] = source_or_none
+    return result
+
+
+def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
+    """Tables of all these elements from one name or file."""
+    symbols = list(symbols)
+    if is_file(source):
+        path = os.path.expanduser(os.fspath(source))
+        found = read_basis_file(path)
+        lacking = [symbol for symbol in symbols if symbol not in found]
+        if lacking:
+            raise InputError(f"basis file {quoted(path, 200)} has no {', '.join(lacking)}; it has {', '.join(found)}")
+        return {symbol: found[symbol] for symbol in symbols}
+    name = os.fspath(source)
+    tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}
+    lacking = [symbol for symbol in symbols if symbol not in tables]
+    if lacking:
+        raise _lacking(name, lacking, symbols)
+    return tables
+
+
+def find(name: str, symbol: str) -> ElementTable | None:
+    """One element of a set by name, from the first source that has it."""
+    for path in _folder_files(name, symbol):
+        table = read_basis_file(path).get(symbol)
+        if table is not None:
+            return table
+    if symbol in _shipped(name):
+        return _shipped(name)[symbol]
+    if symbol in exchange.elements_of(name):
+        return exchange.exchange_table(name, symbol)
+    return None
+
+
+def shipped_names() -> list[str]:
+    """Names of the sets that come with the package."""
+    return sorted(path.stem for path in _DATA.glob("*.nw"))
+
+
+def _file_name(name: str) -> str:
+    return name.strip().lower().replace("*", "s").replace("+", "p")
+
+
+def _folder_files(name: str, symbol: str) -> Iterable[Path]:
+    for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
+        for ending in (f".{symbol}.nw", ".nw"):
+            path = os.path.join(folder, _file_name(name) + ending)
+            if folder and os.path.isfile(path):
+                yield Path(path)
+
+
+@lru_cache(maxsize=16)
+def _shipped(name: str) -> dict[str, ElementTable]:
+    path = _DATA / (_file_name(name) + ".nw")
+    return read_basis_file(path) if os.path.isfile(path) else {}
+
+
+def _lacking(name: str, lacking: list[str], symbols: list[str]) -> InputError:
+    if not (_shipped(name) or exchange.knows(name)):
+        return exchange.unknown_basis(name, shipped_names())
+    message = f"basis {quoted(name)} has no functions for {', '.join(lacking)}"
+    others = exchange.sets_with(symbols)
+    return InputError(f"{message}; {', '.join(others)} would work" if others else message)

@@ -1,0 +1,63 @@
+"""Basis sets as tabulated, before they are put on the atoms of a molecule."""
+
+from dataclasses import dataclass
+
+from cuanto.basis.shell import ANGULAR_LETTERS
+from cuanto.errors import InputError
+from cuanto.system.text import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTable:
+    """One shell: `coefficients[k][q]` of normalised primitives; `pure` is None where nothing is said."""
+
+    l: int
+    exponents: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    pure: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElementTable:
+    """The shells of one element, in the order of the source, and whether a core potential goes with them."""
+
+    symbol: str
+    shells: tuple[ShellTable, ...]
+    source: str
+    has_ecp: bool = False
+
+
+def momenta(letters: str) -> tuple[int, ...]:
+    """Angular momenta of a shell type: 'S' -> (0,), 'SP' -> (0, 1), 'SPD' -> (0, 1, 2)."""
+    if letters.upper() == "L":  # SP in one program, l = 8 in another
+        raise InputError("shell type 'L' is ambiguous: write SP for a combined s and p shell")
+    if len(letters) > 1 and letters.upper() not in ("SP", "SPD", "SPDF"):
+        raise InputError(f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    found = tuple(ANGULAR_LETTERS.find(letter) for letter in letters.lower())
+    if not found or min(found) < 0:
+        raise InputError(f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    return found
+
+
+def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None) -> list[ShellTable]:
+    """Shells from rows 'exponent coefficients ...'. A combined shell (SP) has one column for each momentum.
+
+    Shells that are zero throughout, such as the p part of a padded SP shell, are left out.
+    """
+    widths = {len(row) for row in rows}
+    if not rows or len(widths) != 1 or widths == {1}:
+        raise InputError("a shell needs rows 'exponent coefficient ...' of one and the same length")
+    if len(ls) > 1 and widths != {len(ls) + 1}:
+        raise InputError(f"a combined shell of {len(ls)} momenta needs {len(ls)} coefficients in every row")
+    if min(row[0] for row in rows) <= 0:
+        raise InputError("exponents must be positive")
+    exponents = tuple(row[0] for row in rows)
+    if len(ls) == 1:
+        columns = [tuple(tuple(row[1:]) for row in rows)]
+    else:
+        columns = [tuple((row[1 + i],) for row in rows) for i in range(len(ls))]
+    return [
+        ShellTable(l, exponents, column, pure)
+        for l, column in zip(ls, columns, strict=True)
+        if any(any(row) for row in column)
+    ]

@@ -1,0 +1,152 @@
+"""``cuanto integrals``: every one-, two- and three-centre integral of a molecule, timed, optionally saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from cuanto.basis import Basis
+    from cuanto.log import Timings
+    from cuanto.system import Molecule
+
+Jobs = dict[str, Callable[[], Any]]
+
+
+class BackendName(StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+    REFERENCE = "reference"
+
+
+def integrals(
+    xyz: Annotated[Path, typer.Argument(metavar="MOL.xyz", help="Geometry in Angstrom.")],
+    basis: Annotated[str, typer.Option("--basis", "-b", help="Basis Set Exchange name or basis file.")],
+    aux: Annotated[str | None, typer.Option(help="Fitting basis; chosen from the orbital basis when left out.")] = None,
+    backend: Annotated[BackendName, typer.Option(help="Where to compute.")] = BackendName.AUTO,
+    charge: Annotated[int | None, typer.Option(help="Total charge.")] = None,
+    mult: Annotated[int | None, typer.Option(help="Spin multiplicity.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the arrays in this .npz file.")] = None,
+) -> None:
+    """Compute S, T, V, dipole, (P|Q) and (pq|P) of a molecule."""
+    from cuanto.basis import Basis, auxiliary_basis
+    from cuanto.log import Timings
+    from cuanto.system import Molecule
+
+    if out is not None:
+        require_writable(out)
+    molecule = Molecule.from_xyz(xyz, charge=charge, multiplicity=mult)
+    orbital = Basis(basis, molecule)
+    fitting = auxiliary_basis(orbital, molecule, kind="jk", name=aux)
+    timings = Timings()
+    arrays = {}
+    for name, job in jobs(molecule, orbital, fitting, backend).items():
+        with timings.measure(name):
+            arrays[name] = job()
+    print_report(molecule, orbital, fitting, arrays, timings)
+    if out is not None:
+        save_npz(out, {**arrays, **provenance(molecule, orbital, fitting)})
+        print(f"saved {out}")
+
+
+def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:
+    """What makes every array, by name; behind the underscore its axes (p, q orbital; P, Q fitting)."""
+    if backend is BackendName.REFERENCE:
+        return reference_jobs(molecule, orbital, fitting)
+    from cuanto import integrals as engine
+    from cuanto.backends import get_backend
+
+    device = get_backend(backend.value)
+    return {
+        "S_pq": lambda: device.to_host(engine.overlap(orbital, backend=device)),
+        "T_pq": lambda: device.to_host(engine.kinetic(orbital, backend=device)),
+        "V_pq": lambda: device.to_host(engine.nuclear(orbital, molecule, backend=device)),
+        "r_xpq": lambda: device.to_host(engine.dipole(orbital, backend=device)),
+        "eri_PQ": lambda: device.to_host(engine.eri_2c(fitting, backend=device)),
+        "eri_pqP": lambda: device.to_host(engine.eri_3c(orbital, fitting, backend=device)),
+    }
+
+
+def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
+    """The same by the slow NumPy twin, for those who doubt a kernel."""
+    from cuanto.backends import reference
+
+    return {
+        "S_pq": lambda: reference.overlap_matrix(orbital),
+        "T_pq": lambda: reference.kinetic_matrix(orbital),
+        "V_pq": lambda: reference.nuclear_matrix(orbital, molecule.numbers, molecule.R_ax),
+        "r_xpq": lambda: reference.dipole_matrices(orbital),
+        "eri_PQ": lambda: reference.eri_2c_matrix(fitting),
+        "eri_pqP": lambda: reference.eri_3c_tensor(orbital, fitting),
+    }
+
+
+def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dict[str, Any], timings: Timings) -> None:
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from cuanto.cli.cache import readable_size
+
+    table = Table(
+        title=f"{molecule.natom} atoms, {orbital.nbf} functions of {orbital.name}, {fitting.nbf} of {fitting.name}"
+    )
+    table.add_column("array")
+    for heading in ("shape", "memory", "seconds", "norm"):
+        table.add_column(heading, justify="right")
+    for name, array in arrays.items():
+        shape = " x ".join(str(n) for n in array.shape)
+        norm = np.linalg.norm(array.ravel())
+        table.add_row(name, shape, readable_size(array.nbytes), f"{timings.seconds[name]:.3f}", f"{norm:.6f}")
+    Console().print(table)
+
+
+def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, Any]:
+    """What a reader of the file needs in order to know which integrals these are."""
+    import numpy as np
+
+    from cuanto import __version__
+
+    return {
+        "symbols": np.array(molecule.symbols),
+        "R_ax": molecule.R_ax,
+        "basis": np.array(str(orbital.name)),
+        "auxbasis": np.array(str(fitting.name)),
+        "ao_labels": np.array(orbital.ao_labels()),
+        "cuanto_version": np.array(__version__),
+    }
+
+
+def require_writable(path: Path) -> None:
+    """Say so before the work starts, not after."""
+    from cuanto.errors import InputError
+
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"cannot write {path}: no permission to write in {path.absolute().parent}")
+
+
+def save_npz(path: Path, arrays: dict[str, Any]) -> None:
+    """Complete or not at all: written beside its final name, then renamed."""
+    import numpy as np
+
+    from cuanto.errors import InputError
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,5 @@
+"""One-, two- and three-centre integrals over Gaussian shells."""
+
+from cuanto.integrals.api import dipole, eri_2c, eri_3c, kinetic, nuclear, overlap
+
+__all__ = ["dipole", "eri_2c", "eri_3c", "kinetic", "nuclear", "overlap"]

@@ -1,0 +1,85 @@
+"""Bra batches against ket batches on a backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend, Job, get_backend
+from cuanto.integrals.batches import BraBatch, KetBatch
+from cuanto.kernels.abi import BRA_FIELDS
+from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.tuning import choose_algorithm
+
+
+def resolve(backend: str | Backend) -> Backend:
+    """A backend by name, or as it is."""
+    return get_backend(backend) if isinstance(backend, str) else backend
+
+
+class Engine:
+    """Fills one result array; batches are copied to the device once."""
+
+    def __init__(self, backend: Backend, out: Any, row_stride: int, component_stride: int = 0) -> None:
+        self.backend = backend
+        self.out = out
+        self.real = np.dtype(out.dtype).type
+        table = boys_table() if self.real == np.float64 else table_float()
+        self.fixed = {
+            "out": out,
+            "row_stride": row_stride,
+            "component_stride": component_stride,
+            "boys_table": backend.to_device(table),
+        }
+
+    def bra(self, batch: BraBatch) -> dict[str, Any]:
+        """Kernel arguments of a bra batch."""
+        put = self.backend.to_device
+        return {
+            "bra_first": put(batch.first),
+            "bra_record": put(batch.record.astype(self.real)),
+            "bra_coefficient": put(batch.coefficient.astype(self.real)),
+            "columns": batch.columns,
+            "shell_record": put(batch.shell_record.astype(self.real)),
+            "rows": put(batch.rows),
+        }
+
+    def ket(self, batch: KetBatch) -> dict[str, Any]:
+        """Kernel arguments of a ket batch."""
+        put = self.backend.to_device
+        return {
+            "kets": batch.count,
+            "ket_stride": batch.record.shape[2],
+            "ket_primitives": batch.primitives,
+            "ket_record": put(batch.record.astype(self.real)),
+            "cols": put(batch.cols),
+        }
+
+    def run(self, operator: str, bras: list[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
+        """All bras against all kets; heavy classes first, so that the last ranges are short."""
+        ket_arguments = [self.ket(ket) for ket in kets]
+        for bra in sorted(bras, key=lambda batch: -sum(batch.shells.l)):
+            bra_arguments = self.bra(bra)
+            jobs = [
+                self._job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
+                for ket, arguments in zip(kets, ket_arguments, strict=True)
+            ]
+            self.backend.submit(jobs)
+        self.backend.synchronize()
+
+    def _job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
+        primitives = len(bra.record) / bra.count * ket.primitives
+        if algorithm == "auto":
+            algorithm = choose_algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
+        return Job(
+            operator,
+            bra.shells,
+            ket.shells,
+            algorithm,
+            bra.columns,
+            bra.count,
+            ket.count,
+            primitives,
+            {"bra_fields": BRA_FIELDS[operator], **self.fixed, **arguments},
+        )

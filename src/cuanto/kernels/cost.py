@@ -1,0 +1,78 @@
+"""What a kernel costs: operations, live values, bytes; the count that the emitted text is checked against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cuanto.kernels.ir import Graph, Integrals, Kind, Stage
+from cuanto.kernels.passes import boys_order, live_values, schedule_order
+
+BOYS_OPERATIONS = 30
+"""Operations of one evaluation of F_M beside the 3 per order of its recursion: exponential, Taylor sum, selection."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """Operations of one execution: `uniform` ones are shared by all lanes of a bra; calls are counted apart."""
+
+    operations: int
+    uniform: int
+    calls: int
+    boys: int
+    live: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of a class of integrals, per primitive quartet and per contracted quartet."""
+
+    primitive: StageCost
+    contracted: StageCost
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def operations(self) -> int:
+        """All straight-line operations of a kernel, the measure for unrolling."""
+        return sum(s.operations + s.uniform for s in (self.primitive, self.contracted))
+
+    def total(self, primitives: float, columns: int = 1) -> float:
+        """Operations for a contracted block of `primitives` primitive quartets and `columns` contraction columns."""
+        per_primitive = self.primitive.operations + self.primitive.boys + 2 * columns * self.bytes_written // 8
+        return primitives * per_primitive + columns * self.contracted.operations
+
+
+def node_operations(graph: Graph, node: int) -> int:
+    """Multiplications and additions of one sum."""
+    pairs = graph.pairs[node]
+    return sum(x != graph.one for x, _ in pairs) + len(pairs) - 1
+
+
+def stage_cost(stage: Stage) -> StageCost:
+    """Count a stage."""
+    graph = stage.graph
+    counts = [0, 0]
+    calls = 0
+    boys = 0
+    for node in schedule_order(stage, stage.outputs):
+        if graph.kind[node] is Kind.SUM:
+            counts[graph.uniform[node]] += node_operations(graph, node)
+        elif (order := boys_order(graph.label[node][0])) is None:
+            calls += 1
+        else:
+            boys = BOYS_OPERATIONS + 3 * order
+    return StageCost(counts[0], counts[1], calls, boys, live_values(stage))
+
+
+def cost(integrals: Integrals, real_bytes: int = 8) -> Cost:
+    """Count a class."""
+    functions = integrals.components * integrals.bra_functions * integrals.ket_functions
+    read = {
+        node for node in range(len(integrals.primitive.graph)) if integrals.primitive.graph.kind[node] is Kind.INPUT
+    }
+    return Cost(
+        stage_cost(integrals.primitive),
+        stage_cost(integrals.contracted),
+        bytes_read=real_bytes * len(read),
+        bytes_written=real_bytes * functions,
+    )

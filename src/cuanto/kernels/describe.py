@@ -1,0 +1,101 @@
+"""A kernel as people ask for it: `3c 1 0 1` -> source and cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError
+from cuanto.kernels.build import Source, cost_of, programs_of, source_of, unrolled
+from cuanto.kernels.cost import Cost, StageCost
+from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.spec import MAX_L, KernelSpec, Shells
+from cuanto.kernels.tuning import choose_algorithm
+
+SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3}
+SCHEDULES = {"cpu": ("lane", "table"), "cuda": ("thread", "group")}
+
+
+@dataclass(frozen=True)
+class KernelDescription:
+    """Source, tables and cost of one class on one target."""
+
+    spec: KernelSpec
+    source: Source
+    cost: Cost
+    tables: str
+
+    @property
+    def text(self) -> str:
+        """The complete kernel text, index tables included."""
+        return self.source.text + self.tables
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Name and value of what a reader wants to know."""
+        return [
+            ("kernel", self.spec.name),
+            ("algorithm, schedule", f"{self.spec.algorithm}, {self.spec.schedule}"),
+            ("per primitive quartet", _stage(self.cost.primitive)),
+            ("per contracted quartet", _stage(self.cost.contracted)),
+            ("bytes", f"{self.cost.bytes_read} read, {self.cost.bytes_written} written"),
+            ("source", f"{len(self.text.splitlines())} lines, sha256 {self.source.hash[:16]}"),
+        ]
+
+
+def _stage(stage: StageCost) -> str:
+    shared = f" + {stage.uniform} shared" if stage.uniform else ""
+    boys = f", Boys about {stage.boys}" if stage.boys else ""
+    return f"{stage.operations}{shared} operations{boys}, {stage.live} live values"
+
+
+def describe(
+    integral: str, momenta: tuple[int, ...], algorithm: str = "auto", target: str = "cpu", schedule: str = "auto"
+) -> KernelDescription:
+    """The kernel of (pure) shells with these angular momenta."""
+    operator, bra, ket = _sides(integral, momenta)
+    if algorithm == "auto" or operator != "coulomb":
+        algorithm = choose_algorithm(target, operator, bra, ket, 1.0)
+    cost = cost_of(operator, bra, ket, algorithm)
+    known = SCHEDULES[target]
+    if schedule == "auto":
+        schedule = known[0] if unrolled(target, cost) else known[1]
+    if schedule not in known:
+        raise InputError(f"unknown schedule {schedule!r} for target {target}: choose auto, {' or '.join(known)}")
+    spec = KernelSpec(operator, bra, ket, algorithm, schedule)
+    tables = ""
+    if schedule in ("table", "group"):
+        programs = programs_of(operator, bra, ket, algorithm, by_levels=schedule == "group")
+        tables = "".join(_table_text(name, p) for name, p in zip(("primitive", "contracted"), programs, strict=True))
+    return KernelDescription(spec, source_of(spec), cost, tables)
+
+
+def _sides(integral: str, momenta: tuple[int, ...]) -> tuple[str, Shells, Shells]:
+    if integral not in SHELL_COUNT:
+        raise InputError(f"unknown integral {integral!r}: choose {', '.join(SHELL_COUNT)}")
+    if len(momenta) != SHELL_COUNT[integral]:
+        wanted = SHELL_COUNT[integral]
+        raise InputError(f"{integral} takes {wanted} angular momenta, {len(momenta)} were given: {momenta}")
+    if max(momenta) > MAX_L or min(momenta) < 0:
+        raise InputError(f"angular momenta from 0 to {MAX_L} are supported, {max(momenta)} was given")
+    high, low = max(momenta[:2]), min(momenta[:2])
+    if integral == "3c":
+        return "coulomb", Shells((high, low)), Shells(momenta[2:])
+    if integral == "nuclear":
+        return "coulomb", Shells((high, low)), Shells((0,))
+    operator = "coulomb" if integral == "2c" else integral
+    return operator, Shells(momenta[:1]), Shells(momenta[1:])
+
+
+def _table_text(name: str, program: Program) -> str:
+    def array(kind: str, what: str, values: NDArray[np.generic]) -> str:
+        return f"static const {kind} {name}_{what}_table[] = {{{', '.join(repr(x.item()) for x in values)}}};\n"
+
+    return (
+        f"\n// Index tables of the {name} stage (see kernels/schedule/table.py)\n"
+        + array("int", "code", program.code)
+        + array("int", "starts", program.starts)
+        + array("int", "levels", program.level_starts)
+        + array("REAL", "constants", program.constants)
+    )

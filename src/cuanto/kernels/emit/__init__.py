@@ -1,0 +1,1 @@
+"""Syntax tables: how a target language spells what a schedule placed."""

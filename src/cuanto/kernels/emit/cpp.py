@@ -1,0 +1,13 @@
+"""C++ with GCC/Clang vector extensions."""
+
+from cuanto.kernels.emit.syntax import Syntax
+
+CPP = Syntax(
+    prelude="prelude_cpu.h",
+    uniform_type="REAL",
+    lane_type="VEC",
+    fma="vfma",
+    broadcast="vset",
+    functions={"rcp": "vrcp", "sqrt": "vsqrt", "exp": "vexp"},
+    boys="boys",
+)

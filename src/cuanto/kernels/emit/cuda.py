@@ -1,0 +1,13 @@
+"""CUDA C++: a lane is a thread."""
+
+from cuanto.kernels.emit.syntax import Syntax
+
+CUDA = Syntax(
+    prelude="prelude_cuda.cuh",
+    uniform_type="REAL",
+    lane_type="REAL",
+    fma="vfma",
+    broadcast="vset",
+    functions={"rcp": "vrcp", "sqrt": "vsqrt", "exp": "vexp"},
+    boys="boys",
+)

@@ -1,0 +1,175 @@
+"""The expression graph: hash-consed sums of products.
+
+Every recurrence step of every integral is one sum of products of earlier values, so a node is just that: a tuple of
+factor pairs. Equal nodes are stored once (common subexpressions vanish by construction). A value is *uniform* when it
+depends on bra data only, hence is equal in all lanes (or threads) that share a bra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Kind(IntEnum):
+    """What a node is."""
+
+    CONST = 0
+    INPUT = 1
+    SUM = 2
+    CALL = 3
+
+
+class Graph:
+    """Nodes are integers, their arguments always smaller: the numbering is a topological order."""
+
+    def __init__(self) -> None:
+        self.kind: list[Kind] = []
+        self.uniform: list[bool] = []
+        self.pairs: list[Pairs] = []
+        self.value: list[float] = []
+        self.label: list[tuple[str, int]] = []
+        self._known: dict[object, int] = {}
+        self.zero = self.const(0.0)
+        self.one = self.const(1.0)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def const(self, value: float) -> int:
+        """A number known when the kernel is generated."""
+        return self._intern(("const", value), Kind.CONST, True, value=value)
+
+    def input(self, name: str, index: int, uniform: bool) -> int:
+        """Element `index` of the record `name` (bra, ket, shell or acc)."""
+        return self._intern(("input", name, index), Kind.INPUT, uniform, label=(name, index))
+
+    def call(self, function: str, argument: int, index: int = 0) -> int:
+        """`function(argument)`; with several results (the Boys function) `index` says which one."""
+        key = ("call", function, argument, index)
+        pairs = ((argument, self.one),)
+        return self._intern(key, Kind.CALL, self.uniform[argument], pairs=pairs, label=(function, index))
+
+    def sum(self, terms: Iterable[tuple[float, int, int]]) -> int:
+        """The node sum_j c_j x_j y_j from triples (c, x, y); use `one` for an absent factor."""
+        merged: dict[tuple[int, int], float] = {}
+        for c, x, y in terms:
+            if c == 0.0 or x == self.zero or y == self.zero:
+                continue
+            if self.kind[x] is Kind.CONST:
+                c, x = c * self.value[x], self.one
+            if self.kind[y] is Kind.CONST:
+                c, y = c * self.value[y], self.one
+            key = (x, y) if x <= y else (y, x)
+            merged[key] = merged.get(key, 0.0) + c
+        pairs = tuple(sorted(self._pair(c, x, y) for (x, y), c in merged.items() if c != 0.0))
+        if not pairs:
+            return self.zero
+        if len(pairs) == 1 and pairs[0][0] == self.one:
+            return pairs[0][1]
+        uniform = all(self.uniform[x] and self.uniform[y] for x, y in pairs)
+        return self._intern(pairs, Kind.SUM, uniform, pairs=pairs)
+
+    def mul(self, x: int, y: int) -> int:
+        """x y"""
+        return self.sum(((1.0, x, y),))
+
+    def scale(self, c: float, x: int) -> int:
+        """c x with a number c"""
+        return self.sum(((c, x, self.one),))
+
+    def add(self, x: int, y: int) -> int:
+        """x + y"""
+        return self.sum(((1.0, x, self.one), (1.0, y, self.one)))
+
+    def sub(self, x: int, y: int) -> int:
+        """x - y"""
+        return self.sum(((1.0, x, self.one), (-1.0, y, self.one)))
+
+    def power(self, x: int, n: int) -> int:
+        """x to the n-th by repeated multiplication"""
+        out = self.one
+        for _ in range(n):
+            out = self.mul(out, x)
+        return out
+
+    def _pair(self, c: float, x: int, y: int) -> tuple[int, int]:
+        """c x y as two factors, the uniform one first; a number multiplies the uniform factor, which is cheaper."""
+        if x == self.one and y == self.one:
+            return self.const(c), self.one
+        if x == self.one or y == self.one:
+            return self.const(c), (y if x == self.one else x)
+        if self.uniform[y] and not self.uniform[x]:
+            x, y = y, x
+        return (x if c == 1.0 else self.scale(c, x)), y
+
+    def _intern(
+        self,
+        key: object,
+        kind: Kind,
+        uniform: bool,
+        pairs: Pairs = (),
+        value: float = 0.0,
+        label: tuple[str, int] = ("", 0),
+    ) -> int:
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        node = len(self.kind)
+        self._known[key] = node
+        self.kind.append(kind)
+        self.uniform.append(uniform)
+        self.pairs.append(pairs)
+        self.value.append(value)
+        self.label.append(label)
+        return node
+
+    def arguments(self, node: int) -> list[int]:
+        """The distinct computed or loaded values a node needs (numbers left out)."""
+        out: list[int] = []
+        for pair in self.pairs[node]:
+            for x in pair:
+                if self.kind[x] is not Kind.CONST and x not in out:
+                    out.append(x)
+        return out
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A graph with its results: executed once per primitive (accumulated), or once per contracted integral block."""
+
+    graph: Graph
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Integrals:
+    """One class of integrals, ready to be scheduled.
+
+    `primitive` reads the records `bra` and `ket` of two primitives; its outputs are contracted into `acc`.
+    `contracted` reads `acc` and `shell` and yields the block [component][bra function][ket function].
+    """
+
+    primitive: Stage
+    contracted: Stage
+    components: int
+    bra_functions: int
+    ket_functions: int
+
+    @property
+    def width(self) -> int:
+        """How many values are accumulated per contraction column."""
+        return len(self.primitive.outputs)
+
+
+def inputs(graph: Graph, name: str, count: int, uniform: bool) -> list[int]:
+    """The first `count` elements of a record as nodes."""
+    return [graph.input(name, i, uniform) for i in range(count)]
+
+
+def linear(graph: Graph, coefficients: Sequence[float], values: Sequence[int]) -> int:
+    """sum_j c_j v_j"""
+    return graph.sum((c, v, graph.one) for c, v in zip(coefficients, values, strict=True))

@@ -1,0 +1,93 @@
+"""Orderings of a stage: which nodes are needed, in which sequence, in which storage slots, on which level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cuanto.kernels.ir import Graph, Kind, Stage
+
+UNROLL_LIMIT = {"cpu": 2600, "cuda": 1300}
+"""Operations of one kernel above which loops over index tables replace straight-line code (measured: beyond, the
+compile time on the CPU exceeds a few seconds and the GPU spills registers)."""
+
+
+def boys_order(function: str) -> int | None:
+    """The order M of a call `boysM`, else None."""
+    return int(function[4:]) if function.startswith("boys") else None
+
+
+def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
+    """Computed nodes (sums and calls) depth first from the outputs, in their order: results leave early, few live."""
+    graph = stage.graph
+    order: list[int] = []
+    done: set[int] = set()
+    for output in outputs:
+        stack = [(output, False)]
+        while stack:
+            node, ready = stack.pop()
+            if node in done or graph.kind[node] in (Kind.CONST, Kind.INPUT):
+                continue
+            if ready:
+                done.add(node)
+                order.append(node)
+            else:
+                stack.append((node, True))
+                stack.extend((x, False) for x in reversed(graph.arguments(node)) if x not in done)
+    return order
+
+
+def last_uses(graph: Graph, order: Sequence[int]) -> dict[int, int]:
+    """Position in `order` at which each value is read for the last time."""
+    return {x: position for position, node in enumerate(order) for x in graph.arguments(node)}
+
+
+def live_values(stage: Stage) -> int:
+    """The largest number of lane values alive at once in depth-first order: the register need of straight-line code."""
+    graph = stage.graph
+    order = schedule_order(stage, stage.outputs)
+    last = last_uses(graph, order)
+    alive = peak = 0
+    dying: dict[int, int] = {}
+    for position, node in enumerate(order):
+        if not graph.uniform[node]:
+            alive += 1
+            end = last.get(node, position)
+            dying[end] = dying.get(end, 0) + 1
+        peak = max(peak, alive)
+        alive -= dying.pop(position, 0)
+    return peak
+
+
+def levels(graph: Graph, order: Sequence[int]) -> dict[int, int]:
+    """Level of each computed node: one more than its highest argument; nodes of a level are independent."""
+    level: dict[int, int] = {}
+    for node in order:
+        level[node] = 1 + max((level.get(x, 0) for x in graph.arguments(node)), default=0)
+    return level
+
+
+@dataclass
+class SlotPool:
+    """Hands out storage slots and takes them back; `peak` is the number ever needed."""
+
+    peak: int
+
+    def __post_init__(self) -> None:
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        """A slot that is free now."""
+        if self._free:
+            return self._free.pop()
+        self.peak += 1
+        return self.peak - 1
+
+    def take_block(self, count: int) -> int:
+        """`count` neighbouring slots (results of the Boys function)."""
+        self.peak += count
+        return self.peak - count
+
+    def give(self, slot: int) -> None:
+        """The value in this slot was read for the last time."""
+        self._free.append(slot)

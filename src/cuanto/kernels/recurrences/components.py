@@ -1,0 +1,65 @@
+"""Cartesian components of a shell and their transformation inside kernels.
+
+A kernel works with bare monomials x^a y^b z^c. The factor common to a shell (`shell_scale`) is folded into the
+contraction coefficients by whoever fills the records, so that s and p need no transformation at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
+from cuanto.kernels.ir import Graph, linear
+
+Powers = tuple[int, int, int]
+ORIGIN: Powers = (0, 0, 0)
+
+
+@cache
+def powers(l: int) -> tuple[Powers, ...]:
+    """Monomials of degree l in AO order."""
+    return tuple(cartesian_powers(l))
+
+
+def raised(a: Powers, axis: int, by: int = 1) -> Powers:
+    """a with the power along `axis` changed by `by`"""
+    return (a[0] + by * (axis == 0), a[1] + by * (axis == 1), a[2] + by * (axis == 2))
+
+
+def degree(a: Powers) -> int:
+    """Total power."""
+    return a[0] + a[1] + a[2]
+
+
+def cheapest_axis(a: Powers) -> int:
+    """The axis to lower: the smallest non-zero power, where the (n - 1) terms of a recurrence vanish soonest."""
+    return min((i for i in range(3) if a[i] > 0), key=lambda i: a[i])
+
+
+@cache
+def shell_scale(l: int, pure: bool) -> float:
+    """The factor taken out of the transformation: it makes the first coefficient one."""
+    row = shell_matrix(l, pure)[0]
+    return float(row[np.flatnonzero(row)[0]])
+
+
+@cache
+def kernel_matrix(l: int, pure: bool) -> tuple[tuple[float, ...], ...]:
+    """Rows: functions of the shell; columns: monomials; `shell_scale` taken out."""
+    matrix = shell_matrix(l, pure) / shell_scale(l, pure)
+    return tuple(tuple(float(x) for x in row) for row in matrix)
+
+
+def function_count(l: int, pure: bool) -> int:
+    """2l + 1 or (l + 1)(l + 2)/2"""
+    return 2 * l + 1 if pure or l < 2 else (l + 1) * (l + 2) // 2
+
+
+def transform(graph: Graph, l: int, pure: bool, values: Sequence[int]) -> list[int]:
+    """Monomials of one shell -> its functions."""
+    if l < 2 or not pure:
+        return list(values)
+    return [linear(graph, row, values) for row in kernel_matrix(l, pure)]

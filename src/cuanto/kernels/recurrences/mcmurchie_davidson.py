@@ -1,0 +1,163 @@
+"""Coulomb integrals over a pair of shells and one shell by the McMurchie-Davidson scheme.
+
+McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978), doi:10.1016/0021-9991(78)90092-X; notation of Helgaker,
+Jorgensen and Olsen, Molecular Electronic-Structure Theory (2000), chapter 9: E by eqs. 9.5.6-9.5.7, R by eqs.
+9.9.18-9.9.20. A solid-harmonic Gaussian is the derivative S_lm(d/dC)/(2c)^l of an s function, hence its Hermite
+expansion has the highest degree only.
+"""
+
+from __future__ import annotations
+
+from cuanto.kernels.ir import Graph, Integrals, Stage, inputs
+from cuanto.kernels.recurrences.components import (
+    Powers,
+    cheapest_axis,
+    degree,
+    function_count,
+    kernel_matrix,
+    powers,
+    raised,
+    transform,
+)
+from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, padded
+from cuanto.kernels.spec import Shells
+
+
+class Expansion:
+    """E_t^{ij} of a product of two one-dimensional Gaussians in Hermite Gaussians."""
+
+    def __init__(self, graph: Graph, PA: int, PB: int, h: int) -> None:
+        self.g, self.PA, self.PB, self.h = graph, PA, PB, h
+        self.known: dict[tuple[int, int, int], int] = {(0, 0, 0): graph.one}
+
+    def __call__(self, i: int, j: int, t: int) -> int:
+        if t < 0 or t > i + j:
+            return self.g.zero
+        key = (i, j, t)
+        if key not in self.known:
+            shift, i1, j1 = (self.PA, i - 1, j) if i > 0 else (self.PB, i, j - 1)
+            terms = (
+                (1.0, self.h, self(i1, j1, t - 1)),
+                (1.0, shift, self(i1, j1, t)),
+                (float(t + 1), self.g.one, self(i1, j1, t + 1)),
+            )
+            self.known[key] = self.g.sum(terms)
+        return self.known[key]
+
+
+class HermiteCoulomb:
+    """R_tuv^n: batch t + u + v = k of order n needs batches k - 1 and k - 2 of order n + 1 only."""
+
+    def __init__(self, graph: Graph, geo: CoulombGeometry, scale: int) -> None:
+        self.g, self.X = graph, geo.PC
+        step = graph.scale(-2.0, geo.rho)
+        self.base = [graph.mul(graph.mul(scale, graph.power(step, n)), F) for n, F in enumerate(geo.F)]
+        self.known: dict[tuple[Powers, int], int] = {}
+
+    def __call__(self, t: Powers, n: int = 0) -> int:
+        if t == (0, 0, 0):
+            return self.base[n]
+        key = (t, n)
+        if key not in self.known:
+            i = cheapest_axis(t)
+            t1 = raised(t, i, -1)
+            terms = [(1.0, self.X[i], self(t1, n + 1))]
+            if t1[i]:
+                terms.append((float(t1[i]), self.g.one, self(raised(t1, i, -1), n + 1)))
+            self.known[key] = self.g.sum(terms)
+        return self.known[key]
+
+
+def hermite_tuples(order: int) -> list[Powers]:
+    """All (t, u, v) with t + u + v <= order."""
+    return [t for l in range(order + 1) for t in powers(l)]
+
+
+def ket_in_hermites(graph: Graph, geo: CoulombGeometry, order: int, lc: int, pure: bool) -> list[dict[Powers, int]]:
+    """For every ket function the potential in the Hermite Gaussians of the bra, (-1)^l absorbed."""
+    g = graph
+    hc = g.scale(0.5, geo.ic)
+    if pure or lc < 2:
+        # (-1/2c)^l S_lm(d/dP): one factor for all.
+        R = HermiteCoulomb(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hc), lc)))
+        expansions = [
+            [(c, g.one, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, pure)
+        ]
+    else:
+        R = HermiteCoulomb(g, geo, geo.prefactor)
+        E = Expansion(g, g.zero, g.zero, hc)
+        expansions = []
+        for c in powers(lc):
+            expansion = []
+            for t in hermite_tuples(lc):
+                factor = g.mul(g.mul(E(c[0], 0, t[0]), E(c[1], 0, t[1])), E(c[2], 0, t[2]))
+                if factor != g.zero:
+                    expansion.append(((-1.0) ** degree(t), factor, t))
+            expansions.append(expansion)
+
+    def shifted(t: Powers, s: Powers) -> Powers:
+        return (t[0] + s[0], t[1] + s[1], t[2] + s[2])
+
+    return [
+        {t: g.sum((c, f, R(shifted(t, s))) for c, f, s in expansion) for t in hermite_tuples(order)}
+        for expansion in expansions
+    ]
+
+
+def bra_from_hermites(graph: Graph, E: list[Expansion], la: int, lb: int, potential: dict[Powers, int]) -> list[int]:
+    """(a b| from Hermite integrals, one axis after the other; order of outputs: a, b."""
+    g = graph
+    along_z: dict[tuple[int, int, int, int], int] = {}
+    along_yz: dict[tuple[int, int, int, int, int], int] = {}
+
+    def z_sum(az: int, bz: int, t: int, u: int) -> int:
+        key = (az, bz, t, u)
+        if key not in along_z:
+            along_z[key] = g.sum((1.0, E[2](az, bz, v), potential[t, u, v]) for v in range(az + bz + 1))
+        return along_z[key]
+
+    def yz_sum(ay: int, by: int, az: int, bz: int, t: int) -> int:
+        key = (ay, by, az, bz, t)
+        if key not in along_yz:
+            along_yz[key] = g.sum((1.0, E[1](ay, by, u), z_sum(az, bz, t, u)) for u in range(ay + by + 1))
+        return along_yz[key]
+
+    return [
+        g.sum((1.0, E[0](a[0], b[0], t), yz_sum(a[1], b[1], a[2], b[2], t)) for t in range(a[0] + b[0] + 1))
+        for a in powers(la)
+        for b in powers(lb)
+    ]
+
+
+def integrals(bra: Shells, ket: Shells) -> Integrals:
+    """(a b|c), or (a|c) for a bra of one shell; the bra's solid harmonics after contraction."""
+    la, lb, lc = *padded(bra.l, 0), ket.l[0]
+    pure = padded(bra.pure, True)
+    g = Graph()
+    geo = CoulombGeometry(g, la + lb + lc, two_centres=len(bra.l) == 2)
+    E = [Expansion(g, geo.PA[i], geo.PB[i], geo.h) for i in range(3)]
+    potentials = ket_in_hermites(g, geo, la + lb, lc, ket.pure[0])
+    blocks = [bra_from_hermites(g, E, la, lb, potential) for potential in potentials]
+    outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
+    return Integrals(
+        primitive=Stage(g, tuple(outputs)),
+        contracted=pure_bra(la, lb, len(blocks), pure),
+        components=1,
+        bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
+        ket_functions=function_count(lc, ket.pure[0]),
+    )
+
+
+def pure_bra(la: int, lb: int, nket: int, pure: tuple[bool, bool]) -> Stage:
+    """Monomials of both bra shells -> their functions, for every ket function."""
+    g = Graph()
+    nb = len(powers(lb))
+    acc = inputs(g, "acc", len(powers(la)) * nb * nket, uniform=False)
+    blocks = []
+    for k in range(nket):
+        columns = [
+            transform(g, lb, pure[1], [acc[(a * nb + b) * nket + k] for b in range(nb)]) for a in range(len(powers(la)))
+        ]
+        rows = [transform(g, la, pure[0], column) for column in zip(*columns, strict=True)]
+        blocks.append([rows[j][i] for i in range(len(rows[0])) for j in range(len(rows))])
+    return Stage(g, tuple(block[f] for f in range(len(blocks[0])) for block in blocks))

@@ -1,0 +1,50 @@
+"""What a kernel computes: a frozen, hashable description."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_L = 7
+"""Highest angular momentum of a shell; the Boys table and exactness tests set it, not the recurrences."""
+OPERATORS = ("overlap", "kinetic", "dipole", "coulomb")
+ALGORITHMS = ("hgp", "md", "os")
+SCHEDULES = ("lane", "thread", "table", "group")
+
+
+@dataclass(frozen=True)
+class Shells:
+    """One side of an integral: angular momenta, and for each whether it means solid harmonics (the default)."""
+
+    l: tuple[int, ...]
+    pure: tuple[bool, ...] = ()
+
+    def __post_init__(self) -> None:
+        pure = self.pure or (True,) * len(self.l)
+        # s and p are the same in both kinds.
+        object.__setattr__(self, "pure", tuple(p or l < 2 for l, p in zip(self.l, pure, strict=True)))
+
+    def __str__(self) -> str:
+        return "".join("spdfghiklmno"[l] + ("" if p else "c") for l, p in zip(self.l, self.pure, strict=True))
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """Operator, both sides, recurrence, schedule, number type and contraction columns handled at once.
+
+    Schedules: `lane` (CPU, straight-line, one ket per SIMD lane), `table` (CPU, loops over index tables), `thread`
+    (CUDA, straight-line, one ket per thread), `group` (CUDA, index tables, a block shares a few kets).
+    """
+
+    operator: str
+    bra: Shells
+    ket: Shells
+    algorithm: str
+    schedule: str
+    real: str = "double"
+    columns: int = 1
+
+    @property
+    def name(self) -> str:
+        """A readable name, used for the entry point of straight-line kernels."""
+        parts = [self.operator, self.bra, self.ket, self.algorithm, self.schedule, self.real, self.columns]
+        return "_".join(str(x) for x in parts)

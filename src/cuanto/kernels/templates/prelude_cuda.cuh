@@ -1,0 +1,46 @@
+// The vocabulary of the kernel texts for a GPU: one integral per thread (prelude_cpu.h has the list of names).
+//
+// A "vector" is one number here, and a branch on it is the thread's own. Needs no header: NVRTC knows all functions.
+#ifndef REAL
+#define REAL double
+#endif
+#define LANES 1
+
+#define CUANTO_JOIN_(a, b) a##b
+#define CUANTO_JOIN(a, b) CUANTO_JOIN_(a, b)
+#define CUANTO_SINGLE_float 1
+#define CUANTO_SINGLE CUANTO_JOIN(CUANTO_SINGLE_, REAL)  // 1 when REAL is float, 0 when it is double
+
+#define FN __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+
+typedef REAL VEC;
+typedef bool MASK;
+
+FN VEC vset(REAL x) { return x; }
+FN VEC vload(const REAL* p) { return *p; }
+FN void vstore(REAL* p, VEC v) { *p = v; }
+FN VEC vselect(MASK where, VEC yes, VEC no) { return where ? yes : no; }
+FN bool vany(MASK m) { return m; }
+
+FN VEC vfma(VEC a, VEC b, VEC c) { return fma(a, b, c); }
+FN VEC vrcp(VEC x) { return REAL(1) / x; }
+FN VEC vsqrt(VEC x) { return sqrt(x); }
+FN VEC vexp(VEC x) { return exp(x); }
+
+// Rounding by adding 1.5 * 2^(mantissa bits): two additions and a register, where a conversion runs at a quarter
+// of the rate or less.
+#if CUANTO_SINGLE
+#define CUANTO_ROUNDER REAL(12582912.0)
+FN int low_bits(REAL shifted) { return __float_as_int(shifted) & 0x1fffff; }
+#else
+#define CUANTO_ROUNDER REAL(6755399441055744.0)
+FN int low_bits(REAL shifted) { return __double2loint(shifted); }
+#endif
+FN VEC vround(VEC x) { return (x + CUANTO_ROUNDER) - CUANTO_ROUNDER; }  // nearest integer, |x| < 2^21
+
+// column[j] = table[offset + j] for j = 0..3, at a whole-numbered offset (0 <= offset < 2^21)
+FN void vrow4(const REAL* table, VEC offset, VEC* column) {
+    const REAL* row = table + low_bits(offset + CUANTO_ROUNDER);
+    UNROLL for (int j = 0; j < 4; ++j) column[j] = __ldg(row + j);
+}

@@ -1,0 +1,46 @@
+"""Events and timers: what a calculation did and how long each part took.
+
+Everything goes through the standard logger ``cuanto``, silent unless somebody (``cuanto --verbose``) listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+logger = logging.getLogger("cuanto")
+logger.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Wall-clock seconds by name, in the order of first use; the same name measured again adds up.
+
+    ``synchronize`` is called at both ends of a measurement: a device starts work long before it is done.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    synchronize: Callable[[], object] | None = None
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        self._wait()
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._wait()
+            elapsed = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
+            logger.info("%s: %.6f s", name, elapsed)
+
+    @property
+    def total(self) -> float:
+        return sum(self.seconds.values())
+
+    def _wait(self) -> None:
+        if self.synchronize is not None:
+            self.synchronize()

@@ -1,0 +1,193 @@
+"""The molecule: atoms, charge and spin, checked once here and trusted everywhere else."""
+
+import operator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cuanto.errors import InputError
+from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.text import quoted, read_text
+from cuanto.system.xyz import XYZ, parse_xyz
+from cuanto.units import BOHR_IN_ANGSTROM
+
+Array = NDArray[np.float64]
+
+MIN_DISTANCE = 0.3
+"""Angstrom. Shorter than any bond (H2: 0.74); what is closer is a slip of units or a doubled atom."""
+
+MAX_COORDINATE = 1e4
+"""Angstrom, one micrometre: larger coordinates are a slip of units."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Molecule:
+    """Atoms with a total charge and a spin multiplicity; coordinates in Bohr, read-only.
+
+    Without a multiplicity the lowest one is taken: 1 for an even number of electrons, 2 for an odd one.
+    """
+
+    symbols: tuple[str, ...]
+    R_ax: Array
+    charge: int
+    multiplicity: int
+    name: str
+
+    def __init__(
+        self,
+        symbols: Sequence[str],
+        R_ax: ArrayLike,
+        charge: int = 0,
+        multiplicity: int | None = None,
+        name: str = "",
+    ) -> None:
+        set_field = object.__setattr__
+        set_field(self, "name", str(name))
+        set_field(self, "symbols", tuple(symbol_of(str(symbol)) for symbol in symbols))
+        set_field(self, "R_ax", _positions(R_ax, self.symbols))
+        set_field(self, "charge", _whole(charge, "charge"))
+        _check_electrons(self.nelectron, int(self.numbers.sum()), self.charge)
+        lowest = 1 + self.nelectron % 2
+        set_field(self, "multiplicity", lowest if multiplicity is None else _whole(multiplicity, "multiplicity"))
+        _check_multiplicity(self.multiplicity, self.nelectron, self.charge)
+
+    @classmethod
+    def from_xyz(
+        cls, path: str | os.PathLike[str], charge: int | None = None, multiplicity: int | None = None
+    ) -> "Molecule":
+        """Molecule from an XYZ file (Angstrom).
+
+        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
+        """
+        xyz = parse_xyz(read_text(path, "XYZ file"), _shown(path))
+        return cls._from_parsed(xyz, charge, multiplicity, xyz.name or Path(path).stem, f"{_shown(path)}: ")
+
+    @classmethod
+    def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
+        """Molecule from the text of an XYZ file; otherwise as `from_xyz`."""
+        if not isinstance(xyz_text, str):
+            raise InputError(f"from_string takes the text of an XYZ file, not {type(xyz_text).__name__}")
+        xyz = parse_xyz(xyz_text)
+        return cls._from_parsed(xyz, charge, multiplicity, xyz.name, "")
+
+    @classmethod
+    def _from_parsed(cls, xyz: XYZ, charge: int | None, multiplicity: int | None, name: str, prefix: str) -> "Molecule":
+        if multiplicity is None and (charge is None or charge == (xyz.charge or 0)):
+            multiplicity = xyz.multiplicity  # the file's multiplicity belongs to the file's charge
+        if charge is None:
+            charge = xyz.charge or 0
+        with np.errstate(over="ignore"):  # found below, as a coordinate that is not finite
+            R_ax = np.array(xyz.coordinates) / BOHR_IN_ANGSTROM
+        try:
+            return cls(xyz.symbols, R_ax, charge, multiplicity, name)
+        except InputError as error:
+            raise InputError(f"{prefix}{error}") from None
+
+    @property
+    def natom(self) -> int:
+        """Number of atoms."""
+        return len(self.symbols)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Atomic numbers."""
+        return np.array([ATOMIC_NUMBERS[symbol] for symbol in self.symbols], dtype=np.int64)
+
+    @property
+    def nelectron(self) -> int:
+        """Number of electrons."""
+        return int(self.numbers.sum()) - self.charge
+
+    @property
+    def n_alpha(self) -> int:
+        """Number of electrons of majority spin."""
+        return (self.nelectron + self.multiplicity - 1) // 2
+
+    @property
+    def n_beta(self) -> int:
+        """Number of electrons of minority spin."""
+        return self.nelectron - self.n_alpha
+
+    def nuclear_repulsion(self) -> float:
+        """Coulomb energy of the nuclei, Hartree."""
+        Z_a = self.numbers.astype(float)
+        energy = 0.0
+        for a in range(1, self.natom):  # by rows: memory stays linear in the number of atoms
+            energy += Z_a[a] * float(np.sum(Z_a[:a] / np.linalg.norm(self.R_ax[:a] - self.R_ax[a], axis=1)))
+        return energy
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """A path for messages: bare when it fits on a line, else quoted."""
+    text = os.fspath(path)
+    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
+
+
+def _whole(value: SupportsIndex, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{what} must be a whole number, not {quoted(value)}") from None
+
+
+def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
+    """Checked, read-only copy of the coordinates (Bohr)."""
+    try:
+        positions = np.array(R_ax, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("coordinates must be an array of numbers of shape (natom, 3)") from None
+    if not symbols or positions.shape != (len(symbols), 3):
+        raise InputError(f"{len(symbols)} atoms need coordinates of shape (natom, 3), not {positions.shape}")
+    if not np.isfinite(positions).all():
+        a = int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0])
+        raise InputError(f"atom {a + 1} ({symbols[a]}) has a coordinate that is not finite")
+    largest = float(np.abs(positions).max()) * BOHR_IN_ANGSTROM
+    if largest > MAX_COORDINATE:
+        raise InputError(
+            f"a coordinate of {largest:.3g} Angstrom is beyond {MAX_COORDINATE:g}: are the units Angstrom?"
+        )
+    _check_distances(positions, symbols)
+    positions.setflags(write=False)
+    return positions
+
+
+def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
+    if len(symbols) < 2:
+        return
+    from scipy.spatial import cKDTree  # here, because it is slow to import
+
+    distances, neighbours = cKDTree(R_ax).query(R_ax, k=2)
+    a = int(np.argmin(distances[:, 1]))
+    distance = float(distances[a, 1]) * BOHR_IN_ANGSTROM
+    if distance >= MIN_DISTANCE:
+        return
+    b = int(next(b for b in neighbours[a] if b != a))
+    a, b = sorted((a, b))
+    pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
+    if distance < 1e-3:
+        raise InputError(f"{pair} are at the same place: is an atom listed twice?")
+    raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
+
+
+def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
+    if nelectron < 1:
+        raise InputError(
+            f"charge {charge:+d} is impossible: the nuclei have only {protons} protons, no electron remains"
+        )
+    if nelectron > 2 * protons + 2:
+        raise InputError(f"charge {charge:+d} is impossible: {nelectron} electrons on {protons} protons are not bound")
+
+
+def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
+    lowest = 1 + nelectron % 2
+    problem = f"multiplicity {multiplicity} is impossible with {nelectron} electrons (charge {charge:+d})"
+    if multiplicity < 1 or multiplicity % 2 != lowest % 2:
+        parity = "odd" if lowest == 1 else "even"
+        raise InputError(f"{problem}: it must be {parity} and at least {lowest}")
+    if multiplicity > nelectron + 1:
+        raise InputError(f"{problem}: it can be at most {nelectron + 1}")

@@ -1,0 +1,57 @@
+"""Reading numbers and text files that people wrote, and quoting them in messages of one line.
+
+Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from cuanto.errors import InputError
+
+_REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
+
+
+def quoted(text: object, limit: int = 40) -> str:
+    """The text in quotes, on one line, shortened to `limit` characters."""
+    raw = str(text)
+    return repr(raw if len(raw) <= limit else raw[: limit - 3] + "...")
+
+
+def parse_real(text: str) -> float | None:
+    """A real number (with an E or Fortran D exponent), or None. May be infinite by overflow."""
+    if _REAL.fullmatch(text) is None:
+        return None
+    return float(text.translate(str.maketrans("dD", "eE")))
+
+
+def parse_whole(text: str) -> int | None:
+    """A whole number of at most nine digits, or None."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def read_text(path: str | os.PathLike[str], what: str) -> str:
+    """The text of a file; `what` names it in messages. Everything that can go wrong is an `InputError`."""
+    shown = quoted(os.fspath(path), 200)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{what} {shown} does not exist") from None
+    except IsADirectoryError:
+        raise InputError(f"{what} {shown} is a directory, not a file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{what} {shown} cannot be read: {reason}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{what} {shown} is not a text file (it is not UTF-8)") from None
+    if "\0" in text:
+        raise InputError(f"{what} {shown} is not a text file (it has zero bytes)")
+    return text
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines ended by any of the three usual line ends (str.splitlines knows exotic ones as well)."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -1,0 +1,111 @@
+"""The XYZ format: number of atoms, a comment, then 'element x y z' in Angstrom.
+
+The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+from cuanto.errors import InputError
+from cuanto.system.elements import symbol_of
+from cuanto.system.text import parse_real, parse_whole, quoted, split_lines
+
+_CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
+_MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
+_NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
+_PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class XYZ:
+    """What an XYZ file says; coordinates in Angstrom, nothing checked beyond the format."""
+
+    symbols: tuple[str, ...]
+    coordinates: tuple[tuple[float, float, float], ...]
+    charge: int | None
+    multiplicity: int | None
+    name: str
+
+
+def parse_xyz(text: str, source: str = "xyz") -> XYZ:
+    """Parse one structure; `source` begins every message."""
+    lines = split_lines(text)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise InputError(f"{source} is empty: expected the number of atoms, a comment line and the atoms")
+    natom = _announced(lines[0], source)
+    comment = lines[1] if len(lines) > 1 else ""
+    _check_length(lines, natom, source)
+    _check_columns(comment, source)
+    atoms = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
+    name = _NAME.search(comment)
+    return XYZ(
+        symbols=tuple(symbol for symbol, _ in atoms),
+        coordinates=tuple(xyz for _, xyz in atoms),
+        charge=_comment_number(_CHARGE, comment, "charge", source),
+        multiplicity=_comment_number(_MULTIPLICITY, comment, "multiplicity", source),
+        name=name[1] if name else "",
+    )
+
+
+def _announced(line: str, source: str) -> int:
+    natom = parse_whole(line.strip())
+    if natom is None:
+        raise InputError(f"{source}, line 1: expected the number of atoms, found {quoted(line.strip())}")
+    if natom < 1:
+        raise InputError(f"{source}, line 1: announces {natom} atoms, at least one is needed")
+    return natom
+
+
+def _check_length(lines: list[str], natom: int, source: str) -> None:
+    found = len(lines) - 2
+    if found < natom:
+        raise InputError(f"{source}: announces {natom} atoms but has only {max(found, 0)} lines of atoms")
+    if found == natom:
+        return
+    if parse_whole(next(line for line in lines[2 + natom :] if line.strip()).strip()) is not None:
+        raise InputError(f"{source}: has more than one structure; give a file with one of them")
+    raise InputError(f"{source}: announces {natom} atoms but has {found} lines of atoms")
+
+
+def _check_columns(comment: str, source: str) -> None:
+    """Extended XYZ may put other columns first; guessing there would read forces as positions."""
+    properties = _PROPERTIES.search(comment)
+    if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
+        raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quoted(properties[1])}")
+
+
+def _atom(line: str, where: str) -> tuple[str, tuple[float, float, float]]:
+    tokens = line.split()
+    if len(tokens) < 4:
+        raise InputError(f"{where}: expected 'element x y z', found {quoted(line.strip())}")
+    try:
+        symbol = symbol_of(tokens[0])
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    x, y, z = (_coordinate(token, where) for token in tokens[1:4])
+    return symbol, (x, y, z)
+
+
+def _coordinate(token: str, where: str) -> float:
+    value = parse_real(token)
+    if value is None and token.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
+        raise InputError(f"{where}: coordinate {quoted(token)} is not a number")
+    if value is None or not math.isfinite(value):
+        raise InputError(f"{where}: coordinate {quoted(token)} is not finite")
+    return value
+
+
+def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:
+    found = {text.strip("\"',;") for text in pattern.findall(comment)}
+    if not found:
+        return None
+    if len(found) > 1:
+        raise InputError(f"{source}, line 2: gives more than one {what}")
+    text = found.pop()
+    value = parse_whole(text)
+    if value is None:
+        raise InputError(f"{source}, line 2: {what} {quoted(text)} is not a whole number")
+    return value

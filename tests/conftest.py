@@ -1,0 +1,35 @@
+"""Shared set-up: one linear-algebra thread per worker, patient hypothesis, the only skip: no CUDA device."""
+
+from __future__ import annotations
+
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not compete for the cores
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("cuanto", deadline=None, print_blob=True)
+settings.load_profile("cuanto")
+
+
+def why_no_gpu() -> str | None:
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy cannot be imported: {error}"
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device: {error}"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    reason = why_no_gpu() if on_gpu else None
+    if reason:
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=reason))

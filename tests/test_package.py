@@ -1,0 +1,90 @@
+"""What is installed: import time, lazy names, and a small pure wheel with everything in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cuanto
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def loading(statements: str) -> tuple[float, set[str]]:
+    """Seconds of a fresh interpreter, the best of three (other tests share the cores), and what it loaded."""
+    seconds, modules = [], ""
+    for _ in range(3):
+        start = time.perf_counter()
+        modules = run_python(f"{statements}; import json, sys; print(json.dumps(sorted(sys.modules)))")
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), set(json.loads(modules))
+
+
+def test_import_is_fast_and_light() -> None:
+    seconds, modules = loading("import cuanto")
+    assert seconds < 1.0
+    assert not modules & {"numpy", "cupy", "basis_set_exchange", "pyscf"}
+
+
+def test_whole_interface_loads_within_a_second_without_optional_packages() -> None:
+    seconds, modules = loading("import cuanto; cuanto.Molecule; cuanto.Basis; cuanto.integrals")
+    assert seconds < 1.0
+    assert not modules & {"cupy", "basis_set_exchange", "pyscf", "sympy"}
+
+
+def test_lazy_names() -> None:
+    assert set(cuanto.__all__) <= set(dir(cuanto))
+    for name in cuanto.__all__:
+        assert getattr(cuanto, name) is not None
+    with pytest.raises(AttributeError, match="'energies'"):
+        _ = cuanto.energies
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as ``make wheel`` builds it, with the build backend of the test environment."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_is_small_pure_and_complete(wheel: Path) -> None:
+    assert wheel.name == f"cuanto-{cuanto.__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size < 3_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("cuanto/")}
+    sources = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "cuanto").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert packed == sources
+    assert any(name.endswith((".h", ".cuh")) for name in packed)
+    assert "cuanto/py.typed" in packed
+
+
+def test_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
+        "import cuanto\nfrom importlib.resources import files\n"
+        "path = files('cuanto') / 'data' / 'molecules' / 'water.xyz'\n"
+        "molecule = cuanto.Molecule.from_xyz(path)\n"
+        "S_pq = cuanto.integrals.overlap(cuanto.Basis('sto-3g', molecule))\n"
+        "print(cuanto.__file__, S_pq.shape)"
+    )
+    assert run_python(code).split(maxsplit=1) == [str(tmp_path / "site/cuanto/__init__.py"), "(7, 7)\n"]

@@ -1,0 +1,335 @@
+"""The simt backend: barriers, shared memory and warp functions run right, and misuse of them is noticed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.simt.kernel import LaunchError, Order, SimtKernel, compile_simt
+from cuanto.errors import CompilerError
+
+ORDERS: tuple[Order, ...] = ("forward", "reverse")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("simt")
+
+
+def build(text: str, folder: Path, entry: str = "kernel") -> SimtKernel:
+    """Every text of these tests is one that NVRTC takes too."""
+    compile_nvrtc(text, "compute_90")
+    return compile_simt(text, entry, folder)
+
+
+INDICES = """
+extern "C" __global__ void kernel(int* out, int stride) {
+    const int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    const int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    const int threads = blockDim.x * blockDim.y * blockDim.z;
+    int* mine = out + (block * threads + thread) * stride;
+    mine[0] = threadIdx.x; mine[1] = threadIdx.y; mine[2] = threadIdx.z;
+    mine[3] = blockIdx.x; mine[4] = blockIdx.y; mine[5] = blockIdx.z;
+}
+"""
+
+
+def test_indices_of_grid_and_block(folder: Path) -> None:
+    grid, block = (3, 2, 2), (4, 3, 2)
+    out = np.full((*grid[::-1], *block[::-1], 6), -1, dtype=np.int32)
+    build(INDICES, folder).launch(grid, block, 0, [out, 6])
+    bz, by, bx, tz, ty, tx = np.indices(out.shape[:-1])
+    np.testing.assert_array_equal(out, np.stack([tx, ty, tz, bx, by, bz], axis=-1))
+
+
+REDUCTION = """
+__constant__ double scale[2] = {1.0, 0.5};
+extern "C" __global__ void __launch_bounds__(128)
+kernel(const double* __restrict__ x, double* __restrict__ total, double* blocks, long long n) {
+    extern __shared__ double sums[];
+    __shared__ double first[2];
+    const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    sums[threadIdx.x] = i < n ? __ldg(x + i) * scale[1] : 0.0;
+    if (threadIdx.x < 2) first[threadIdx.x] = scale[0] + threadIdx.x;
+    for (int width = blockDim.x / 2; width > 0; width /= 2) {
+        __syncthreads();
+        if (threadIdx.x < width) sums[threadIdx.x] += sums[threadIdx.x + width];
+    }
+    __syncthreads();
+    if (threadIdx.x == blockDim.x - 1) blocks[blockIdx.x] = first[0] * sums[0] + first[1];
+    if (threadIdx.x == 0) atomicAdd(total, sums[0]);
+}
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_tree_reduction_in_shared_memory(folder: Path, order: Order) -> None:
+    x = np.arange(1000.0)
+    total, blocks = np.zeros(1), np.zeros(8)
+    build(REDUCTION, folder).launch((8,), (128,), 128 * 8, [x, total, blocks, np.int64(1000)], order)
+    assert total[0] == 0.5 * x.sum()
+    sums = np.pad(x, (0, 24)).reshape(8, 128).sum(axis=1)
+    np.testing.assert_array_equal(blocks, 0.5 * sums + 2)
+
+
+def test_a_missing_barrier_shows_by_the_order(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(int* out) {
+        __shared__ int value[64];
+        value[threadIdx.x] = 0;
+        __syncthreads();
+        value[threadIdx.x] = threadIdx.x;
+        out[threadIdx.x] = value[(threadIdx.x + 63) % 64];
+    }
+    """
+    kernel = build(text, folder)
+    results = []
+    for order in ORDERS:
+        out = np.zeros(64, dtype=np.int32)
+        kernel.launch((1,), (64,), 0, [out], order)
+        results.append(out)
+    assert not np.array_equal(*results)
+
+
+WARP = """
+extern "C" __global__ void kernel(const double* x, double* out, unsigned* votes, int rounds) {
+    const unsigned all = 0xffffffffu;
+    const int i = threadIdx.x, lane = i % 32, n = blockDim.x;
+    double v = x[i];
+    for (int r = 0; r < rounds; ++r) v = __shfl_sync(all, v, lane + 1);
+    out[i] = v;
+    out[n + i] = __shfl_down_sync(all, x[i], 5);
+    out[2 * n + i] = __shfl_up_sync(all, x[i], 3);
+    out[3 * n + i] = __shfl_xor_sync(all, x[i], 6);
+    out[4 * n + i] = __shfl_down_sync(all, x[i], 2, 8);
+    out[5 * n + i] = __shfl_sync(all, (float)lane, 3, 16);
+    __syncwarp();
+    if (lane < 16) {
+        out[6 * n + i] = __shfl_xor_sync(0x0000ffffu, i, 1);
+        __syncwarp(0x0000ffffu);
+    } else {
+        out[6 * n + i] = -1;
+    }
+    __syncthreads();
+    votes[i] = __ballot_sync(all, lane % 3 == 0);
+    votes[n + i] = __any_sync(all, lane == 7) + 2 * __all_sync(all, lane < 32);
+    votes[n + i] += 4 * __all_sync(all, lane < 31);
+}
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_warp_functions(folder: Path, order: Order) -> None:
+    n = 96
+    x = np.random.default_rng(3).normal(size=n)
+    out, votes = np.zeros((7, n)), np.zeros((2, n), dtype=np.uint32)
+    build(WARP, folder).launch((1,), (n,), 0, [x, out, votes, 7], order)
+    lane, base = np.arange(n) % 32, np.arange(n) // 32 * 32
+    np.testing.assert_array_equal(out[0], x[base + (lane + 7) % 32])
+    np.testing.assert_array_equal(out[1], x[base + np.where(lane + 5 < 32, lane + 5, lane)])
+    np.testing.assert_array_equal(out[2], x[base + np.where(lane >= 3, lane - 3, lane)])
+    np.testing.assert_array_equal(out[3], x[base + (lane ^ 6)])
+    np.testing.assert_array_equal(out[4], x[base + np.where(lane % 8 + 2 < 8, lane + 2, lane)])
+    np.testing.assert_array_equal(out[5], lane // 16 * 16 + 3)
+    np.testing.assert_array_equal(out[6], np.where(lane < 16, np.arange(n) ^ 1, -1))
+    np.testing.assert_array_equal(votes[0], sum(1 << k for k in range(0, 32, 3)))
+    np.testing.assert_array_equal(votes[1], 3)
+
+
+def test_functions_of_the_device(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(double* d, float* f, int* k) {
+        d[0] = fma(3.0, 4.0, 5.0); d[1] = rsqrt(16.0); d[2] = max(2.0, 3.0); d[3] = exp(0.0) + fabs(-2.0);
+        d[4] = __hiloint2double(__double2hiint(d[0]), __double2loint(d[0]));
+        d[5] = make_double2(1.5, 2.5).y;
+        f[0] = fma(2.0f, 3.0f, 1.0f); f[1] = rsqrtf(4.0f); f[2] = sqrt(9.0f);
+        f[3] = __int_as_float(__float_as_int(7.5f));
+        k[0] = min(4, 2); k[1] = __popc(255u); k[2] = __clz(1); k[3] = __ffs(8);
+        k[4] = atomicAdd(k + 5, 3); k[6] = atomicMax(k + 7, 9); k[8] = atomicCAS(k + 9, 0, 11);
+    }
+    """
+    d, f, k = np.zeros(6), np.zeros(4, dtype=np.float32), np.zeros(10, dtype=np.int32)
+    build(text, folder).launch((1,), (1,), 0, [d, f, k])
+    np.testing.assert_array_equal(d, [17, 0.25, 3, 3, 17, 2.5])
+    np.testing.assert_array_equal(f, [7, 0.5, 3, 7.5])
+    np.testing.assert_array_equal(k, [2, 8, 31, 4, 0, 3, 0, 9, 0, 11])
+
+
+def test_deep_stacks_and_the_largest_block(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(double* out) {
+        volatile double mine[16384];  // 128 KiB
+        for (int i = 0; i < 16384; ++i) mine[i] = threadIdx.x;
+        __syncthreads();
+        out[threadIdx.x] = mine[16383] + mine[0];
+    }
+    """
+    out = np.zeros(1024)
+    build(text, folder).launch((1,), (1024,), 0, [out])
+    np.testing.assert_array_equal(out, 2 * np.arange(1024))
+
+
+def test_dynamic_shared_memory_starts_as_nan(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(float* out) {
+        extern __shared__ __align__(16) float memory[];
+        out[blockIdx.x] = memory[threadIdx.x];
+        memory[threadIdx.x] = 1.0f;
+    }
+    """
+    out = np.zeros(3, dtype=np.float32)
+    build(text, folder).launch((3,), (1,), 16, [out])
+    assert np.isnan(out).all()
+
+
+# ---- what must be noticed ----------------------------------------------------------------------------------
+
+DIVERGENCE = {
+    "has exited": "if (threadIdx.x == 5) return;\n__syncthreads();",
+    r"waits at __syncthreads\(\) in line 3": "if (threadIdx.x < 5) __syncthreads();\nelse __syncthreads();",
+    r"__syncwarp\(\) in line 2, but thread \(5,0,0\) waits at __syncthreads\(\)": (
+        "if (threadIdx.x != 5) __syncwarp();\n__syncthreads();"
+    ),
+    "reads from a lane that takes no part, lane 9": ("if (threadIdx.x < 8) out[0] = __shfl_sync(0xffu, 1.0, 9);"),
+    "is not in its own mask, lane 0": "if (threadIdx.x < 2) out[0] = __shfl_sync(2u, 1.0, 1);",
+}
+
+
+@pytest.mark.parametrize("expected", DIVERGENCE)
+def test_divergence_is_an_error_and_the_kernel_survives_it(folder: Path, expected: str) -> None:
+    head = 'extern "C" __global__ void kernel(double* out, int wrong) { if (wrong) {'
+    tail = "} __syncthreads(); out[threadIdx.x] = threadIdx.x; }"
+    kernel = build(f"{head}\n{DIVERGENCE[expected]}\n{tail}", folder)
+    out = np.zeros(64)
+    for _ in range(2):
+        with pytest.raises(LaunchError, match=rf"kernel: block \(0,0,0\).*({expected})"):
+            kernel.launch((2,), (64,), 0, [out, 1])
+        kernel.launch((2,), (64,), 0, [out, 0])
+        np.testing.assert_array_equal(out, np.arange(64))
+
+
+def test_a_lane_beyond_the_block_cannot_be_read(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(double* out) {
+        out[threadIdx.x] = __shfl_down_sync(0xffffffffu, out[threadIdx.x], 16);
+    }
+    """
+    with pytest.raises(LaunchError, match="reads from a lane that takes no part"):
+        build(text, folder).launch((1,), (48,), 0, [np.zeros(48)])
+
+
+def test_writing_beyond_shared_memory_is_an_error(folder: Path) -> None:
+    text = """
+    extern "C" __global__ void kernel(int wrong) {
+        extern __shared__ double memory[];
+        memory[threadIdx.x + wrong] = 1.0;
+    }
+    """
+    kernel = build(text, folder)
+    kernel.launch((1,), (8,), 64, [0])
+    with pytest.raises(LaunchError, match="wrote byte 64 of dynamic shared memory of 64 bytes"):
+        kernel.launch((1,), (8,), 64, [2])
+
+
+# ---- arguments, compilation --------------------------------------------------------------------------------
+
+TYPES = """
+extern "C" __global__ void
+kernel(double* out, const float* in, int i, long long j, float s, double t, const void* any) {
+    out[0] = t + in[0] + i + j + s + (any ? 100 : 0);
+}
+"""
+
+
+def test_arguments_by_value_and_by_pointer(folder: Path) -> None:
+    kernel = build(TYPES, folder)
+    out, given = np.zeros(1), np.ones(1, dtype=np.float32)
+    given.setflags(write=False)
+    scalars = [np.int32(-2), np.int64(2**40), np.float32(0.5), np.float64(0.25)]
+    kernel.launch((1,), (1,), 0, [out, given, *scalars, None])
+    assert out[0] == 1 - 2 + 2**40 + 0.75
+    kernel.launch((1,), (1,), 0, [out, given, -2, 3, 0.5, 1, np.zeros(1, dtype=np.int8)])
+    assert out[0] == 1 - 2 + 3 + 0.5 + 1 + 100
+
+
+@pytest.mark.parametrize(
+    ("position", "wrong", "message"),
+    [
+        (0, np.zeros(1, dtype=np.float32), "must be an array of float64, an array of float32 was given"),
+        (0, np.float64(1), "must be an array of float64, float64 np.float64"),
+        (0, np.zeros((4, 4))[:, 1], "must be contiguous"),
+        (1, np.zeros(1, dtype=np.int32), "must be an array of float32"),
+        (2, np.int64(1), "must be one int32"),
+        (2, 1.5, "must be one int32, float 1.5 was given"),
+        (5, np.float32(1), "must be one float64"),
+        (5, "1", "must be one float64"),
+    ],
+)
+def test_wrong_arguments_are_refused(folder: Path, position: int, wrong: object, message: str) -> None:
+    args: list[object] = [np.zeros(1), np.zeros(1, dtype=np.float32), 1, 1, 1.0, 1.0, None]
+    args[position] = wrong
+    with pytest.raises(LaunchError, match=rf"kernel: argument {position} {message}"):
+        build(TYPES, folder).launch((1,), (1,), 0, args)
+
+
+def test_read_only_arrays_are_not_written(folder: Path) -> None:
+    out = np.zeros((1, 1), dtype=np.int32)
+    out.setflags(write=False)
+    with pytest.raises(LaunchError, match="writeable"):
+        build(INDICES, folder).launch((1,), (1,), 0, [out, 6])
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "args", "message"),
+    [
+        ((1,), (1025,), 0, 2, "1024 is the limit"),
+        ((0,), (1,), 0, 2, "positive numbers"),
+        ((1, 1, 1, 1), (1,), 0, 2, "one to three"),
+        ((1,), (1,), 300_000, 2, "bytes of shared memory"),
+        ((1,), (1,), 0, 1, "takes 2 arguments, 1 were given"),
+    ],
+)
+def test_impossible_launches(
+    folder: Path, grid: tuple[int, ...], block: tuple[int, ...], shared: int, args: int, message: str
+) -> None:
+    given = [np.zeros(6, dtype=np.int32), 6][:args]
+    with pytest.raises(LaunchError, match=message):
+        build(INDICES, folder).launch(grid, block, shared, given)
+
+
+def test_compile_errors_show_the_log_with_the_line_of_the_text(folder: Path) -> None:
+    with pytest.raises(CompilerError, match=r"kernel:2:.*\n?.*undeclared_name"):
+        compile_simt('extern "C" __global__ void kernel() {\n undeclared_name = 1; }', "kernel", folder)
+    with pytest.raises(CompilerError, match="void elsewhere"):
+        compile_simt(INDICES, "elsewhere", folder)
+
+
+def test_the_cache_is_used_and_keeps_no_drafts(tmp_path: Path) -> None:
+    compile_simt(INDICES, "kernel", tmp_path / "new")
+    (library,) = (tmp_path / "new").iterdir()
+    changed = library.stat().st_mtime_ns
+    compile_simt(INDICES, "kernel", tmp_path / "new")
+    assert [f.stat().st_mtime_ns for f in (tmp_path / "new").iterdir()] == [changed]
+    with pytest.raises(CompilerError):
+        compile_simt('extern "C" __global__ void kernel() { wrong }', "kernel", tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == [library]
+
+
+def test_launches_from_several_threads(folder: Path) -> None:
+    kernel = build(REDUCTION, folder)
+    totals = [np.zeros(1) for _ in range(4)]
+
+    def work(total: np.ndarray) -> None:
+        for _ in range(5):
+            kernel.launch((8,), (128,), 1024, [np.ones(1024), total, np.zeros(8), np.int64(1024)])
+
+    workers = [threading.Thread(target=work, args=(total,)) for total in totals]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [total[0] for total in totals] == [5 * 512.0] * 4
