@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.integrals.batches import BraBatch, RowMap, charge_batch, ket_batch, pair_batch, shell_batch
+from cuanto.integrals.batches import BraBatch, RowMap, charge_batch, ket_batch, pair_batches, shell_batch
 from cuanto.integrals.engine import Engine, resolve
 from cuanto.integrals.segments import segments
 from cuanto.system import Molecule
@@ -72,7 +73,7 @@ def nuclear(
     device = resolve(backend)
     rows = basis.nbf * (basis.nbf + 1) // 2
     V = device.xp.zeros(rows)
-    bras = pair_batches(basis, RowMap(basis.nbf, packed=True), PAIR_THRESHOLD)
+    bras = list(basis_pairs(basis, RowMap(basis.nbf, packed=True), PAIR_THRESHOLD))
     for start in range(0, len(Z), CHARGES_AT_ONCE):
         chunk = slice(start, start + CHARGES_AT_ONCE)
         potentials = device.zeros((rows, len(Z[chunk])), np.float64)
@@ -93,15 +94,12 @@ def unpack(packed: Any, n: int, device: Backend) -> Any:
     return full
 
 
-def pair_batches(basis: Basis, row_of: RowMap, threshold: float) -> list[BraBatch]:
-    """All pairs of shells of a basis."""
+def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraBatch]:
+    """All pairs of shells of a basis; high momenta first, so that the last ranges of work are short ones."""
     classes = segments(basis)
-    batches = []
-    for x, group in enumerate(classes):
-        for y, other in enumerate(classes[: x + 1]):
-            high, low = (group, other) if group.l >= other.l else (other, group)
-            batches.append(pair_batch(high, low, x == y, row_of, threshold))
-    return [batch for batch in batches if batch is not None]
+    for x in reversed(range(len(classes))):
+        for y in reversed(range(x + 1)):
+            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold)
 
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto") -> Any:
@@ -131,7 +129,7 @@ def eri_3c(
     shape = (n * (n + 1) // 2, naux) if packed else (n, n, naux)
     out = device.zeros(shape, np.float64)
     engine = Engine(device, out, row_stride=naux)
-    bras = pair_batches(basis, RowMap(n, packed), threshold)
+    bras = basis_pairs(basis, RowMap(n, packed), threshold)
     engine.run("coulomb", bras, [ket_batch(group, coulomb=True) for group in segments(aux)], algorithm)
     if not packed:
         for p in range(1, n):

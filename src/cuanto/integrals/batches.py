@@ -14,12 +14,14 @@ Array = NDArray[np.float64]
 
 KET_PADDING = 32
 """Kets are padded to a multiple of this: a warp, or four vectors of eight lanes."""
+DIGIT_LOSS = 300.0
+"""Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme (unless told otherwise)."""
 COULOMB_FACTOR = 2.0 * np.pi**2.5
 
 
 @dataclass(frozen=True)
 class BraBatch:
-    """Shells or pairs of shells of one class."""
+    """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence."""
 
     shells: Shells
     columns: int
@@ -28,6 +30,7 @@ class BraBatch:
     coefficient: Array
     shell_record: Array
     rows: NDArray[np.int64]
+    delicate: bool = False
 
     @property
     def count(self) -> int:
@@ -100,43 +103,75 @@ def shell_batch(group: SegmentClass, coulomb: bool) -> BraBatch:
     )
 
 
-def pair_batch(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float) -> BraBatch | None:
-    """Pairs of two classes (la >= lb); with `same` class each pair once. None when all are negligible.
+def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float) -> list[BraBatch]:
+    """Pairs of two classes (la >= lb); with `same` class each pair once. Delicate pairs come as a batch of their own.
 
     A primitive pair is dropped when its overlap factor times its largest coefficients is below `threshold`.
     """
     i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
     AB = a.centres[i] - b.centres[j]
+    R2 = (AB**2).sum(axis=1)[:, None, None]
     alpha, beta = a.exponents[i][:, :, None], b.exponents[j][:, None, :]
     p = alpha + beta
-    K = np.exp(-alpha * beta / p * (AB**2).sum(axis=1)[:, None, None])
-    ca, cb = a.coefficients[i], b.coefficients[j]
-    size = K / p * np.abs(ca).max(axis=2)[:, :, None] * np.abs(cb).max(axis=2)[:, None, :]
-    # The largest value of the pair's polynomial part is bounded by the spread of the product Gaussian and by AB.
-    spread = np.maximum(1.0 / np.sqrt(p), np.sqrt((AB**2).sum(axis=1))[:, None, None])
-    keep = size * np.maximum(1.0, spread ** (a.l + b.l)) > threshold
+    size = np.exp(-alpha * beta / p * R2) / p
+    size *= np.abs(a.coefficients).max(axis=2)[i][:, :, None] * np.abs(b.coefficients).max(axis=2)[j][:, None, :]
+    if a.l + b.l:
+        # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
+        size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
+    keep = size > threshold
+    delicate = _loses_digits(b.l, alpha / p, beta / p, np.sqrt(R2), np.sqrt(0.5 / p), keep)
     kept = keep.any(axis=(1, 2))
-    if not kept.any():
-        return None
-    i, j, AB, keep = i[kept], j[kept], AB[kept], keep[kept]
+    batches = []
+    for wanted in (kept & ~delicate, kept & delicate):
+        if wanted.any():
+            batches.append(_pairs(a, b, i[wanted], j[wanted], keep[wanted], same, row_of, bool(delicate[wanted][0])))
+    return batches
+
+
+def _loses_digits(lb: int, a_share: Array, b_share: Array, R: Array, spread: Array, keep: Array) -> NDArray[np.bool_]:
+    """Pairs whose horizontal recurrence would make small moments about B from large ones about A.
+
+    The ratio of the moments is that of the distances of P from both centres; it matters for a tight b beside a
+    diffuse a, with l_b > 0. The McMurchie-Davidson scheme has no such loss.
+    """
+    ratio = (b_share * R + spread) / (a_share * R + spread)
+    worst: Array = np.where(keep, ratio, 0.0).max(axis=(1, 2))
+    return worst**lb > DIGIT_LOSS
+
+
+def _pairs(
+    a: SegmentClass,
+    b: SegmentClass,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    keep: NDArray[np.bool_],
+    same: bool,
+    row_of: RowMap,
+    delicate: bool,
+) -> BraBatch:
+    """The records of the pairs (i, j) with the primitives marked in `keep`."""
+    AB = a.centres[i] - b.centres[j]
     s, x, y = np.nonzero(keep)  # pair, primitive of a, primitive of b
     first = np.concatenate([[0], np.cumsum(keep.sum(axis=(1, 2)))]).astype(np.int32)
     alpha, beta = a.exponents[i[s], x], b.exponents[j[s], y]
     p = alpha + beta
-    PA = -(beta / p)[:, None] * AB[s]
-    PB = (alpha / p)[:, None] * AB[s]
-    P = a.centres[i[s]] + PA
-    record = np.column_stack([p, P, PA, PB, 0.5 / p])
-    factor = COULOMB_FACTOR / p * np.exp(-alpha * beta / p * (AB[s] ** 2).sum(axis=1))
+    record = np.empty((len(s), 11))
+    record[:, 0] = p
+    record[:, 4:7] = -(beta / p)[:, None] * AB[s]
+    record[:, 7:10] = (alpha / p)[:, None] * AB[s]
+    record[:, 1:4] = a.centres[i[s]] + record[:, 4:7]
+    record[:, 10] = 0.5 / p
+    factor = COULOMB_FACTOR / p * np.exp(-alpha * beta / p * (AB**2).sum(axis=1)[s])
     products = a.coefficients[i[s], x][:, :, None] * b.coefficients[j[s], y][:, None, :]
     return BraBatch(
         Shells((a.l, b.l), (a.pure, b.pure)),
         a.columns * b.columns,
         first,
-        np.ascontiguousarray(record),
-        np.ascontiguousarray(products.reshape(len(s), -1) * factor[:, None]),
+        record,
+        products.reshape(len(s), -1) * factor[:, None],
         np.ascontiguousarray(AB),
         _pair_rows(a, b, i, j, same, row_of),
+        delicate,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,10 @@ class Engine:
             "cols": put(batch.cols),
         }
 
-    def run(self, operator: str, bras: list[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """All bras against all kets; heavy classes first, so that the last ranges are short."""
+    def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
+        """All bras against all kets; a batch of bras is at work while the next one is made."""
         ket_arguments = [self.ket(ket) for ket in kets]
-        for bra in sorted(bras, key=lambda batch: -sum(batch.shells.l)):
+        for bra in bras:
             bra_arguments = self.bra(bra)
             jobs = [
                 self._job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
@@ -70,7 +71,9 @@ class Engine:
 
     def _job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
         primitives = len(bra.record) / bra.count * ket.primitives
-        if algorithm == "auto":
+        if algorithm == "auto" and bra.delicate:
+            algorithm = "md"
+        elif algorithm == "auto":
             algorithm = choose_algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
         return Job(
             operator,

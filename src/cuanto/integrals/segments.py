@@ -59,13 +59,15 @@ class SegmentClass:
 def segments(basis: Basis) -> list[SegmentClass]:
     """The classes of a basis, by momentum and size."""
     found: dict[tuple[int, bool, int, int], list[tuple[Array, Array, Array, NDArray[np.int64]]]] = {}
+    parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, NDArray[np.int64]]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        for exponents, coefficients, columns in _parts(shell):
-            ao = offset + np.array(columns, dtype=np.int64) * function_count(shell.l, shell.pure)
-            key = (shell.l, shell.pure or shell.l < 2, len(exponents), len(columns))
-            centre = basis.R_ax[shell.atom]
-            scaled = coefficients * shell_scale(shell.l, shell.pure)
-            found.setdefault(key, []).append((exponents, scaled, centre, ao))
+        # Equal atoms share their arrays: each kind of shell is taken apart once.
+        kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
+        if kind not in parts:
+            parts[kind] = _parts(shell)
+        for exponents, coefficients, start in parts[kind]:
+            key = (shell.l, shell.pure or shell.l < 2, len(exponents), len(start))
+            found.setdefault(key, []).append((exponents, coefficients, basis.R_ax[shell.atom], offset + start))
     return [
         SegmentClass(
             key[0],
@@ -79,16 +81,14 @@ def segments(basis: Basis) -> list[SegmentClass]:
     ]
 
 
-def _parts(shell: Shell) -> list[tuple[Array, Array, list[int]]]:
-    """(exponents, coefficients, columns) of the segments of a shell."""
+def _parts(shell: Shell) -> list[tuple[Array, Array, NDArray[np.int64]]]:
+    """Exponents, coefficients (`shell_scale` folded in) and first functions of the segments of a shell."""
     used = shell.coefficients != 0.0
     single = used.sum(axis=0) == 1
-    parts: list[tuple[Array, Array, list[int]]] = []
-    together = [int(q) for q in np.flatnonzero(~single)]
-    if together:
-        rows = used[:, together].any(axis=1)
-        parts.append((shell.exponents[rows], shell.coefficients[np.ix_(rows, together)], together))
-    for q in np.flatnonzero(single):
-        rows = used[:, q]
-        parts.append((shell.exponents[rows], shell.coefficients[np.ix_(rows, [q])], [int(q)]))
+    groups = [np.flatnonzero(~single)] if not single.all() else []
+    parts = []
+    for columns in [*groups, *np.flatnonzero(single)[:, None]]:
+        rows = used[:, columns].any(axis=1)
+        coefficients = shell.coefficients[np.ix_(rows, columns)] * shell_scale(shell.l, shell.pure)
+        parts.append((shell.exponents[rows], coefficients, columns * function_count(shell.l, shell.pure)))
     return parts

@@ -21,13 +21,13 @@ from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, str
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import KernelSpec
 
-WORTH_COMPILING = 2.0e8
+WORTH_COMPILING = 2.0e7
 """Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
 L1_VALUES = 2048
 """Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
 
-CACHE_BYTES = 400_000
-"""Rows of results in work at once: well inside a usual L2, beside the kernels' own values."""
+CACHE_BYTES = 2_000_000
+"""Rows of results in work at once: inside a usual L2 or L3, beside the kernels' own values."""
 
 ClassKey = tuple[str, Any, Any, str]
 

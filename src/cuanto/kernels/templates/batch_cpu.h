@@ -3,8 +3,21 @@
 
 #define FN_MEMBER inline __attribute__((always_inline))
 
-static void* vector_memory(INDEX vectors) {
-    const size_t bytes = (size_t)(vectors > 0 ? vectors : 1) * sizeof(VEC);
-    return aligned_alloc(sizeof(VEC), bytes);
-}
-static void vector_free(void* memory) { free(memory); }
+// Storage that a thread keeps between calls: taking large blocks from the system each time costs page faults.
+struct Workspace {
+    void* memory = nullptr;
+    size_t size = 0;
+    ~Workspace() { free(memory); }
+    void* ask(size_t bytes) {
+        if (bytes > size) {
+            free(memory);
+            size = (bytes + 4095) / 4096 * 4096;
+            memory = aligned_alloc(4096, size);
+        }
+        return memory;
+    }
+};
+static thread_local Workspace lane_workspace, uniform_workspace;
+
+static VEC* lane_memory(INDEX vectors) { return (VEC*)lane_workspace.ask(vectors * sizeof(VEC)); }
+static REAL* uniform_memory(INDEX numbers) { return (REAL*)uniform_workspace.ask(numbers * sizeof(REAL)); }

@@ -29,7 +29,7 @@ static void contract(VEC* acc, const VEC* value, const REAL* coefficient, int co
 }
 
 extern "C" void ENTRY(PARAMETERS) {
-    VEC* acc = (VEC*)vector_memory((INDEX)columns * WIDTH);
+    VEC* acc = lane_memory((INDEX)columns * WIDTH);
     VEC value[WIDTH];
     for (INDEX b = bra_begin; b < bra_end; ++b) {
         const REAL* shell = shell_record + b * SHELL_FIELDS;
@@ -50,5 +50,4 @@ extern "C" void ENTRY(PARAMETERS) {
             }
         }
     }
-    vector_free(acc);
 }

@@ -92,8 +92,8 @@ template <int NV> static void table_batch(PARAMETERS) {
     const INDEX behind = (contracted_slots > width ? contracted_slots - width : 0) * (INDEX)NV;
     const INDEX primitive = (INDEX)primitive_slots * NV;
     // The contracted stage of column q overwrites the sums of columns behind it, which have left by then.
-    VEC* memory = (VEC*)vector_memory(acc_size + (behind > primitive ? behind : primitive));
-    REAL* u = (REAL*)vector_memory((primitive_uniforms + contracted_uniforms) / LANES + 1);
+    VEC* memory = lane_memory(acc_size + (behind > primitive ? behind : primitive));
+    REAL* u = uniform_memory(primitive_uniforms + contracted_uniforms);
     VEC *acc = memory, *v = memory + acc_size;
     REAL* w = u + primitive_uniforms;
     for (int i = 0; i < primitive_constant_count; ++i)
@@ -122,8 +122,6 @@ template <int NV> static void table_batch(PARAMETERS) {
             }
         }
     }
-    vector_free(memory);
-    vector_free(u);
 }
 
 extern "C" void table_kernel(PARAMETERS, int vectors) {

@@ -1,0 +1,64 @@
+"""What the benchmarks share: molecules, the machine's description, results as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "tests" / "data"
+sys.path.insert(0, str(ROOT / "src"))
+# Basis sets from files: the same numbers everywhere, also where the Basis Set Exchange is not installed.
+os.environ.setdefault("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def geometry(name: str) -> Path:
+    """A geometry of the test data."""
+    return DATA / "geometries" / f"{name}.xyz"
+
+
+def machine(backend: Any) -> dict[str, Any]:
+    """Where and when."""
+    import numpy
+
+    import cuanto
+
+    found: dict[str, Any] = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "cuanto": cuanto.__version__,
+        "processor": processor_name(),
+    }
+    if backend.name == "cuda":
+        import cupy
+
+        found |= {"gpu": backend.device_name, "cupy": cupy.__version__}
+        found["cuda_runtime"] = cupy.cuda.runtime.runtimeGetVersion()
+    else:
+        from cuanto.backends.cpu.compiler import find_compiler
+
+        found |= {"threads": backend.threads, "compiler": find_compiler().version}
+    return found
+
+
+def processor_name() -> str:
+    """Model of the CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def save(path: str | None, record: dict[str, Any]) -> None:
+    """Write a result file when one was asked for."""
+    if path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(json.dumps(record, indent=1) + "\n")
+        print(f"written: {path}")

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# On a machine with a GPU and without a network: tests marked gpu, then benchmarks; results under $OUT (default: build/).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+OUT=${OUT:-build}
+mkdir -p "$OUT"
+export PYTHONPATH=src PYTHONUNBUFFERED=1 CUANTO_BASIS_PATH=$PWD/tests/data/basis
+status=0
+python3 -m pytest -q -m gpu -p no:cacheprovider tests 2>&1 | tee "$OUT/pytest.log" || status=1
+python3 benchmarks/three_centre.py --backend cuda --classes --json "$OUT/three_centre_gpu.json" 2>&1 \
+  | tee "$OUT/three_centre.log" || status=1
+exit $status

@@ -1,0 +1,134 @@
+"""Time both algorithms for every class of three-centre integrals and write the table of winners.
+
+    python tools/tune.py --backend cpu  [--max-l 3 --max-aux 4] [--all-schedules]
+
+The table goes to src/cuanto/kernels/tuning/<backend>.json; all times are printed, --json keeps them as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+
+from common import machine  # noqa: E402
+
+from cuanto.integrals.batches import ket_batch, pair_batches  # noqa: E402
+from cuanto.integrals.engine import Engine  # noqa: E402
+from cuanto.integrals.segments import SegmentClass  # noqa: E402
+from cuanto.kernels.build import cost_of  # noqa: E402
+from cuanto.kernels.tuning import class_name  # noqa: E402
+
+RESULT_NUMBERS = 12_000_000
+PRIMITIVES = (1, 3)
+STRAIGHT_LIMIT = 3500
+
+
+def segment_class(rng: np.random.Generator, l: int, count: int, primitives: int) -> SegmentClass:
+    """Shells of ordinary size at random places."""
+    exponents = np.exp(rng.uniform(np.log(0.2), np.log(5.0), (count, primitives)))
+    functions = 2 * l + 1
+    ao = np.arange(count, dtype=np.int64)[:, None] * functions
+    return SegmentClass(
+        l, True, exponents, rng.uniform(0.2, 1.0, (count, primitives, 1)), rng.normal(size=(count, 3)), ao
+    )
+
+
+def backends(name: str, all_schedules: bool) -> dict[str, Any]:
+    """The backend by schedule."""
+    if name == "cpu":
+        from cuanto.backends.cpu.backend import CpuBackend
+
+        return {s: CpuBackend(schedule=s) for s in ("lane", "table")} if all_schedules else {"auto": CpuBackend()}
+    from cuanto.backends.cuda.backend import CudaBackend
+
+    return {s: CudaBackend(schedule=s) for s in ("thread", "group")} if all_schedules else {"auto": CudaBackend()}
+
+
+def seconds(backend: Any, jobs: list[Any]) -> float:
+    """Best of four warm runs."""
+    best = float("inf")
+    for k in range(5):
+        start = time.perf_counter()
+        backend.submit(jobs)
+        backend.synchronize()
+        if k == 0:
+            backend.finish_compiling()
+        else:
+            best = min(best, time.perf_counter() - start)
+    return best
+
+
+def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: int) -> list[dict[str, Any]]:
+    """All algorithms and schedules of one class."""
+    la, lb, lc = momenta
+    rng = np.random.default_rng(7)
+    kets = 128
+    per_pair = (2 * la + 1) * (2 * lb + 1) * (2 * lc + 1) * kets
+    count = int(np.clip(np.sqrt(RESULT_NUMBERS / per_pair), 6, 64))
+    a, b = (segment_class(rng, l, count, primitives) for l in (la, lb))
+    ket = ket_batch(segment_class(rng, lc, kets, 1), coulomb=True)
+    size = count * (2 * la + 1)
+    rows = []
+    for schedule, backend in found.items():
+        out = backend.zeros((size * size, kets * (2 * lc + 1)), np.float64)
+        engine = Engine(backend, out, row_stride=out.shape[1])
+        bra = pair_batches(a, b, False, lambda i, j: i * size + j, 1e-30)[0]
+        for algorithm in ("hgp", "md"):
+            operations = cost_of("coulomb", bra.shells, ket.shells, algorithm).operations
+            if schedule in ("lane", "thread") and operations > STRAIGHT_LIMIT:
+                continue
+            job = engine._job("coulomb", bra, ket, algorithm, {**engine.bra(bra), **engine.ket(ket)})
+            best = seconds(backend, [job])
+            rows.append(
+                {
+                    "class": class_name(bra.shells, ket.shells),
+                    "primitives": job.primitives,
+                    "algorithm": algorithm,
+                    "schedule": schedule,
+                    "operations": operations,
+                    "ns_per_quartet": best * 1e9 / (job.bras * job.kets),
+                }
+            )
+            print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--max-l", type=int, default=3)
+    parser.add_argument("--max-aux", type=int, default=4)
+    parser.add_argument("--all-schedules", action="store_true", help="force each schedule; write no table")
+    parser.add_argument("--json", help="keep all times here")
+    parser.add_argument("--table", help="write the winners here instead of into the package")
+    options = parser.parse_args()
+    found = backends(options.backend, options.all_schedules)
+    rows: list[dict[str, Any]] = []
+    winners: dict[str, list[tuple[float, str]]] = {}
+    for la in range(options.max_l + 1):
+        for lb in range(la + 1):
+            for lc in range(options.max_aux + 1):
+                for primitives in PRIMITIVES:
+                    mine = measure(found, (la, lb, lc), primitives)
+                    best = min(mine, key=lambda row: row["ns_per_quartet"])
+                    winners.setdefault(best["class"], []).append((round(best["primitives"], 1), best["algorithm"]))
+                    rows += mine
+    record = {"machine": machine(next(iter(found.values()))), "winners": winners}
+    if options.json:
+        Path(options.json).write_text(json.dumps({**record, "times": rows}, indent=1) + "\n")
+    if not options.all_schedules:
+        target = options.table or ROOT / "src" / "cuanto" / "kernels" / "tuning" / f"{options.backend}.json"
+        Path(target).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
