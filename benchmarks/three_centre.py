@@ -105,7 +105,7 @@ def by_class(backend: Any, basis: cuanto.Basis, aux: cuanto.Basis, limit: float)
         mine = [b for b in bras if b.shells == bra], [k for k in kets if k.shells == ket]
         for algorithm in ("hgp", "md"):
             jobs = [
-                [engine._job("coulomb", b, k, algorithm, {**engine.bra(b), **engine.ket(k)}) for k in mine[1]]
+                [engine.job("coulomb", b, k, algorithm, {**engine.bra(b), **engine.ket(k)}) for k in mine[1]]
                 for b in mine[0]
             ]
             cost = cost_of("coulomb", bra, ket, algorithm)

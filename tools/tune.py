@@ -83,10 +83,10 @@ def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: in
         engine = Engine(backend, out, row_stride=out.shape[1])
         bra = pair_batches(a, b, False, lambda i, j: i * size + j, 1e-30)[0]
         for algorithm in ("hgp", "md"):
-            operations = cost_of("coulomb", bra.shells, ket.shells, algorithm).operations
+            operations = cost_of("coulomb", bra.shells, ket.shells, algorithm).text_operations
             if schedule in ("lane", "thread") and operations > STRAIGHT_LIMIT:
                 continue
-            job = engine._job("coulomb", bra, ket, algorithm, {**engine.bra(bra), **engine.ket(ket)})
+            job = engine.job("coulomb", bra, ket, algorithm, {**engine.bra(bra), **engine.ket(ket)})
             best = seconds(backend, [job])
             rows.append(
                 {

@@ -30,7 +30,7 @@ def _one_electron(operator: str, basis: Basis, components: int, backend: str | B
     classes = segments(basis)
     engine = Engine(device, out, row_stride=n, component_stride=n * n)
     bras = [shell_batch(group, coulomb=False) for group in classes]
-    engine.run(operator, bras, [ket_batch(group, coulomb=False) for group in classes], algorithm="os")
+    engine.run(operator, bras, [ket_batch(group, coulomb=False) for group in classes])
     return out
 
 

@@ -84,7 +84,7 @@ def shell_batch(group: SegmentClass, coulomb: bool) -> BraBatch:
     exponents = group.exponents.reshape(-1)
     centres = np.repeat(group.centres, k, axis=0)
     if coulomb:
-        record = np.zeros((n * k, 11))
+        record = np.zeros((n * k, 14))
         record[:, 0], record[:, 1:4], record[:, 10] = exponents, centres, 0.5 / exponents
         factor = COULOMB_FACTOR / exponents
     else:
@@ -155,11 +155,13 @@ def _pairs(
     first = np.concatenate([[0], np.cumsum(keep.sum(axis=(1, 2)))]).astype(np.int32)
     alpha, beta = a.exponents[i[s], x], b.exponents[j[s], y]
     p = alpha + beta
-    record = np.empty((len(s), 11))
+    record = np.empty((len(s), 14))
     record[:, 0] = p
     record[:, 4:7] = -(beta / p)[:, None] * AB[s]
     record[:, 7:10] = (alpha / p)[:, None] * AB[s]
-    record[:, 1:4] = a.centres[i[s]] + record[:, 4:7]
+    near_a = (alpha >= beta)[:, None]
+    start = np.where(near_a, a.centres[i[s]], b.centres[j[s]])
+    record[:, 1:4], record[:, 11:14] = _two_sum(start, np.where(near_a, record[:, 4:7], record[:, 7:10]))
     record[:, 10] = 0.5 / p
     factor = COULOMB_FACTOR / p * np.exp(-alpha * beta / p * (AB**2).sum(axis=1)[s])
     products = a.coefficients[i[s], x][:, :, None] * b.coefficients[j[s], y][:, None, :]
@@ -173,6 +175,13 @@ def _pairs(
         _pair_rows(a, b, i, j, same, row_of),
         delicate,
     )
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y as a rounded sum and its exact error (Knuth)."""
+    total = x + y
+    shift = total - x
+    return total, (x - (total - shift)) + (y - shift)
 
 
 class RowMap:

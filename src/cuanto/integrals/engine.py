@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend, Job, get_backend
+from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.kernels.abi import BRA_FIELDS
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.tuning import choose_algorithm
+
+ALGORITHMS = ("auto", "hgp", "md")
 
 
 def resolve(backend: str | Backend) -> Backend:
@@ -59,17 +62,20 @@ class Engine:
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
         """All bras against all kets; a batch of bras is at work while the next one is made."""
+        if algorithm not in ALGORITHMS:
+            raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
         ket_arguments = [self.ket(ket) for ket in kets]
         for bra in bras:
             bra_arguments = self.bra(bra)
             jobs = [
-                self._job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
+                self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
                 for ket, arguments in zip(kets, ket_arguments, strict=True)
             ]
             self.backend.submit(jobs)
         self.backend.synchronize()
 
-    def _job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
+    def job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
+        """One batch of bras against one batch of kets."""
         primitives = len(bra.record) / bra.count * ket.primitives
         if algorithm == "auto" and bra.delicate:
             algorithm = "md"

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.basis import Basis, Shell
+from cuanto.errors import InputError
 from cuanto.kernels.recurrences.components import function_count, shell_scale
+from cuanto.kernels.spec import MAX_L
 
 Array = NDArray[np.float64]
 
@@ -63,6 +65,8 @@ def segments(basis: Basis) -> list[SegmentClass]:
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         # Equal atoms share their arrays: each kind of shell is taken apart once.
         kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
+        if shell.l > MAX_L:
+            raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
         if kind not in parts:
             parts[kind] = _parts(shell)
         for exponents, coefficients, start in parts[kind]:

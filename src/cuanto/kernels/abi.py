@@ -8,7 +8,7 @@ out[component, rows[bra, column, bra function], cols[ket] + ket function]; a neg
 
 from __future__ import annotations
 
-BRA_FIELDS = {"coulomb": 11, "overlap": 5, "kinetic": 5, "dipole": 5}
+BRA_FIELDS = {"coulomb": 14, "overlap": 5, "kinetic": 5, "dipole": 5}
 KET_FIELDS = 5
 SHELL_FIELDS = 3
 
@@ -35,26 +35,16 @@ BATCH: Arguments = (
 )
 
 
-def _program(prefix: str) -> Arguments:
-    return (
-        ("const int*", f"{prefix}_code"),
-        ("const int*", f"{prefix}_starts"),
-        ("const int*", f"{prefix}_levels"),
-        ("int", f"{prefix}_level_count"),
-        ("int", f"{prefix}_size"),
-        ("const REAL*", f"{prefix}_constants"),
-        ("int", f"{prefix}_constant_count"),
-        ("int", f"{prefix}_uniforms"),
-        ("int", f"{prefix}_slots"),
-    )
-
-
 TABLES: Arguments = (
     ("int", "bra_fields"),
     ("int", "width"),
     ("int", "bra_functions"),
-    *_program("primitive"),
-    *_program("contracted"),
+    ("const int*", "primitive_table"),
+    ("const REAL*", "primitive_constants"),
+    ("const int*", "ket_table"),
+    ("const REAL*", "ket_constants"),
+    ("const int*", "bra_table"),
+    ("const REAL*", "bra_constants"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -11,11 +12,11 @@ from cuanto.kernels import abi
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.emit.cpp import CPP
 from cuanto.kernels.emit.cuda import CUDA
-from cuanto.kernels.ir import Integrals
+from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
-from cuanto.kernels.schedule.table import Program, assemble
+from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
 from cuanto.kernels.spec import KernelSpec, Shells
 
 
@@ -49,13 +50,28 @@ def cost_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
     return cost(integrals_of(operator, bra, ket, algorithm))
 
 
+Programs = tuple[Program, Program, Program]
+"""Index tables of the primitive stage, of the sweep over the ket (empty when there is none), of the final sweep."""
+
+
 @cache
-def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, by_levels: bool) -> tuple[Program, Program]:
-    """Index tables of both stages."""
+def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Programs:
+    """Index tables of a class: depth first for one core, by `levels` for a group of threads."""
     integrals = integrals_of(operator, bra, ket, algorithm)
-    primitive = assemble(integrals.primitive, abi.BRA_FIELDS[operator], abi.KET_FIELDS, by_levels)
-    block = (integrals.bra_functions, integrals.ket_functions)
-    return primitive, assemble(integrals.contracted, abi.SHELL_FIELDS, integrals.width, by_levels, block)
+    assemble = by_levels if levels else depth_first
+    primitive = assemble(integrals.primitive, Shape(abi.BRA_FIELDS[operator], abi.KET_FIELDS))
+    sweeps = []
+    for sweep in integrals.sweeps:
+        count = sum(kind is Kind.INPUT and label[0] == "acc" for kind, label in _nodes(sweep.stage.graph))
+        sweeps.append(assemble(sweep.stage, Shape(abi.SHELL_FIELDS, count, sweep, integrals.ket_functions)))
+    if len(sweeps) == 1:
+        nothing = Sweep(Stage(Graph(), ()), repeat=0, outer=0, inner=0)
+        sweeps.insert(0, assemble(nothing.stage, Shape(abi.SHELL_FIELDS, 1, nothing)))
+    return primitive, sweeps[0], sweeps[1]
+
+
+def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
+    return zip(graph.kind, graph.label, strict=True)
 
 
 @cache
@@ -98,17 +114,21 @@ def straight_source(spec: KernelSpec) -> Source:
     return Source(text, entry, target, abi.BATCH)
 
 
+TABLE_SKELETONS = {"cpu": ("batch_cpu.h", "program.h", "table_cpu.h"), "cuda": ("program.h", "group.cuh")}
+TABLE_EXTRAS: dict[str, abi.Arguments] = {
+    "cpu": (("int", "vectors"),),
+    "cuda": (("int", "lanes"), ("int", "slots"), ("REAL*", "scratch"), ("INDEX", "scratch_stride")),
+}
+
+
 @cache
 def table_source(target: str, real: str) -> Source:
     """The general kernel: any class from its index tables (`table` on the CPU, `group` on CUDA)."""
     arguments = abi.BATCH + abi.TABLES
     entry = "table_kernel" if target == "cpu" else "group_kernel"
-    skeleton = template("batch_cpu.h") + template("table_cpu.h") if target == "cpu" else template("group.cuh")
+    skeleton = "\n".join(template(name) for name in TABLE_SKELETONS[target])
     text = "\n".join([_head(target, real, arguments, {"ENTRY": entry}), skeleton])
-    extra: abi.Arguments = (("int", "vectors"),)
-    if target == "cuda":
-        extra = (("int", "lanes"), ("REAL*", "scratch"), ("INDEX", "scratch_stride"))
-    return Source(text, entry, target, arguments + extra)
+    return Source(text, entry, target, arguments + TABLE_EXTRAS[target])
 
 
 def source_of(spec: KernelSpec) -> Source:
@@ -120,4 +140,4 @@ def source_of(spec: KernelSpec) -> Source:
 
 def unrolled(target: str, class_cost: Cost) -> bool:
     """Is straight-line code right for this cost?"""
-    return class_cost.operations <= UNROLL_LIMIT[target]
+    return class_cost.text_operations <= UNROLL_LIMIT[target]

@@ -24,22 +24,28 @@ class StageCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a class of integrals, per primitive quartet and per contracted quartet."""
+    """Cost of a class of integrals: per primitive quartet, and per pass of each sweep over the contracted values."""
 
     primitive: StageCost
-    contracted: StageCost
+    sweeps: tuple[tuple[int, StageCost], ...]
+    width: int
     bytes_read: int
     bytes_written: int
 
     @property
-    def operations(self) -> int:
-        """All straight-line operations of a kernel, the measure for unrolling."""
-        return sum(s.operations + s.uniform for s in (self.primitive, self.contracted))
+    def text_operations(self) -> int:
+        """Operations in the text of a straight-line kernel, the measure for unrolling."""
+        return sum(s.operations + s.uniform for s in (self.primitive, *(stage for _, stage in self.sweeps)))
+
+    @property
+    def contracted(self) -> int:
+        """Operations per contracted quartet and contraction column."""
+        return sum(repeat * stage.operations for repeat, stage in self.sweeps)
 
     def total(self, primitives: float, columns: int = 1) -> float:
         """Operations for a contracted block of `primitives` primitive quartets and `columns` contraction columns."""
-        per_primitive = self.primitive.operations + self.primitive.boys + 2 * columns * self.bytes_written // 8
-        return primitives * per_primitive + columns * self.contracted.operations
+        per_primitive = self.primitive.operations + self.primitive.boys + 2 * columns * self.width
+        return primitives * per_primitive + columns * self.contracted
 
 
 def node_operations(graph: Graph, node: int) -> int:
@@ -67,12 +73,11 @@ def stage_cost(stage: Stage) -> StageCost:
 def cost(integrals: Integrals, real_bytes: int = 8) -> Cost:
     """Count a class."""
     functions = integrals.components * integrals.bra_functions * integrals.ket_functions
-    read = {
-        node for node in range(len(integrals.primitive.graph)) if integrals.primitive.graph.kind[node] is Kind.INPUT
-    }
+    graph = integrals.primitive.graph
     return Cost(
         stage_cost(integrals.primitive),
-        stage_cost(integrals.contracted),
-        bytes_read=real_bytes * len(read),
+        tuple((sweep.repeat, stage_cost(sweep.stage)) for sweep in integrals.sweeps),
+        integrals.width,
+        bytes_read=real_bytes * sum(kind is Kind.INPUT for kind in graph.kind),
         bytes_written=real_bytes * functions,
     )

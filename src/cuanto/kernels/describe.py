@@ -38,7 +38,8 @@ class KernelDescription:
             ("kernel", self.spec.name),
             ("algorithm, schedule", f"{self.spec.algorithm}, {self.spec.schedule}"),
             ("per primitive quartet", _stage(self.cost.primitive)),
-            ("per contracted quartet", _stage(self.cost.contracted)),
+            *((f"sweep, {n} passes", _stage(stage)) for n, stage in self.cost.sweeps),
+            ("per contracted quartet", f"{self.cost.contracted} operations"),
             ("bytes", f"{self.cost.bytes_read} read, {self.cost.bytes_written} written"),
             ("source", f"{len(self.text.splitlines())} lines, sha256 {self.source.hash[:16]}"),
         ]
@@ -66,8 +67,8 @@ def describe(
     spec = KernelSpec(operator, bra, ket, algorithm, schedule)
     tables = ""
     if schedule in ("table", "group"):
-        programs = programs_of(operator, bra, ket, algorithm, by_levels=schedule == "group")
-        tables = "".join(_table_text(name, p) for name, p in zip(("primitive", "contracted"), programs, strict=True))
+        programs = programs_of(operator, bra, ket, algorithm, levels=schedule == "group")
+        tables = "".join(_table_text(name, p) for name, p in zip(("primitive", "ket", "bra"), programs, strict=True))
     return KernelDescription(spec, source_of(spec), cost, tables)
 
 
@@ -90,12 +91,10 @@ def _sides(integral: str, momenta: tuple[int, ...]) -> tuple[str, Shells, Shells
 
 def _table_text(name: str, program: Program) -> str:
     def array(kind: str, what: str, values: NDArray[np.generic]) -> str:
-        return f"static const {kind} {name}_{what}_table[] = {{{', '.join(repr(x.item()) for x in values)}}};\n"
+        return f"static const {kind} {name}_{what}[] = {{{', '.join(repr(x.item()) for x in values)}}};\n"
 
     return (
-        f"\n// Index tables of the {name} stage (see kernels/schedule/table.py)\n"
-        + array("int", "code", program.code)
-        + array("int", "starts", program.starts)
-        + array("int", "levels", program.level_starts)
-        + array("REAL", "constants", program.constants)
+        f"\n// Index tables of the stage `{name}` (see kernels/schedule/table.py)\n"
+        + array("int", "program", program.table)
+        + array("REAL", "numbers", program.constants)
     )

@@ -139,22 +139,43 @@ class Graph:
 
 @dataclass(frozen=True)
 class Stage:
-    """A graph with its results: executed once per primitive (accumulated), or once per contracted integral block."""
+    """A graph with its results."""
 
     graph: Graph
     outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Sweep:
+    """A stage executed `repeat` times over the contracted values: its text and tables exist once.
+
+    Input j of pass i is acc[i * outer + j * inner]. Results of a `final` sweep are integrals: output o of pass i is bra
+    function o and ket function i, or with `per_component` component i and function pair o. Other sweeps put output o
+    in the place of input o.
+    """
+
+    stage: Stage
+    repeat: int
+    outer: int
+    inner: int
+    final: bool = False
+    per_component: bool = False
+
+    def block(self, output: int, ket_functions: int) -> tuple[int, int]:
+        """Bra and ket function of an output of a final sweep in its first pass."""
+        return divmod(output, ket_functions) if self.per_component else (output, 0)
+
+
+@dataclass(frozen=True)
 class Integrals:
     """One class of integrals, ready to be scheduled.
 
-    `primitive` reads the records `bra` and `ket` of two primitives; its outputs are contracted into `acc`.
-    `contracted` reads `acc` and `shell` and yields the block [component][bra function][ket function].
+    `primitive` reads the records `bra` and `ket` of two primitives; its outputs are contracted into `acc`. The sweeps
+    read `acc` and `shell`, the last one yields the integrals.
     """
 
     primitive: Stage
-    contracted: Stage
+    sweeps: tuple[Sweep, ...]
     components: int
     bra_functions: int
     ket_functions: int

@@ -149,13 +149,9 @@ class CpuBackend:
         """The general kernel with the tables of the class."""
         function = self._load(table_source("cpu", "double" if real == np.float64 else "float"))
         integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
-        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, by_levels=False)
-        tables: list[Any] = [job.arguments["bra_fields"], integrals.width, integrals.bra_functions]
-        keep = []
-        for program in programs:
-            values, arrays = _program_values(program, real)
-            tables += values
-            keep.append(arrays)
+        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=False)
+        keep = [array for program in programs for array in (program.table, program.constants.astype(real))]
+        tables = [job.arguments["bra_fields"], integrals.width, integrals.bra_functions, *map(_address, keep)]
         vectors = _vectors(programs[0], integrals.width * job.columns, job.kets)
         batch = _batch_values(job)
 
@@ -190,19 +186,3 @@ def _batch_values(job: Job) -> list[Any]:
 
     given = {"bra_begin": 0, "bra_end": 0, **job.arguments}
     return [_address(x) if isinstance(x := given[name], np.ndarray) else x for _, name in BATCH]
-
-
-def _program_values(program: Program, real: np.dtype[Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    constants = program.constants.astype(real)
-    values = [
-        _address(program.code),
-        _address(program.starts),
-        _address(program.level_starts),
-        len(program.level_starts) - 1,
-        len(program.code),
-        _address(constants),
-        len(program.constants),
-        program.uniforms,
-        program.slots,
-    ]
-    return values, (program, constants)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cuanto.backends.base import Job
-from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
-from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.build import (
+    Programs,
+    Source,
+    cost_of,
+    integrals_of,
+    programs_of,
+    straight_source,
+    table_source,
+    unrolled,
+)
 from cuanto.kernels.spec import KernelSpec
 
 THREAD_BLOCK = 128
 GROUP_BLOCK = 256
 SHARED_TARGET = 110_000
 """Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
+PASSES_AT_ONCE = 4
+"""Passes of a sweep that a block has room for (where the primitive stage does not leave more anyway)."""
 ACCUMULATORS = 48
 """Sums a thread may keep in registers."""
 
@@ -60,18 +71,23 @@ def thread_launch(job: Job) -> Launch:
 
 @dataclass(frozen=True)
 class GroupNeed:
-    """Storage of the group schedule in numbers: per block and per ket lane."""
+    """Storage of the group schedule in numbers: per block, and per ket lane (sums of all columns, slots of values)."""
 
     uniforms: int
-    per_lane: int
+    sums: int
+    slots: int
+
+    def numbers(self, lanes: int) -> int:
+        """All that a block of so many lanes keeps."""
+        return self.uniforms + (self.sums + self.slots) * lanes
 
 
-def group_need(job: Job, programs: tuple[Program, Program]) -> GroupNeed:
-    """What a block keeps: uniform values, sums of all columns, and behind them the temporaries of either stage."""
+def group_need(job: Job, programs: Programs) -> GroupNeed:
+    """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
     width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
-    primitive, contracted = programs
-    behind = max(contracted.slots - width, primitive.slots)
-    return GroupNeed(primitive.uniforms + contracted.uniforms, job.columns * width + behind)
+    slots = max(program.slots for program in programs)
+    wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
+    return GroupNeed(sum(p.uniforms for p in programs), job.columns * width, max(slots, wanted))
 
 
 def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -> tuple[int, int]:
@@ -82,45 +98,33 @@ def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -
     for limit in (min(SHARED_TARGET, shared_limit), shared_limit):
         lanes = useful
         while lanes >= 1:
-            size = (need.uniforms + need.per_lane * lanes) * real_bytes
+            size = need.numbers(lanes) * real_bytes
             if size <= limit and (lanes >= 4 or limit == shared_limit or lanes == useful):
                 return lanes, size
             lanes //= 2
     return min(useful, 4), 0
 
 
-def table_arguments(job: Job, programs: tuple[Program, Program], put: Any) -> dict[str, Any]:
+def table_arguments(job: Job, programs: Programs, put: Callable[[Any], Any]) -> dict[str, Any]:
     """Index tables as kernel arguments, copied with `put`."""
     integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
     real = np.dtype(job.arguments["out"].dtype)
-    values: dict[str, Any] = {
-        "width": integrals.width,
-        "bra_functions": integrals.bra_functions,
-    }
-    for prefix, program in zip(("primitive", "contracted"), programs, strict=True):
-        values |= {
-            f"{prefix}_code": put(program.code),
-            f"{prefix}_starts": put(program.starts),
-            f"{prefix}_levels": put(program.level_starts),
-            f"{prefix}_level_count": len(program.level_starts) - 1,
-            f"{prefix}_size": len(program.code),
-            f"{prefix}_constants": put(program.constants.astype(real)),
-            f"{prefix}_constant_count": len(program.constants),
-            f"{prefix}_uniforms": program.uniforms,
-            f"{prefix}_slots": program.slots,
-        }
+    values: dict[str, Any] = {"width": integrals.width, "bra_functions": integrals.bra_functions}
+    for prefix, program in zip(("primitive", "ket", "bra"), programs, strict=True):
+        values[f"{prefix}_table"] = put(program.table)
+        values[f"{prefix}_constants"] = put(program.constants.astype(real))
     return values
 
 
 class GroupTables:
     """Index tables on the device, one copy per class."""
 
-    def __init__(self, put: Any) -> None:
+    def __init__(self, put: Callable[[Any], Any]) -> None:
         self._put = put
         self._known: dict[Any, dict[str, Any]] = {}
 
-    def __call__(self, job: Job) -> tuple[tuple[Program, Program], dict[str, Any]]:
-        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, by_levels=True)
+    def __call__(self, job: Job) -> tuple[Programs, dict[str, Any]]:
+        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=True)
         key = (job.operator, job.bra, job.ket, job.algorithm, real_name(job))
         if key not in self._known:
             self._known[key] = table_arguments(job, programs, self._put)
@@ -136,10 +140,10 @@ def group_launch(
     real_bytes = np.dtype(job.arguments["out"].dtype).itemsize
     lanes, shared = group_lanes(job, need, real_bytes, shared_limit)
     items = job.bras * -(-job.kets // lanes)
-    extra = {**arguments, "lanes": lanes, "scratch": job.arguments["out"], "scratch_stride": 0}
+    extra = {**arguments, "lanes": lanes, "slots": need.slots, "scratch": job.arguments["out"], "scratch_stride": 0}
     grid = min(items, 2**31 - 1)
     if shared == 0:
-        stride = need.uniforms + need.per_lane * lanes
+        stride = need.numbers(lanes)
         grid = min(items, 4 * multiprocessors)
         dtype = np.dtype(job.arguments["out"].dtype).type
         extra |= {"scratch": zeros((grid * stride,), dtype), "scratch_stride": stride}

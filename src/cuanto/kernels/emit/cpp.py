@@ -10,4 +10,5 @@ CPP = Syntax(
     broadcast="vset",
     functions={"rcp": "vrcp", "sqrt": "vsqrt", "exp": "vexp"},
     boys="boys",
+    register_values=0,
 )

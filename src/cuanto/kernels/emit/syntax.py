@@ -11,7 +11,10 @@ from cuanto.kernels.passes import boys_order, schedule_order
 
 @dataclass(frozen=True)
 class Syntax:
-    """Spellings of a target; the names behind them are defined by its prelude."""
+    """Spellings of a target; the names behind them are defined by its prelude.
+
+    `register_values`: so many accumulated values may stay in registers, when loops over them are unrolled.
+    """
 
     prelude: str
     uniform_type: str
@@ -20,6 +23,7 @@ class Syntax:
     broadcast: str
     functions: dict[str, str]
     boys: str
+    register_values: int
 
     def literal(self, value: float) -> str:
         """A number that converts to REAL without loss."""
@@ -30,8 +34,10 @@ Reader = Callable[[str, int], str]
 Writer = Callable[[int, str], str]
 
 
-def straight_line(stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Reader, write: Writer) -> list[str]:
-    """One line per node, results written as soon as they are known."""
+def straight_line(
+    stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Reader, write: Writer, late: bool = False
+) -> list[str]:
+    """One line per node; results are written as soon as they are known, or all at the end (`late`)."""
     graph = stage.graph
     leaving: dict[int, list[int]] = {}
     for k in outputs:
@@ -46,6 +52,7 @@ def straight_line(stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Re
         return names[node]
 
     lines: list[str] = []
+    writes = [] if late else lines
     for node in schedule_order(stage, [stage.outputs[k] for k in outputs]):
         if node in names:
             continue
@@ -55,12 +62,15 @@ def straight_line(stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Re
             names[node] = f"t{node}"
             kind = syntax.uniform_type if graph.uniform[node] else syntax.lane_type
             lines.append(f"const {kind} t{node} = {_sum(graph, node, name, syntax)};")
-        lines += [write(k, names[node]) for k in leaving.get(node, ())]
+        writes += [write(k, names[node]) for k in leaving.get(node, ())]
     for node, positions in leaving.items():
         if graph.kind[node] in (Kind.CONST, Kind.INPUT):
             value = name(node) if graph.kind[node] is Kind.INPUT else f"{syntax.broadcast}({name(node)})"
-            lines += [write(k, value) for k in positions]
-    return lines
+            if late:  # the input may be overwritten before it is written elsewhere
+                lines.append(f"const {syntax.lane_type} t{node} = {value};")
+                value = f"t{node}"
+            writes += [write(k, value) for k in positions]
+    return lines + writes if late else lines
 
 
 def _call(graph: Graph, node: int, names: dict[int, str], name: Callable[[int], str], syntax: Syntax) -> list[str]:

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from cuanto.kernels.ir import Graph, Integrals, Stage, inputs
+from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import (
     ORIGIN,
     Powers,
     cheapest_axis,
     function_count,
+    ket_sweep,
+    pair_functions,
     powers,
     raised,
-    transform,
 )
 from cuanto.kernels.spec import Shells
 
@@ -33,7 +34,7 @@ class CoulombGeometry:
 
     def __init__(self, graph: Graph, order: int, two_centres: bool) -> None:
         g = graph
-        bra = inputs(g, "bra", 11, uniform=True)
+        bra = inputs(g, "bra", 14, uniform=True)
         ket = inputs(g, "ket", 5, uniform=False)
         self.p, P, self.h = bra[0], bra[1:4], bra[10]
         # A single shell as bra has its charge cloud at its own centre.
@@ -43,7 +44,9 @@ class CoulombGeometry:
         pc = g.mul(self.p, self.ic)
         self.r = g.call("rcp", g.add(g.one, pc))  # c / (p + c)
         self.rho = g.mul(self.p, self.r)
-        self.PC = [g.sub(P[i], C[i]) for i in range(3)]
+        # P in two parts: a tight function on a nucleus C sees a P that differs from C by less than P's last digit.
+        P_low = bra[11:14] if two_centres else [g.zero] * 3
+        self.PC = [g.add(g.sub(P[i], C[i]), P_low[i]) for i in range(3)]
         R2 = g.sum((1.0, x, x) for x in self.PC)
         self.T = g.mul(self.rho, R2)
         self.prefactor = g.mul(g.call("sqrt", self.r), ck)
@@ -101,42 +104,38 @@ def vertical(graph: Graph, bra: Shells, ket: Shells) -> Stage:
     return Stage(g, tuple(targets))
 
 
-def horizontal(la: int, lb: int, lc: int, pure: tuple[bool, bool, bool]) -> Stage:
-    """Contracted (e 0|c) -> (a b|c) in the functions of the three shells."""
+def horizontal(la: int, lb: int, pure: tuple[bool, bool], ket_functions: int, ket_stride: int) -> Sweep:
+    """Contracted (e 0|c) -> (a b|c) in the functions of a and b, for one function of c after the other."""
     g = Graph()
     AB = inputs(g, "shell", 3, uniform=True)
-    nc = len(powers(lc))
     bra = [e for l in range(la, la + lb + 1) for e in powers(l)]
-    acc = inputs(g, "acc", len(bra) * nc, uniform=False)
-    start = {e: transform(g, lc, pure[2], acc[k * nc : (k + 1) * nc]) for k, e in enumerate(bra)}
-    blocks = []
-    for k in range(function_count(lc, pure[2])):
-        known = {(e, ORIGIN): start[e][k] for e in bra}
+    known = {(e, ORIGIN): x for e, x in zip(bra, inputs(g, "acc", len(bra), uniform=False), strict=True)}
 
-        def value(a: Powers, b: Powers, known: dict[tuple[Powers, Powers], int] = known) -> int:
-            if (a, b) not in known:
-                i = cheapest_axis(b)
-                b1 = raised(b, i, -1)
-                known[a, b] = g.sum(((1.0, value(raised(a, i), b1), g.one), (1.0, AB[i], value(a, b1))))
-            return known[a, b]
+    def value(a: Powers, b: Powers) -> int:
+        if (a, b) not in known:
+            i = cheapest_axis(b)
+            b1 = raised(b, i, -1)
+            known[a, b] = g.sum(((1.0, value(raised(a, i), b1), g.one), (1.0, AB[i], value(a, b1))))
+        return known[a, b]
 
-        columns = [transform(g, lb, pure[1], [value(a, b) for b in powers(lb)]) for a in powers(la)]
-        rows = [transform(g, la, pure[0], column) for column in zip(*columns, strict=True)]
-        blocks.append([rows[j][i] for i in range(len(rows[0])) for j in range(len(rows))])
-    outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
-    return Stage(g, tuple(outputs))
+    values = [[value(a, b) for b in powers(lb)] for a in powers(la)]
+    outputs = pair_functions(g, (la, lb), pure, values)
+    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_stride, final=True)
 
 
 def integrals(bra: Shells, ket: Shells) -> Integrals:
     """(a b|c), or (a|c) for a bra of one shell."""
     la, lb, lc = *padded(bra.l, 0), ket.l[0]
-    pure_a, pure_b = padded(bra.pure, True)
+    pure = padded(bra.pure, True)
+    primitive = vertical(Graph(), bra, ket)
+    monomials, functions = len(powers(lc)), function_count(lc, ket.pure[0])
+    to_functions = ket_sweep(lc, ket.pure[0], len(primitive.outputs) // monomials)
     return Integrals(
-        primitive=vertical(Graph(), bra, ket),
-        contracted=horizontal(la, lb, lc, (pure_a, pure_b, ket.pure[0])),
+        primitive=primitive,
+        sweeps=(*to_functions, horizontal(la, lb, pure, functions, monomials)),
         components=1,
-        bra_functions=function_count(la, pure_a) * function_count(lb, pure_b),
-        ket_functions=function_count(lc, ket.pure[0]),
+        bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
+        ket_functions=functions,
     )
 
 

@@ -8,16 +8,16 @@ expansion has the highest degree only.
 
 from __future__ import annotations
 
-from cuanto.kernels.ir import Graph, Integrals, Stage, inputs
+from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import (
     Powers,
     cheapest_axis,
     degree,
     function_count,
     kernel_matrix,
+    pair_functions,
     powers,
     raised,
-    transform,
 )
 from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, padded
 from cuanto.kernels.spec import Shells
@@ -141,23 +141,17 @@ def integrals(bra: Shells, ket: Shells) -> Integrals:
     outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
     return Integrals(
         primitive=Stage(g, tuple(outputs)),
-        contracted=pure_bra(la, lb, len(blocks), pure),
+        sweeps=(pure_bra(la, lb, len(blocks), pure),),
         components=1,
         bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
         ket_functions=function_count(lc, ket.pure[0]),
     )
 
 
-def pure_bra(la: int, lb: int, nket: int, pure: tuple[bool, bool]) -> Stage:
-    """Monomials of both bra shells -> their functions, for every ket function."""
+def pure_bra(la: int, lb: int, ket_functions: int, pure: tuple[bool, bool]) -> Sweep:
+    """Monomials of both bra shells -> their functions, for one ket function after the other."""
     g = Graph()
     nb = len(powers(lb))
-    acc = inputs(g, "acc", len(powers(la)) * nb * nket, uniform=False)
-    blocks = []
-    for k in range(nket):
-        columns = [
-            transform(g, lb, pure[1], [acc[(a * nb + b) * nket + k] for b in range(nb)]) for a in range(len(powers(la)))
-        ]
-        rows = [transform(g, la, pure[0], column) for column in zip(*columns, strict=True)]
-        blocks.append([rows[j][i] for i in range(len(rows[0])) for j in range(len(rows))])
-    return Stage(g, tuple(block[f] for f in range(len(blocks[0])) for block in blocks))
+    acc = inputs(g, "acc", len(powers(la)) * nb, uniform=False)
+    outputs = pair_functions(g, (la, lb), pure, [acc[a * nb : (a + 1) * nb] for a in range(len(powers(la)))])
+    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_functions, final=True)

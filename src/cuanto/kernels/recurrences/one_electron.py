@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cuanto.kernels.ir import Graph, Integrals, Stage, inputs
-from cuanto.kernels.recurrences.components import Powers, function_count, powers, transform
+from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
+from cuanto.kernels.recurrences.components import Powers, function_count, pair_functions, powers
 from cuanto.kernels.spec import Shells
 
 
@@ -134,23 +134,19 @@ def integrals(operator: str, bra: Shells, ket: Shells) -> Integrals:
     outputs = [f(a, b) for f in elements for a in powers(la) for b in powers(lb)]
     return Integrals(
         primitive=Stage(g, tuple(outputs)),
-        contracted=to_functions(len(elements), bra, ket),
+        sweeps=(to_functions(len(elements), bra, ket),),
         components=len(elements),
         bra_functions=function_count(la, bra.pure[0]),
         ket_functions=function_count(lb, ket.pure[0]),
     )
 
 
-def to_functions(components: int, bra: Shells, ket: Shells) -> Stage:
-    """Monomials -> functions of both shells, for every component of the operator."""
+def to_functions(components: int, bra: Shells, ket: Shells) -> Sweep:
+    """Monomials -> functions of both shells, for one component of the operator after the other."""
     g = Graph()
     la, lb = bra.l[0], ket.l[0]
     na, nb = len(powers(la)), len(powers(lb))
-    acc = inputs(g, "acc", components * na * nb, uniform=False)
-    outputs: list[int] = []
-    for k in range(components):
-        block = acc[k * na * nb : (k + 1) * na * nb]
-        columns = [transform(g, lb, ket.pure[0], block[a * nb : (a + 1) * nb]) for a in range(na)]
-        rows = [transform(g, la, bra.pure[0], column) for column in zip(*columns, strict=True)]
-        outputs += [rows[j][i] for i in range(len(rows[0])) for j in range(len(rows))]
-    return Stage(g, tuple(outputs))
+    acc = inputs(g, "acc", na * nb, uniform=False)
+    values = [acc[a * nb : (a + 1) * nb] for a in range(na)]
+    outputs = pair_functions(g, (la, lb), (bra.pure[0], ket.pure[0]), values)
+    return Sweep(Stage(g, tuple(outputs)), components, outer=na * nb, inner=1, final=True, per_component=True)

@@ -1,10 +1,9 @@
-"""Straight-line placement: the whole graph in one lane (CPU) or thread (CUDA)."""
+"""Straight-line placement: the whole graph in one lane (CPU) or thread (CUDA); sweeps are loops around their text."""
 
 from __future__ import annotations
 
 from cuanto.kernels.emit.syntax import Syntax, straight_line
-from cuanto.kernels.ir import Integrals
-from cuanto.kernels.schedule.table import leaving_order
+from cuanto.kernels.ir import Integrals, Sweep
 
 
 def primitive_function(integrals: Integrals, syntax: Syntax) -> str:
@@ -21,19 +20,32 @@ def primitive_function(integrals: Integrals, syntax: Syntax) -> str:
 
 def contracted_function(integrals: Integrals, syntax: Syntax) -> str:
     """`contracted(shell, acc, store)`: hands each final integral to `store`."""
+    lines: list[str] = []
+    for sweep in integrals.sweeps:
+        # Unrolled loops index `acc` with constants, so that it can stay in registers.
+        loop = "UNROLL for" if integrals.width <= syntax.register_values else "NO_UNROLL for"
+        lines.append(f"{loop} (int i = 0; i < {sweep.repeat}; ++i) {{")
+        lines += ["    " + line for line in _sweep_lines(sweep, integrals.ket_functions, syntax)]
+        lines.append("}")
+    return _function("template <class S> FN void contracted(const REAL* shell, VEC* acc, const S& store)", lines)
+
+
+def _sweep_lines(sweep: Sweep, ket_functions: int, syntax: Syntax) -> list[str]:
+    def place(index: int) -> str:
+        return f"acc[i * {sweep.outer} + {index * sweep.inner}]"
 
     def read(record: str, index: int) -> str:
-        return f"shell[{index}]" if record == "shell" else f"acc[{index}]"
-
-    nb, nk = integrals.bra_functions, integrals.ket_functions
+        return f"shell[{index}]" if record == "shell" else place(index)
 
     def write(k: int, name: str) -> str:
-        return f"store({k // (nb * nk)}, {k // nk % nb}, {k % nk}, {name});"
+        if not sweep.final:
+            return f"{place(k)} = {name};"
+        bra, ket = sweep.block(k, ket_functions)
+        return f"store(i, {bra}, {ket}, {name});" if sweep.per_component else f"store(0, {bra}, i, {name});"
 
-    order = leaving_order(len(integrals.contracted.outputs), (nb, nk))
-    lines = straight_line(integrals.contracted, order, syntax, read, write)
-    head = "template <class S> FN void contracted(const REAL* shell, const VEC* acc, const S& store)"
-    return _function(head, lines)
+    order = list(range(len(sweep.stage.outputs)))
+    # Where results take the place of inputs: first compute, then write.
+    return straight_line(sweep.stage, order, syntax, read, write, late=not sweep.final)
 
 
 def _function(head: str, lines: list[str]) -> str:

@@ -1,70 +1,87 @@
 """A stage as index tables: one small kernel text executes any class of integrals from them.
 
-Statement layout (32-bit integers): operation, destination, three counts, then pairs of indices.
-`SUM`: destination slot = sum of u[x] u[y] (first count pairs), u[x] v[y] (second) and v[x] v[y] (third), where u holds
-uniform values (numbers, bra data) and v lane values. `OUT`: the slot in the first count is a result; the other numbers
-say which one: its position, or operator component (destination), bra function and ket function.
-Two orders of the same statements: depth first (one core, few live slots) and by levels (threads share a level, a
-barrier follows it).
+A program is one array of 32-bit integers (a header of `HEADER` numbers, level starts, statements) and one of numbers.
+Values live in u (uniform: inputs, temporaries, numbers) and v (lanes: inputs, then temporaries). Two encodings:
+
+- depth first, for one core: a statement is operation, destination, three counts, then pairs of indices. `sum`: u u, u v
+  and v v pairs in turn; `out`: the slot in the first count is a result, the other numbers say which one.
+- by levels, for threads that share a level with a barrier behind it: records of `RECORD` integers, one for each
+  statement of at most `TERMS` terms; a factor is a slot of v, or with bit 15 set an element of u.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.ir import Kind, Stage
-from cuanto.kernels.passes import SlotPool, boys_order, last_uses, levels, schedule_order
+from cuanto.kernels.ir import Graph, Kind, Stage, Sweep
+from cuanto.kernels.passes import SlotPool, boys_order, last_uses, levels, limit_terms, schedule_order
 
-HEADER = 5
 OPERATIONS = {"sum": 0, "uniform": 1, "rcp": 2, "sqrt": 3, "exp": 4, "boys": 5, "out": 6}
+HEADER = 16
+STATEMENT = 5
+RECORD = 8
+TERMS = 4
+UNIFORM_BIT = 0x8000
 
 
 @dataclass(frozen=True)
 class Program:
     """Index tables of a stage; `uniforms` and `slots` are the storage it needs, inputs included."""
 
-    code: NDArray[np.int32]
-    starts: NDArray[np.int32]
-    level_starts: NDArray[np.int32]
+    table: NDArray[np.int32]
     constants: NDArray[np.float64]
     uniforms: int
     slots: int
-    statements: int
+    repeat: int
 
 
-class _Assembler:
-    """Assigns storage to nodes and writes statements."""
+@dataclass(frozen=True)
+class Shape:
+    """How a stage sits in its surroundings: numbers of inputs, and for a sweep how its passes move."""
 
-    def __init__(self, stage: Stage, uniform_inputs: int, lane_inputs: int, block: tuple[int, int] | None) -> None:
-        self.block = block
-        self.graph = stage.graph
+    uniform_inputs: int
+    lane_inputs: int
+    sweep: Sweep | None = None
+    ket_functions: int = 1
+
+    def header(self) -> list[int]:
+        """Passes, strides of the inputs, and what a pass changes in the position of a result."""
+        if self.sweep is None:
+            return [1, 0, 1, 0, 0, 0]
+        s = self.sweep
+        return [s.repeat, s.outer, s.inner, int(s.final), int(s.per_component), int(s.final and not s.per_component)]
+
+    def place(self, output: int) -> tuple[int, int]:
+        """Bra and ket function of a result; otherwise its position."""
+        if self.sweep is None or not self.sweep.final:
+            return output, 0
+        return self.sweep.block(output, self.ket_functions)
+
+
+class _Storage:
+    """Assigns places in u and v to nodes."""
+
+    def __init__(self, graph: Graph, shape: Shape) -> None:
+        self.graph, self.shape = graph, shape
         self.constants: list[float] = []
-        self.constant_index: dict[float, int] = {}
-        self.uniform_index: dict[int, int] = {}
         self.slot: dict[int, int] = {}
-        self.pool = SlotPool(lane_inputs)
-        self.uniform_inputs = uniform_inputs
-        self.uniform_temporaries = 0
-        self.code: list[int] = []
-        self.starts: list[int] = []
+        self.pool = SlotPool(shape.lane_inputs)
+        self._constant_index: dict[float, int] = {}
+        self._uniform_index: dict[int, int] = {}
 
     def uniform(self, node: int) -> int:
-        """Index in u: bra data first, then temporaries, then numbers (encoded negative until their start is known)."""
-        if self.graph.kind[node] is Kind.CONST:
-            value = self.graph.value[node]
-            if value not in self.constant_index:
-                self.constant_index[value] = len(self.constants)
-                self.constants.append(value)
-            return -1 - self.constant_index[value]
-        if self.graph.kind[node] is Kind.INPUT:
-            return self.graph.label[node][1]
-        if node not in self.uniform_index:
-            self.uniform_index[node] = self.uniform_inputs + self.uniform_temporaries
-            self.uniform_temporaries += 1
-        return self.uniform_index[node]
+        """Place in u: inputs, then numbers and temporaries as they come up."""
+        graph = self.graph
+        if graph.kind[node] is Kind.INPUT:
+            return graph.label[node][1]
+        if node not in self._uniform_index:
+            self._uniform_index[node] = self.shape.uniform_inputs + len(self.constants)
+            self.constants.append(graph.value[node] if graph.kind[node] is Kind.CONST else 0.0)
+        return self._uniform_index[node]
 
     def lane(self, node: int) -> int:
         """Slot of a lane value that was computed or loaded."""
@@ -72,141 +89,182 @@ class _Assembler:
             return self.graph.label[node][1]
         return self.slot[node]
 
-    def statement(self, operation: str, destination: int, counts: tuple[int, int, int], pairs: list[int]) -> None:
-        self.starts.append(len(self.code))
-        self.code += [OPERATIONS[operation], destination, *counts, *pairs]
-
-    def sum(self, node: int) -> None:
-        """One sum of products."""
-        uniform = self.graph.uniform
-        groups: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for x, y in self.graph.pairs[node]:
-            kind = 0 if uniform[y] else 1 if uniform[x] else 2
-            groups[kind].append(self.uniform(x) if kind < 2 else self.lane(x))
-            groups[kind].append(self.uniform(y) if kind < 1 else self.lane(y))
-        counts = (len(groups[0]) // 2, len(groups[1]) // 2, len(groups[2]) // 2)
-        pairs = groups[0] + groups[1] + groups[2]
-        if uniform[node]:
-            self.statement("uniform", self.uniform(node), counts, pairs)
-        else:
-            self.slot[node] = self.pool.take()
-            self.statement("sum", self.slot[node], counts, pairs)
-
-    def call(self, node: int) -> None:
-        """One function; the Boys function fills all its orders when the first is asked for."""
+    def take(self, node: int) -> int:
+        """A slot for a result; the first of several for the Boys function, which fills all its orders at once."""
         function, _ = self.graph.label[node]
-        argument = self.graph.pairs[node][0][0]
-        order = boys_order(function)
+        order = boys_order(function) if self.graph.kind[node] is Kind.CALL else None
         if order is None:
             self.slot[node] = self.pool.take()
-            self.statement(function, self.slot[node], (self.lane(argument), 0, 0), [])
-        elif node not in self.slot:
-            first = self.pool.take_block(order + 1)
-            for m in range(order + 1):
-                self.slot[self.graph.call(function, argument, m)] = first + m
-            self.statement("boys", first, (self.lane(argument), order, 0), [])
+            return self.slot[node]
+        first = self.pool.take_block(order + 1)
+        for m in range(order + 1):
+            self.slot[self.graph.call(function, self.graph.pairs[node][0][0], m)] = first + m
+        return first
 
-    def finish(self, level_starts: list[int]) -> Program:
-        """Numbers go behind the other uniform values."""
-        base = self.uniform_inputs + self.uniform_temporaries
-        code = np.array(self.code, dtype=np.int32)
-        return Program(
-            code=np.where(code < 0, base - 1 - code, code).astype(np.int32),
-            starts=np.array([*self.starts, len(self.code)], dtype=np.int32),
-            level_starts=np.array(level_starts, dtype=np.int32),
-            constants=np.array(self.constants or [0.0]),
-            uniforms=base + max(1, len(self.constants)),
-            slots=self.pool.peak,
-            statements=len(self.starts),
-        )
+    def program(self, level_starts: list[int], code: Iterable[int]) -> Program:
+        """Header, levels and statements in one array; statements begin at a multiple of 16 bytes."""
+        levels_end = HEADER + len(level_starts)
+        start = -(-levels_end // 4) * 4
+        body = list(code)
+        uniforms = self.shape.uniform_inputs + len(self.constants)
+        head = [start, len(body), uniforms, self.pool.peak, len(level_starts) - 1, self.shape.lane_inputs]
+        head += [self.shape.uniform_inputs, *self.shape.header()]
+        head += [0] * (HEADER - len(head))
+        table = np.array([*head, *level_starts, *[0] * (start - levels_end), *body], dtype=np.int32)
+        repeat = self.shape.header()[0]
+        return Program(table, np.array(self.constants or [0.0]), uniforms, self.pool.peak, repeat)
 
 
-def assemble(
-    stage: Stage, uniform_inputs: int, lane_inputs: int, by_levels: bool, block: tuple[int, int] | None = None
-) -> Program:
-    """Tables of a stage. With `block` = (bra functions, ket functions) the results are final integrals."""
-    graph = stage.graph
-    outputs = leaving_order(len(stage.outputs), block)
-    order = schedule_order(stage, [stage.outputs[k] for k in outputs])
+def _wanted(stage: Stage) -> dict[int, list[int]]:
+    """Node -> positions among the outputs; zeros need not be written, the sums start from zero."""
     wanted: dict[int, list[int]] = {}
-    for k in outputs:
-        if stage.outputs[k] != graph.zero:
-            wanted.setdefault(stage.outputs[k], []).append(k)
-    assembler = _Assembler(stage, uniform_inputs, lane_inputs, block)
-    if by_levels:
-        return _by_levels(assembler, order, wanted)
-    return _depth_first(assembler, order, wanted)
+    for k, node in enumerate(stage.outputs):
+        if node != stage.graph.zero:
+            wanted.setdefault(node, []).append(k)
+    return wanted
 
 
-def _emit(assembler: _Assembler, node: int) -> None:
-    if assembler.graph.kind[node] is Kind.SUM:
-        assembler.sum(node)
-    else:
-        assembler.call(node)
-
-
-def leaving_order(count: int, block: tuple[int, int] | None) -> list[int]:
-    """Final integrals leave one ket function after the other: their horizontal recurrences share nothing."""
-    if block is None:
-        return list(range(count))
-    return sorted(range(count), key=lambda k: (k % block[1], k))
-
-
-def _outputs(assembler: _Assembler, node: int, wanted: dict[int, list[int]]) -> None:
-    for k in wanted.get(node, ()):
-        if assembler.block is None:
-            assembler.statement("out", k, (assembler.lane(node), 0, 0), [])
-        else:
-            nb, nk = assembler.block
-            assembler.statement("out", k // (nb * nk), (assembler.lane(node), k // nk % nb, k % nk), [])
-
-
-def _depth_first(assembler: _Assembler, order: list[int], wanted: dict[int, list[int]]) -> Program:
-    graph = assembler.graph
+def depth_first(stage: Stage, shape: Shape) -> Program:
+    """Statements in the order of straight-line code, slots reused as soon as possible."""
+    graph = stage.graph
+    storage = _Storage(graph, shape)
+    order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
+    wanted = _wanted(stage)
+    late = shape.sweep is not None and not shape.sweep.final
+    code: list[int] = []
+    outputs: list[int] = []
+
+    def result(node: int) -> None:
+        for k in wanted.get(node, ()):
+            (outputs if late else code).extend([OPERATIONS["out"], k, storage.lane(node), *shape.place(k)])
+
+    def finished(node: int) -> bool:
+        return not graph.uniform[node] and graph.kind[node] is Kind.SUM and not (late and node in wanted)
+
     for node in wanted:
         if graph.kind[node] is Kind.INPUT:
-            _outputs(assembler, node, wanted)
+            result(node)
+    done: set[int] = set()
     for position, node in enumerate(order):
         for x in graph.arguments(node):
             # A slot is free for the result of the very statement that reads it last.
-            if last[x] == position and not graph.uniform[x] and graph.kind[x] is Kind.SUM:
-                assembler.pool.give(assembler.slot[x])
-        _emit(assembler, node)
-        _outputs(assembler, node, wanted)
-        if node in wanted and node not in last and not graph.uniform[node]:
-            assembler.pool.give(assembler.slot[node])
-    return assembler.finish([0, len(assembler.starts)])
+            if last[x] == position and finished(x):
+                storage.pool.give(storage.slot[x])
+        if node not in done:
+            done |= _statement(storage, node, code)
+        result(node)
+        if node not in last and finished(node):
+            storage.pool.give(storage.slot[node])
+    if late:
+        code += _through_temporaries(storage, outputs)
+    return storage.program([0], code)
 
 
-def _by_levels(assembler: _Assembler, order: list[int], wanted: dict[int, list[int]]) -> Program:
-    graph = assembler.graph
+def _through_temporaries(storage: _Storage, outputs: list[int]) -> list[int]:
+    """Results that take the place of inputs: inputs that are results themselves are saved first."""
+    code: list[int] = []
+    one = storage.uniform(storage.graph.one)
+    rows = [outputs[i : i + STATEMENT] for i in range(0, len(outputs), STATEMENT)]
+    for row in rows:
+        if row[2] < storage.shape.lane_inputs:
+            copy = storage.pool.take_block(1)
+            code += [OPERATIONS["sum"], copy, 0, 1, 0, one, row[2]]
+            row[2] = copy
+    return code + [x for row in rows for x in row]
+
+
+def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
+    """Append a statement; returns the nodes it computes."""
+    graph = storage.graph
+    if graph.kind[node] is Kind.CALL:
+        function, _ = graph.label[node]
+        argument = graph.pairs[node][0][0]
+        source = storage.lane(argument)
+        order = boys_order(function)
+        code += [OPERATIONS["boys" if order is not None else function], storage.take(node), source, order or 0, 0]
+        return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
+    groups: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for x, y in graph.pairs[node]:
+        kind = 0 if graph.uniform[y] else 1 if graph.uniform[x] else 2
+        groups[kind].append(storage.uniform(x) if kind < 2 else storage.lane(x))
+        groups[kind].append(storage.uniform(y) if kind < 1 else storage.lane(y))
+    operation, place = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    counts = [len(group) // 2 for group in groups]
+    code += [OPERATIONS[operation], place(node), *counts, *groups[0], *groups[1], *groups[2]]
+    return {node}
+
+
+def by_levels(stage: Stage, shape: Shape) -> Program:
+    """Records by level; a slot is reused from the level after its last reader on."""
+    stage = limit_terms(stage, TERMS)
+    graph = stage.graph
+    storage = _Storage(graph, shape)
+    order = schedule_order(stage, stage.outputs)
     level = levels(graph, order)
-    sequence = sorted(order, key=lambda node: level[node])
-    last_level: dict[int, int] = {}
-    for node in sequence:
-        for x in graph.arguments(node):
-            last_level[x] = max(last_level.get(x, 0), level[node])
-    for node in wanted:
-        last_level[node] = max(last_level.get(node, 0), level.get(node, 0) + 1)
-    expiring: dict[int, list[int]] = {}
-    for x, end in last_level.items():
-        if graph.kind[x] is Kind.SUM and not graph.uniform[x]:
-            expiring.setdefault(end, []).append(x)
-    level_starts = [0]
+    wanted = _wanted(stage)
     deepest = max(level.values(), default=0)
-    by_level: dict[int, list[int]] = {}
-    for node in sequence:
-        by_level.setdefault(level[node], []).append(node)
+    late = shape.sweep is not None and not shape.sweep.final
     leaving: dict[int, list[int]] = {}
     for node in wanted:
-        leaving.setdefault(level.get(node, 0) + 1, []).append(node)
+        leaving.setdefault(deepest + 1 if late else level.get(node, 0) + 1, []).append(node)
+    dying = _last_levels(graph, order, level, leaving)
+    at_level: dict[int, list[int]] = {}
+    for node in order:
+        at_level.setdefault(level[node], []).append(node)
+    records: list[int] = []
+    level_starts = [0]
+    done: set[int] = set()
     for k in range(1, deepest + 2):
-        for node in by_level.get(k, ()):
-            _emit(assembler, node)
+        for node in at_level.get(k, ()):
+            if node not in done:
+                done |= _record(storage, node, records)
         for node in leaving.get(k, ()):
-            _outputs(assembler, node, wanted)
-        level_starts.append(len(assembler.starts))
-        for x in expiring.get(k, ()):
-            assembler.pool.give(assembler.slot[x])
-    return assembler.finish(level_starts)
+            for position in wanted[node]:
+                records += [OPERATIONS["out"], position, storage.lane(node), *shape.place(position), 0, 0, 0]
+        level_starts.append(len(records) // RECORD)
+        for node in dying.get(k, ()):
+            storage.pool.give(storage.slot[node])
+    return storage.program(level_starts, records)
+
+
+def _last_levels(
+    graph: Graph, order: list[int], level: dict[int, int], leaving: dict[int, list[int]]
+) -> dict[int, list[int]]:
+    """Level -> lane sums that nobody reads afterwards."""
+    last: dict[int, int] = {}
+    for node in order:
+        for x in graph.arguments(node):
+            last[x] = max(last.get(x, 0), level[node])
+    for k, nodes in leaving.items():
+        for node in nodes:
+            last[node] = max(last.get(node, 0), k)
+    dying: dict[int, list[int]] = {}
+    for node, k in last.items():
+        if graph.kind[node] is Kind.SUM and not graph.uniform[node]:
+            dying.setdefault(k, []).append(node)
+    return dying
+
+
+def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
+    """Append a record: operation, destination, source, order, then TERMS pairs packed into 32 bits each."""
+    graph = storage.graph
+    if graph.kind[node] is Kind.CALL:
+        function, _ = graph.label[node]
+        argument = graph.pairs[node][0][0]
+        source = storage.lane(argument)
+        order = boys_order(function)
+        code = OPERATIONS["boys" if order is not None else function]
+        records += [code, storage.take(node), source, order or 0, 0, 0, 0, 0]
+        return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
+
+    def factor(x: int) -> int:
+        return storage.uniform(x) | UNIFORM_BIT if graph.uniform[x] else storage.lane(x)
+
+    zero = storage.uniform(graph.zero) | UNIFORM_BIT
+    pairs = [(factor(x), factor(y)) for x, y in graph.pairs[node]]
+    pairs += [(zero, zero)] * (TERMS - len(pairs))
+    operation, place = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    packed = np.array([x << 16 | y for x, y in pairs], dtype=np.uint32).astype(np.int32)
+    records += [OPERATIONS[operation], place(node), len(graph.pairs[node]), 0, *packed.tolist()]
+    return {node}

@@ -1,8 +1,6 @@
 // What the CPU batch loops share.
 #include <stdlib.h>
 
-#define FN_MEMBER inline __attribute__((always_inline))
-
 // Storage that a thread keeps between calls: taking large blocks from the system each time costs page faults.
 struct Workspace {
     void* memory = nullptr;

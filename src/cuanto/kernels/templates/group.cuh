@@ -1,7 +1,8 @@
-// Any class of integrals from index tables on the GPU: a block shares `lanes` kets of one bra; its threads share the
-// statements of a level, a barrier follows each level. Values live in shared memory.
+// Any class of integrals from index tables (by levels) on the GPU: a block shares `lanes` kets of one bra; its threads
+// share the records of a level, a barrier follows each level. Values live in shared memory, or in `scratch` when they
+// do not fit. Passes of a sweep are independent: as many as `slots` has room for are treated at once.
 
-enum { OP_SUM, OP_UNIFORM, OP_RCP, OP_SQRT, OP_EXP, OP_BOYS, OP_OUT, HEADER = 5 };
+enum { RECORD = 8, UNIFORM_BIT = 0x8000 };
 
 struct Workers { int lanes, lane, worker, count; };
 
@@ -9,89 +10,130 @@ struct GroupAccumulate {
     REAL* acc;
     const REAL* coefficient;
     int columns, width;
-    FN void operator()(const int* pc, const REAL* v, const Workers& w) const {
-        const REAL value = v[pc[2] * w.lanes + w.lane];
+    FN void operator()(int4 head, int4, REAL value, int, const Workers& w) const {
         for (int q = 0; q < columns; ++q) {
-            REAL* target = acc + (q * width + pc[1]) * w.lanes + w.lane;
+            REAL* target = acc + (q * width + head.y) * w.lanes + w.lane;
             *target = vfma(coefficient[q], value, *target);
         }
+    }
+};
+
+struct GroupReplace {
+    REAL* acc;
+    int outer, inner;
+    FN void operator()(int4 head, int4, REAL value, int pass, const Workers& w) const {
+        acc[(pass * outer + head.y * inner) * w.lanes + w.lane] = value;
     }
 };
 
 struct GroupStore {
     const INDEX* rows;
     REAL* out;
-    INDEX row_stride, component_stride;
+    INDEX row_stride, pass_stride;
     bool wanted;
-    FN void operator()(const int* pc, const REAL* v, const Workers& w) const {
-        const INDEX row = rows[pc[3]];
-        if (wanted && row >= 0)
-            out[pc[1] * component_stride + row * row_stride + pc[4]] = v[pc[2] * w.lanes + w.lane];
+    FN void operator()(int4 head, int4 pairs, REAL value, int pass, const Workers&) const {
+        const INDEX row = rows[head.w];
+        if (wanted && row >= 0) out[pass * pass_stride + row * row_stride + pairs.x] = value;
     }
 };
 
-FN REAL group_sum(const int* pc, const REAL* u, const REAL* v, const Workers& w) {
-    const int* pair = pc + HEADER;
-    REAL s = 0;
-    for (int n = pc[2]; n > 0; --n, pair += 2) s = vfma(u[pair[0]], u[pair[1]], s);
-    for (int n = pc[3]; n > 0; --n, pair += 2) s = vfma(u[pair[0]], v[pair[1] * w.lanes + w.lane], s);
-    for (int n = pc[4]; n > 0; --n, pair += 2)
-        s = vfma(v[pair[0] * w.lanes + w.lane], v[pair[1] * w.lanes + w.lane], s);
+FN REAL group_factor(int index, const REAL* u, const REAL* v, const Workers& w) {
+    return index & UNIFORM_BIT ? u[index & (UNIFORM_BIT - 1)] : v[index * w.lanes + w.lane];
+}
+
+FN REAL group_term(int pair, REAL s, const REAL* u, const REAL* v, const Workers& w) {
+    const unsigned bits = (unsigned)pair;
+    return vfma(group_factor(bits >> 16, u, v, w), group_factor(bits & 0xffff, u, v, w), s);
+}
+
+FN REAL group_sum(int count, int4 pairs, const REAL* u, const REAL* v, const Workers& w) {
+    REAL s = group_term(pairs.x, REAL(0), u, v, w);
+    if (count > 1) s = group_term(pairs.y, s, u, v, w);
+    if (count > 2) s = group_term(pairs.z, s, u, v, w);
+    if (count > 3) s = group_term(pairs.w, s, u, v, w);
     return s;
 }
 
-template <class Result>
-FN void group_statement(const int* pc, REAL* u, REAL* v, const REAL* boys_table, const Result& result,
-                        const Workers& w) {
-    REAL* target = v + pc[1] * w.lanes + w.lane;
-    if (pc[0] == OP_SUM) {
-        *target = group_sum(pc, u, v, w);
-    } else if (pc[0] == OP_OUT) {
-        result(pc, v, w);
-    } else if (pc[0] == OP_UNIFORM) {
-        if (w.lane == 0) u[pc[1]] = group_sum(pc, u, v, w);
-    } else {
-        const REAL x = v[pc[2] * w.lanes + w.lane];
-        if (pc[0] == OP_RCP) *target = vrcp(x);
-        else if (pc[0] == OP_SQRT) *target = vsqrt(x);
-        else if (pc[0] == OP_EXP) *target = vexp(x);
-        else {
-            REAL F[40];
-            boys_any(pc[3], x, boys_table, F);
-            for (int m = 0; m <= pc[3]; ++m) target[m * w.lanes] = F[m];
-        }
+FN void group_function(int4 head, REAL* v, const REAL* boys_table, const Workers& w) {
+    REAL* target = v + head.y * w.lanes + w.lane;
+    const REAL x = v[head.z * w.lanes + w.lane];
+    if (head.x == OP_RCP) *target = vrcp(x);
+    else if (head.x == OP_SQRT) *target = vsqrt(x);
+    else if (head.x == OP_EXP) *target = vexp(x);
+    else {
+        REAL F[BOYS_MAX_ORDER + 1];
+        boys_any(head.w, x, boys_table, F);
+        for (int m = 0; m <= head.w; ++m) target[m * w.lanes] = F[m];
     }
 }
 
+// `passes` passes at once, the first of them number `first`; pass i has its values at v + i * slots.
 template <class Result>
-FN void group_execute(const int* code, const int* starts, const int* levels, int level_count, REAL* u, REAL* v,
-                      const REAL* boys_table, const Result& result, const Workers& w) {
-    for (int level = 0; level < level_count; ++level) {
-        for (int s = levels[level] + w.worker; s < levels[level + 1]; s += w.count)
-            group_statement(code + starts[s], u, v, boys_table, result, w);
+FN void group_execute(const Program& program, int first, int passes, REAL* u, REAL* v, const REAL* boys_table,
+                      const Result& result, const Workers& w) {
+    const int* levels = program.level_starts();
+    const int4* code = (const int4*)program.code();
+    const int stride = program.slots() * w.lanes;
+    for (int level = 0; level < program.level_count(); ++level) {
+        const int begin = levels[level], count = levels[level + 1] - begin;
+        for (int item = w.worker; item < count * passes; item += w.count) {
+            const int pass = item / count;
+            const int4 head = code[2 * (begin + item - pass * count)];
+            const int4 pairs = code[2 * (begin + item - pass * count) + 1];
+            REAL* mine = v + pass * stride;
+            if (head.x == OP_SUM) mine[head.y * w.lanes + w.lane] = group_sum(head.z, pairs, u, mine, w);
+            else if (head.x == OP_OUT) result(head, pairs, mine[head.z * w.lanes + w.lane], first + pass, w);
+            else if (head.x == OP_UNIFORM) {
+                if (w.lane == 0) u[head.y] = group_sum(head.z, pairs, u, mine, w);
+            } else group_function(head, mine, boys_table, w);
+        }
         __syncthreads();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS, int lanes, REAL* scratch, INDEX scratch_stride) {
+FN void group_uniforms(const Program& program, REAL* u) {
+    for (int i = program.uniform_inputs() + threadIdx.x; i < program.uniforms(); i += blockDim.x)
+        u[i] = program.constants[i - program.uniform_inputs()];
+}
+
+template <class Result>
+FN void group_sweep(const Program& sweep, const REAL* acc, REAL* u, REAL* v, int slots, const REAL* boys_table,
+                    const Result& result, const Workers& w) {
+    const int inputs = sweep.lane_inputs(), repeat = sweep.repeat();
+    const int at_once = slots / sweep.slots();
+    for (int first = 0; first < repeat; first += at_once) {
+        const int passes = repeat - first < at_once ? repeat - first : at_once;
+        for (int item = w.worker; item < inputs * passes; item += w.count) {
+            const int pass = item / inputs, j = item - pass * inputs;
+            v[(pass * sweep.slots() + j) * w.lanes + w.lane] =
+                acc[((first + pass) * sweep.outer() + j * sweep.inner()) * w.lanes + w.lane];
+        }
+        __syncthreads();
+        group_execute(sweep, first, passes, u, v, boys_table, result, w);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
     extern __shared__ REAL shared_memory[];
-    REAL* memory = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
+    const Program primitive = {primitive_table, primitive_constants};
+    const Program ket_sweep = {ket_table, ket_constants};
+    const Program bra_sweep = {bra_table, bra_constants};
     const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
-    REAL* u = memory;
-    REAL* u2 = u + primitive_uniforms;
-    REAL* acc = u2 + contracted_uniforms;
-    // Primitive values, later the temporaries of the contracted stage, which starts from the last column.
+    REAL* u = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
+    REAL* ket_u = u + primitive.uniforms();
+    REAL* bra_u = ket_u + ket_sweep.uniforms();
+    REAL* acc = bra_u + bra_sweep.uniforms();
     REAL* v = acc + (INDEX)columns * width * lanes;
-    for (int i = threadIdx.x; i < primitive_constant_count; i += blockDim.x)
-        u[primitive_uniforms - primitive_constant_count + i] = primitive_constants[i];
-    for (int i = threadIdx.x; i < contracted_constant_count; i += blockDim.x)
-        u2[contracted_uniforms - contracted_constant_count + i] = contracted_constants[i];
+    group_uniforms(primitive, u);
+    group_uniforms(ket_sweep, ket_u);
+    group_uniforms(bra_sweep, bra_u);
     const INDEX blocks = (kets + lanes - 1) / lanes;
     for (INDEX item = blockIdx.x; item < blocks * (bra_end - bra_begin); item += gridDim.x) {
         const INDEX b = bra_begin + item / blocks;
         const INDEX ket = item % blocks * lanes + w.lane;
         for (int i = threadIdx.x; i < columns * width * lanes; i += blockDim.x) acc[i] = 0;
-        if (threadIdx.x < SHELL_FIELDS) u2[threadIdx.x] = shell_record[b * SHELL_FIELDS + threadIdx.x];
+        if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = shell_record[b * SHELL_FIELDS + threadIdx.x];
         for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
             if (threadIdx.x < bra_fields) u[threadIdx.x] = bra_record[k * bra_fields + threadIdx.x];
             const GroupAccumulate sums = {acc, bra_coefficient + k * columns, columns, width};
@@ -99,15 +141,17 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS, int lanes, R
                 for (int f = w.worker; f < KET_FIELDS; f += w.count)
                     v[f * lanes + w.lane] = ket_record[(c * KET_FIELDS + f) * ket_stride + ket];
                 __syncthreads();
-                group_execute(primitive_code, primitive_starts, primitive_levels, primitive_level_count, u, v,
-                              boys_table, sums, w);
+                group_execute(primitive, 0, 1, u, v, boys_table, sums, w);
             }
         }
-        for (int q = columns - 1; q >= 0; --q) {
-            const INDEX* target = rows + (b * columns + q) * bra_functions;
-            const GroupStore store = {target, out + (ket < kets ? cols[ket] : 0), row_stride, component_stride, ket < kets};
-            group_execute(contracted_code, contracted_starts, contracted_levels, contracted_level_count, u2,
-                          acc + (INDEX)q * width * lanes, boys_table, store, w);
+        for (int q = 0; q < columns; ++q) {
+            REAL* mine = acc + (INDEX)q * width * lanes;
+            const GroupReplace replace = {mine, ket_sweep.outer(), ket_sweep.inner()};
+            group_sweep(ket_sweep, mine, ket_u, v, slots, boys_table, replace, w);
+            const INDEX step = bra_sweep.component_step() * component_stride + bra_sweep.ket_step();
+            const GroupStore store = {rows + (b * columns + q) * bra_functions, out + (ket < kets ? cols[ket] : 0),
+                                      row_stride, step, ket < kets};
+            group_sweep(bra_sweep, mine, bra_u, v, slots, boys_table, store, w);
         }
         __syncthreads();
     }

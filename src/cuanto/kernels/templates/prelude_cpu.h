@@ -2,7 +2,7 @@
 //
 // A kernel text is: the #defines of its target, a prelude, boys.h, generated code. The generated code uses only
 // the names below, so one text serves a CPU (this file) and a GPU (prelude_cuda.cuh, where a vector is one number).
-//   REAL  VEC  MASK  FN  UNROLL  LANES
+//   REAL  VEC  MASK  FN  UNROLL  NO_UNROLL  LANES
 //   vset  vload  vstore  vfma  vrcp  vsqrt  vexp (argument <= 0)  vselect  vany  vround  vrow4
 // Needs GCC >= 9 or Clang (also as zig c++) and no header. Flags: -O2 -ffp-contract=fast and the machine's own
 // instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every choice of LANES is
@@ -34,10 +34,13 @@
 #endif
 
 #define FN static inline __attribute__((always_inline, unused))
+#define FN_MEMBER inline __attribute__((always_inline))
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
+#define NO_UNROLL _Pragma("GCC unroll 1")
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function is inlined: no vector crosses a call
 #endif
 

@@ -12,7 +12,9 @@
 #define CUANTO_SINGLE CUANTO_JOIN(CUANTO_SINGLE_, REAL)  // 1 when REAL is float, 0 when it is double
 
 #define FN __device__ __forceinline__
+#define FN_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 
 typedef REAL VEC;
 typedef bool MASK;

@@ -1,7 +1,7 @@
-// Any class of integrals from index tables (see schedule/table.py): NV vectors of LANES kets per slot.
-// Included after the prelude and boys.h; PARAMETERS is the argument list of abi.py.
+// Any class of integrals from index tables (depth first): NV vectors of LANES kets per slot.
+// Included after the prelude, boys.h and program.h; PARAMETERS is the argument list of abi.py.
 
-enum { OP_SUM, OP_UNIFORM, OP_RCP, OP_SQRT, OP_EXP, OP_BOYS, OP_OUT, HEADER = 5 };
+enum { STATEMENT = 5 };
 
 template <int NV> struct Accumulate {
     VEC* acc;
@@ -15,16 +15,25 @@ template <int NV> struct Accumulate {
     }
 };
 
+template <int NV> struct Replace {
+    VEC* acc;  // of this pass
+    INDEX inner;
+    void operator()(const int* pc, const VEC* value) const {
+        VEC* target = acc + pc[1] * inner * NV;
+        for (int i = 0; i < NV; ++i) target[i] = value[i];
+    }
+};
+
 template <int NV> struct Store {
     const INDEX* rows;
     const int* cols;
-    REAL* out;
-    INDEX row_stride, component_stride;
+    REAL* out;  // of this pass
+    INDEX row_stride;
     int count;
     void operator()(const int* pc, const VEC* value) const {
         const INDEX row = rows[pc[3]];
         if (row < 0) return;
-        REAL* target = out + pc[1] * component_stride + row * row_stride + pc[4];
+        REAL* target = out + row * row_stride + pc[4];
         for (int i = 0; i < NV; ++i)
             for (int lane = 0; lane < LANES && i * LANES + lane < count; ++lane)
                 target[cols[i * LANES + lane]] = value[i][lane];
@@ -32,7 +41,7 @@ template <int NV> struct Store {
 };
 
 template <int NV> static inline void sum_of_products(const int* pc, const REAL* u, VEC* v) {
-    const int* pair = pc + HEADER;
+    const int* pair = pc + STATEMENT;
     REAL start = 0;
     for (int n = pc[2]; n > 0; --n, pair += 2) start += u[pair[0]] * u[pair[1]];
     VEC s[NV];
@@ -52,7 +61,7 @@ template <int NV> static inline void sum_of_products(const int* pc, const REAL* 
 }
 
 template <int NV> static void evaluate_boys(const int* pc, VEC* v, const REAL* boys_table) {
-    VEC F[40];
+    VEC F[BOYS_MAX_ORDER + 1];
     for (int i = 0; i < NV; ++i) {
         boys_any(pc[3], v[(INDEX)pc[2] * NV + i], boys_table, F);
         for (int m = 0; m <= pc[3]; ++m) v[((INDEX)pc[1] + m) * NV + i] = F[m];
@@ -60,8 +69,9 @@ template <int NV> static void evaluate_boys(const int* pc, VEC* v, const REAL* b
 }
 
 template <int NV, class Result>
-static void execute(const int* code, int size, REAL* u, VEC* v, const REAL* boys_table, const Result& result) {
-    for (const int *pc = code, *end = code + size; pc < end; pc += HEADER) {
+static void execute(const Program& program, REAL* u, VEC* v, const REAL* boys_table, const Result& result) {
+    const int* end = program.code() + program.size();
+    for (const int* pc = program.code(); pc < end; pc += STATEMENT) {
         const VEC* source = v + (INDEX)pc[2] * NV;
         VEC* target = v + (INDEX)pc[1] * NV;
         switch (pc[0]) {
@@ -71,7 +81,7 @@ static void execute(const int* code, int size, REAL* u, VEC* v, const REAL* boys
             break;
         case OP_UNIFORM: {
             REAL s = 0;
-            const int* pair = pc + HEADER;
+            const int* pair = pc + STATEMENT;
             for (int n = pc[2]; n > 0; --n, pair += 2) s += u[pair[0]] * u[pair[1]];
             u[pc[1]] = s;
             pc += 2 * pc[2];
@@ -86,22 +96,27 @@ static void execute(const int* code, int size, REAL* u, VEC* v, const REAL* boys
     }
 }
 
+static REAL* uniform_values(const Program& program, REAL* u) {
+    for (int i = program.uniform_inputs(); i < program.uniforms(); ++i) u[i] = program.constants[i - program.uniform_inputs()];
+    return u;
+}
+
 template <int NV> static void table_batch(PARAMETERS) {
+    const Program primitive{primitive_table, primitive_constants};
+    const Program sweeps[2] = {{ket_table, ket_constants}, {bra_table, bra_constants}};
     const INDEX block = NV * LANES;
     const INDEX acc_size = (INDEX)columns * width * NV;
-    const INDEX behind = (contracted_slots > width ? contracted_slots - width : 0) * (INDEX)NV;
-    const INDEX primitive = (INDEX)primitive_slots * NV;
-    // The contracted stage of column q overwrites the sums of columns behind it, which have left by then.
-    VEC* memory = lane_memory(acc_size + (behind > primitive ? behind : primitive));
-    REAL* u = uniform_memory(primitive_uniforms + contracted_uniforms);
-    VEC *acc = memory, *v = memory + acc_size;
-    REAL* w = u + primitive_uniforms;
-    for (int i = 0; i < primitive_constant_count; ++i)
-        u[primitive_uniforms - primitive_constant_count + i] = primitive_constants[i];
-    for (int i = 0; i < contracted_constant_count; ++i)
-        w[contracted_uniforms - contracted_constant_count + i] = contracted_constants[i];
+    INDEX slots = primitive.slots();
+    for (const Program& sweep : sweeps) slots = sweep.slots() > slots ? sweep.slots() : slots;
+    VEC* acc = lane_memory(acc_size + slots * NV);
+    VEC* v = acc + acc_size;
+    REAL* u = uniform_memory(primitive.uniforms() + sweeps[0].uniforms() + sweeps[1].uniforms());
+    REAL* sweep_u[2] = {u + primitive.uniforms(), u + primitive.uniforms() + sweeps[0].uniforms()};
+    uniform_values(primitive, u);
+    for (int s = 0; s < 2; ++s) uniform_values(sweeps[s], sweep_u[s]);
     for (INDEX b = bra_begin; b < bra_end; ++b) {
-        for (int i = 0; i < SHELL_FIELDS; ++i) w[i] = shell_record[b * SHELL_FIELDS + i];
+        for (int s = 0; s < 2; ++s)
+            for (int i = 0; i < SHELL_FIELDS; ++i) sweep_u[s][i] = shell_record[b * SHELL_FIELDS + i];
         for (INDEX first = 0; first < kets; first += block) {
             for (INDEX i = 0; i < acc_size; ++i) acc[i] = vset(0);
             for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
@@ -111,15 +126,26 @@ template <int NV> static void table_batch(PARAMETERS) {
                     const REAL* source = ket_record + c * KET_FIELDS * ket_stride + first;
                     for (int f = 0; f < KET_FIELDS; ++f)
                         for (int i = 0; i < NV; ++i) v[f * NV + i] = vload(source + f * ket_stride + i * LANES);
-                    execute<NV>(primitive_code, primitive_size, u, v, boys_table, sums);
+                    execute<NV>(primitive, u, v, boys_table, sums);
                 }
             }
             const int count = (int)(kets - first < block ? kets - first : block);
-            for (int q = columns - 1; q >= 0; --q) {
-                const INDEX* target = rows + (b * columns + q) * bra_functions;
-                const Store<NV> store{target, cols + first, out, row_stride, component_stride, count};
-                execute<NV>(contracted_code, contracted_size, w, acc + (INDEX)q * width * NV, boys_table, store);
-            }
+            for (int q = 0; q < columns; ++q)
+                for (int s = 0; s < 2; ++s)
+                    for (INDEX pass = 0; pass < sweeps[s].repeat(); ++pass) {
+                        const Program& sweep = sweeps[s];
+                        VEC* start = acc + ((INDEX)q * width + pass * sweep.outer()) * NV;
+                        for (INDEX j = 0; j < sweep.lane_inputs(); ++j)
+                            for (int i = 0; i < NV; ++i) v[j * NV + i] = start[j * sweep.inner() * NV + i];
+                        if (!sweep.final()) {
+                            execute<NV>(sweep, sweep_u[s], v, boys_table, Replace<NV>{start, sweep.inner()});
+                        } else {
+                            const INDEX* target = rows + (b * columns + q) * bra_functions;
+                            REAL* place = out + pass * (sweep.component_step() * component_stride + sweep.ket_step());
+                            execute<NV>(sweep, sweep_u[s], v, boys_table,
+                                        Store<NV>{target, cols + first, place, row_stride, count});
+                        }
+                    }
         }
     }
 }

@@ -6,7 +6,7 @@ A table is written by `tools/tune.py` on the machine it is for: class -> [[primi
 from __future__ import annotations
 
 import json
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 

@@ -1,0 +1,21 @@
+// Index tables (see schedule/table.py), as both table-driven kernels read them.
+enum { OP_SUM, OP_UNIFORM, OP_RCP, OP_SQRT, OP_EXP, OP_BOYS, OP_OUT };
+
+struct Program {
+    const int* table;
+    const REAL* constants;
+    FN_MEMBER const int* code() const { return table + table[0]; }
+    FN_MEMBER int size() const { return table[1]; }
+    FN_MEMBER int uniforms() const { return table[2]; }
+    FN_MEMBER int slots() const { return table[3]; }
+    FN_MEMBER int level_count() const { return table[4]; }
+    FN_MEMBER int lane_inputs() const { return table[5]; }
+    FN_MEMBER int uniform_inputs() const { return table[6]; }
+    FN_MEMBER int repeat() const { return table[7]; }
+    FN_MEMBER int outer() const { return table[8]; }
+    FN_MEMBER int inner() const { return table[9]; }
+    FN_MEMBER bool final() const { return table[10]; }
+    FN_MEMBER int component_step() const { return table[11]; }
+    FN_MEMBER int ket_step() const { return table[12]; }
+    FN_MEMBER const int* level_starts() const { return table + 16; }
+};
