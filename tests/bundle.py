@@ -2,58 +2,236 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.basis import Basis, Shell
-from oracle import Array, _libcint_arrays
+import cuanto.backends.reference as reference
+from cuanto import integrals
+from cuanto.backends import Backend
+from cuanto.basis import Basis, Shell, shell_matrix
+from cuanto.integrals import api
+from cuanto.integrals.batches import RowMap, ket_batch
+from cuanto.integrals.engine import Engine
+from cuanto.integrals.segments import segments
+from oracle import Array, _libcint_arrays, describe, reference_block
+from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 EXPONENTS = {"normal": (0.3, 3.0), "tight": (3e5, 1e6), "diffuse": (1e-3, 1e-2), "mixed": (1e-3, 1e6)}
-GEOMETRIES = ("near", "coincident", "distant")
+SPREAD = {"near": 1.5, "coincident": 0.0, "distant": 6.0}
+FORMS = ("pure", "cartesian", "both")
+PRIMITIVES = {"primitive": (1, 1), "contracted": (3, 2), "general": (5, 4)}
+"""Primitives and columns of an orbital shell; one of four is a single primitive, 3 x 3 columns take several passes on a GPU."""
+ONE_ELECTRON = ("overlap", "kinetic", "dipole", "nuclear")
+ORIGIN = np.array([0.4, -0.3, 0.2])
 
 
 @dataclass(frozen=True)
 class Case:
-    """What the shells of a bundle look like."""
+    """What the shells of a bundle look like; `both` forms: every other shell is cartesian."""
 
-    pure: bool = True
-    contracted: bool = False
+    form: str = "pure"
+    contraction: str = "primitive"
     geometry: str = "near"
     exponents: str = "normal"
     l_max: int = 5
     aux_max: int = 6
 
     def __str__(self) -> str:
-        kind = "pure" if self.pure else "cartesian"
-        contraction = "contracted" if self.contracted else "primitive"
-        return f"{kind}-{contraction}-{self.geometry}-{self.exponents}-l{self.l_max}-{self.aux_max}"
+        reach = f"l{self.l_max}-{self.aux_max}"
+        return f"{self.form}-{self.contraction}-{self.geometry}-{self.exponents}-{reach}"
+
+
+def cases(form: str, l_max: int, aux_max: int, short: bool = False) -> list[Case]:
+    """Every geometry with every range of exponents, contractions in turn; `short`: each of them once."""
+    if short:
+        chosen = [("primitive", "distant", "mixed"), ("contracted", "coincident", "tight"), ("general", "near", "diffuse")]
+    else:
+        kinds = list(PRIMITIVES)
+        chosen = [(kinds[i % 3], *setting) for i, setting in enumerate(product(SPREAD, EXPONENTS))]
+        chosen += [(kind, "near", "normal") for kind in kinds[1:]]
+    return [Case(form, *choice, l_max, aux_max) for choice in chosen]
 
 
 def bundle(case: Case, seed: int = 1) -> tuple[Basis, Basis]:
     """Orbital basis (l = 0 .. l_max, twice the lower ones) and auxiliary basis (l = 0 .. aux_max)."""
     rng = np.random.default_rng(seed)
-    orbital = [*range(case.l_max + 1), *range(min(case.l_max, 2) + 1)]
-    spread = {"near": 1.5, "coincident": 0.0, "distant": 6.0}[case.geometry]
     # Tight functions see each other only when they are close: the scale of all lengths goes with 1 / sqrt(exponent).
     low, high = EXPONENTS[case.exponents]
-    spread *= (low * high) ** -0.25 if case.exponents != "mixed" else 1.0
-    return (_basis(rng, case, orbital, spread, 3), _basis(rng, case, list(range(case.aux_max + 1)), spread, 2))
+    spread = SPREAD[case.geometry] * ((low * high) ** -0.25 if case.exponents != "mixed" else 1.0)
+    nprim, ncol = PRIMITIVES[case.contraction]
+    momenta, aux_momenta = [*range(case.l_max + 1), *range(min(case.l_max, 2) + 1)], list(range(case.aux_max + 1))
+    orbital_centres = spread * rng.normal(size=(len(momenta), 3))
+    aux_centres = spread * rng.normal(size=(len(aux_momenta), 3))
+    aux_centres[::2] = orbital_centres[1::2][np.arange(len(aux_centres[::2])) % len(orbital_centres[1::2])]
+    orbital = _shells(rng, case, momenta, nprim, ncol)
+    aux = _shells(rng, case, aux_momenta, min(nprim, 2), 1)
+    return Basis.from_shells(orbital, orbital_centres), Basis.from_shells(aux, aux_centres)
 
 
-def _basis(rng: np.random.Generator, case: Case, momenta: list[int], spread: float, nprim: int) -> Basis:
+def _shells(rng: np.random.Generator, case: Case, momenta: list[int], nprim: int, ncol: int) -> list[Shell]:
     low, high = EXPONENTS[case.exponents]
     shells = []
     for atom, l in enumerate(momenta):
-        k, columns = (nprim, 2 if nprim == 3 else 1) if case.contracted else (1, 1)
-        exponents = np.exp(rng.uniform(np.log(low), np.log(high), k))
-        shells.append(Shell.from_table(atom, l, exponents, rng.uniform(0.3, 1.0, (k, columns)), case.pure))
-    return Basis.from_shells(shells, spread * rng.normal(size=(len(momenta), 3)))
+        pure = case.form == "pure" or (case.form == "both" and (atom + l) % 3 != 2)
+        exponents = np.exp(rng.uniform(np.log(low), np.log(high), nprim))
+        coefficients = rng.uniform(0.3, 1.0, (nprim, ncol))
+        if ncol > 2:
+            coefficients[1:, -1] = 0.0  # as in most generally contracted sets
+        shells.append(Shell.from_table(atom, l, exponents, coefficients, pure))
+    return shells
 
 
-def libcint(name: str, *bases: Basis) -> Array:
-    """An integral over whole bases from libcint, e.g. ("int3c2e", orbital, orbital, aux)."""
+def point_charges(basis: Basis, count: int = 35) -> dict[str, Array]:
+    """Charges of both signs, more than one launch takes; the first ones sit on the centres of the basis."""
+    rng = np.random.default_rng(5)
+    spread = max(1e-3, float(np.abs(basis.R_ax).max()))
+    positions = 2 * spread * rng.normal(size=(count, 3))
+    positions[: len(basis.R_ax)] = basis.R_ax
+    return {"charges": rng.uniform(-1.0, 8.0, count), "positions": positions}
+
+
+def arguments(operator: str, basis: Basis) -> dict[str, Any]:
+    """What an operator takes beside the basis."""
+    return {"nuclear": point_charges(basis), "dipole": {"origin": ORIGIN}}.get(operator, {})
+
+
+# ------------------------------------------------------------------------------------------ our evaluations
+
+
+def evaluate(
+    backend: Backend | None, operator: str, basis: Basis, aux: Basis, algorithm: str = "auto"
+) -> Array:
+    """The integrals of a bundle on a backend; None is the NumPy reference. No pair is neglected."""
+    extra = arguments(operator, basis)
+    if backend is None:
+        return _reference(operator, basis, aux, extra)
+    if operator == "2c":
+        return backend.to_host(integrals.eri_2c(aux, algorithm=algorithm, backend=backend))
+    if operator == "3c":
+        values = integrals.eri_3c(basis, aux, algorithm=algorithm, backend=backend, threshold=0.0)
+        return backend.to_host(values)
+    return backend.to_host(getattr(integrals, operator)(basis, backend=backend, **extra))
+
+
+def _reference(operator: str, basis: Basis, aux: Basis, extra: dict[str, Any]) -> Array:
+    if operator == "2c":
+        return reference.eri_2c_matrix(aux)
+    if operator == "3c":
+        return reference.eri_3c_tensor(basis, aux)
+    name = "dipole_matrices" if operator == "dipole" else f"{operator}_matrix"
+    values: Array = getattr(reference, name)(basis, **extra)
+    return values
+
+
+def some_classes(
+    backend: Backend, basis: Basis, aux: Basis, wanted: Iterable[tuple[int, int, int]], algorithm: str
+) -> Array:
+    """(pq|P) of the wanted classes (l of p >= l of q) only, zero elsewhere."""
+    wanted = set(wanted)
+    n = basis.nbf
+    out = backend.zeros((n, n, aux.nbf), np.float64)
+    engine = Engine(backend, out, row_stride=aux.nbf)
+    kets = [ket_batch(group, coulomb=True) for group in segments(aux)]
+    for bra in api.basis_pairs(basis, RowMap(n, packed=False), 0.0):
+        partners = [ket for ket in kets if (*bra.shells.l, *ket.shells.l) in wanted]
+        if partners:
+            engine.run("coulomb", [bra], partners, algorithm)
+    lower = backend.to_host(out)
+    return np.where(np.tri(n, dtype=bool)[:, :, None], lower, lower.transpose(1, 0, 2))
+
+
+# ------------------------------------------------------------------------------------- libcint's evaluation
+
+
+def libcint(operator: str, basis: Basis, aux: Basis) -> Array:
+    """The same integrals from libcint. Where forms are mixed, its cartesian integrals are transformed."""
+    bases = _sides(operator, basis, aux)
+    forms = {shell.pure or shell.l < 2 for b in bases for shell in b.shells if shell.l >= 2}
+    if len(forms) < 2:
+        return _libcint(operator, bases, "_cart" if forms == {False} else "_sph")
+    values = _libcint(operator, [cartesian(b) for b in bases], "_cart")
+    lead = values.ndim - len(bases)
+    for axis, b in enumerate(bases, start=lead):
+        values = np.moveaxis(np.tensordot(_transformation(b), values, axes=(1, axis)), 0, axis)
+    return values
+
+
+def natural_scale(operator: str, basis: Basis, aux: Basis, algorithm: str = "auto") -> Array:
+    """Size of the numbers that are added up to every block; an error of some eps times this is the best to be had.
+
+    A pure function is a sum of cartesian ones that may cancel: this is the largest cartesian element of the block
+    (point charges summed by size; for the kinetic energy overlaps times the exponents, which it is a difference of).
+    """
+    bases = [cartesian(b) for b in _sides(operator, basis, aux)]
+    scale = _block_maxima(np.abs(_libcint(operator, bases, "_cart", magnitudes=True)), bases)
+    if operator == "kinetic":
+        alpha = np.array([shell.exponents.max() for shell in basis.shells])
+        S = _block_maxima(np.abs(_libcint("overlap", bases, "_cart")), bases)
+        scale = scale + S * np.maximum.outer(alpha, alpha)
+    if operator == "3c" and algorithm == "hgp":
+        scale = np.maximum(scale, _horizontal_scale(operator, basis, aux))
+    return scale
+
+
+def _horizontal_scale(operator: str, basis: Basis, aux: Basis) -> Array:
+    """Numbers that the horizontal recurrence adds: |AB|^(lb - r) (a + r, s|...), binomial(lb, r) of each.
+
+    They exceed the result where the shell of lower momentum is tight and far from a smooth one.
+    """
+    l = np.array([shell.l for shell in basis.shells])
+    R = basis.R_ax[[shell.atom for shell in basis.shells]]
+    distance = np.linalg.norm(R[:, None] - R, axis=2)
+    last = [cartesian(aux)] if operator == "3c" else []
+    scale: Array = np.zeros(())
+    for r in range(max(l) + 1):
+        sides = [_with_momenta(basis, l + r), _with_momenta(basis, 0 * l), *last]
+        size = _block_maxima(np.abs(_libcint(operator, sides, "_cart", magnitudes=True)), sides)
+        # binomial(lb, r) |AB|^(lb - r) for pairs with la >= lb >= r
+        steps = np.array([comb(lb, r) for lb in l]) * np.where(l >= r, distance ** np.maximum(l - r, 0), 0.0)
+        steps = np.where(l[:, None] >= l, steps, 0.0)
+        scale = scale + steps.reshape(steps.shape + (1,) * (size.ndim - 2)) * size
+    return np.maximum(scale, scale.swapaxes(0, 1))
+
+
+def _with_momenta(basis: Basis, momenta: NDArray[np.int64]) -> Basis:
+    changed = [replace(shell, l=int(l), pure=False) for shell, l in zip(basis.shells, momenta, strict=True)]
+    return Basis.from_shells(changed, basis.R_ax)
+
+
+def _sides(operator: str, basis: Basis, aux: Basis) -> list[Basis]:
+    return {"2c": [aux, aux], "3c": [basis, basis, aux]}.get(operator, [basis, basis])
+
+
+def cartesian(basis: Basis) -> Basis:
+    """The same shells in cartesian form."""
+    return Basis.from_shells([replace(shell, pure=False) for shell in basis.shells], basis.R_ax)
+
+
+def _transformation(basis: Basis) -> Array:
+    """Cartesian functions (as libcint normalises them) -> functions of the basis."""
+    blocks = []
+    for shell in basis.shells:
+        block = shell_matrix(shell.l, True) if shell.pure and shell.l > 1 else np.eye((shell.l + 1) * (shell.l + 2) // 2)
+        blocks += [block] * shell.ncol
+    rows, columns = (sum(block.shape[axis] for block in blocks) for axis in (0, 1))
+    matrix, i, j = np.zeros((rows, columns)), 0, 0
+    for block in blocks:
+        matrix[i : i + block.shape[0], j : j + block.shape[1]] = block
+        i, j = i + block.shape[0], j + block.shape[1]
+    return matrix
+
+
+_NAMES = {"overlap": "int1e_ovlp", "kinetic": "int1e_kin", "dipole": "int1e_r", "nuclear": "int1e_rinv"}
+_NAMES |= {"2c": "int2c2e", "3c": "int3c2e"}
+
+
+def _libcint(operator: str, bases: Sequence[Basis], kind: str, magnitudes: bool = False) -> Array:
     from pyscf import gto
 
     unique = list({id(b): b for b in bases}.values())
@@ -61,20 +239,52 @@ def libcint(name: str, *bases: Basis) -> Array:
     centres = [b.R_ax[shell.atom] for b in unique for shell in b.shells]
     start = {id(b): sum(len(x.shells) for x in unique[:i]) for i, b in enumerate(unique)}
     atm, bas, env = _libcint_arrays(shells, centres)
-    edges = [edge for b in bases for edge in (start[id(b)], start[id(b)] + len(b.shells))]
-    kind = "_sph" if shells[0].pure else "_cart"
-    result: Array = gto.moleintor.getints(name + kind, atm, bas, env, shls_slice=tuple(edges))
-    return result
+    edges = tuple(edge for b in bases for edge in (start[id(b)], start[id(b)] + len(b.shells)))
+
+    def values() -> Array:
+        result: Array = gto.moleintor.getints(_NAMES[operator] + kind, atm, bas, env, shls_slice=edges)
+        return result
+
+    extra = arguments(operator, bases[0])
+    if operator == "dipole":
+        env[gto.mole.PTR_COMMON_ORIG : gto.mole.PTR_COMMON_ORIG + 3] = extra["origin"]
+    if operator != "nuclear":
+        return values()
+    total = np.zeros((bases[0].nbf, bases[1].nbf))
+    for charge, position in zip(extra["charges"], extra["positions"], strict=True):
+        env[gto.mole.PTR_RINV_ORIG : gto.mole.PTR_RINV_ORIG + 3] = position
+        total += np.abs(charge * values()) if magnitudes else -charge * values()
+    return total
 
 
-def block_errors(got: Array, expected: Array, *bases: Basis) -> Array:
-    """Largest deviation of each block of shells relative to the block's largest element (1 for an empty block)."""
-    worst = np.abs(got - expected)
-    scale = np.abs(expected)
-    lead = got.ndim - len(bases)
-    for axis, basis in enumerate(bases):
-        starts = np.asarray(basis.offsets, dtype=np.int64)
-        worst = np.maximum.reduceat(worst, starts, axis=lead + axis)
-        scale = np.maximum.reduceat(scale, starts, axis=lead + axis)
-    errors: NDArray[np.float64] = worst / np.where(scale > 1e-280, scale, 1.0)
-    return errors
+# -------------------------------------------------------------------------------------------- block by block
+
+
+def _block_maxima(values: Array, bases: Sequence[Basis]) -> Array:
+    """Largest element of every block of shells; operator components count as one."""
+    lead = values.ndim - len(bases)
+    for axis, b in enumerate(bases, start=lead):
+        values = np.maximum.reduceat(values, np.asarray(b.offsets, dtype=np.int64), axis=axis)
+    return values.max(axis=tuple(range(lead))) if lead else values
+
+
+def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, algorithm: str, what: str) -> None:
+    """Every block agrees with libcint's to 1e-12 of its largest element + 100 eps of its natural scale.
+
+    Where it does not the reference judges, which is held to forty digits elsewhere: between a tight and a smooth
+    function on different centres some of libcint's blocks are good to 1e-5 only.
+    """
+    bases = _sides(operator, basis, aux)
+    scale = natural_scale(operator, basis, aux, algorithm)
+    expected = libcint(operator, basis, aux)
+    assert np.isfinite(got).all() and got.shape == expected.shape, what
+    allowed = INTEGRAL_REL * _block_maxima(np.abs(expected), bases) + INTEGRAL_ABS * scale + SMALLEST
+    extra = arguments(operator, basis)
+    for position in np.argwhere(_block_maxima(np.abs(got - expected), bases) > allowed):
+        shells = [b.shells[i] for b, i in zip(bases, position, strict=True)]
+        centres = [b.R_ax[shell.atom] for b, shell in zip(bases, shells, strict=True)]
+        exact = reference_block(operator, shells, centres, **extra)
+        slices = [slice(b.offsets[i], b.offsets[i] + b.shells[i].nbf) for b, i in zip(bases, position, strict=True)]
+        tolerance = INTEGRAL_REL * np.abs(exact).max() + INTEGRAL_ABS * scale[tuple(position)] + SMALLEST
+        ratio = float(np.abs(got[(..., *slices)] - exact).max() / tolerance)
+        assert ratio <= 1, f"{what}: {describe(shells)}: error is {ratio:.2g} times the tolerance"

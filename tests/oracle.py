@@ -24,7 +24,7 @@ from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 Array = NDArray[np.float64]
 Shells = Sequence[Shell]
-Centres = Sequence[ArrayLike]
+Centres = Sequence[ArrayLike] | Array
 
 
 def random_shell(
@@ -77,6 +77,7 @@ def assert_block(
     floor = 0.0 if strict else INTEGRAL_ABS * block_scale(operator, shells, centres, **extra)
 
     def excess(exact: Array) -> float:
+        assert values.shape == exact.shape
         return float(abs(values - exact).max() / (INTEGRAL_REL * abs(exact).max() + floor + SMALLEST))
 
     if len({shell.pure for shell in shells}) == 1 and excess(pyscf_block(operator, shells, centres, **extra)) <= 1:

@@ -22,10 +22,10 @@ ONE_ELECTRON = ("overlap", "kinetic", "nuclear", "dipole")
 FORMS = pytest.mark.parametrize("pure", [True, False], ids=["spherical", "cartesian"])
 
 HERE = np.array([0.3, -0.4, 0.7])
-NEAR = HERE + [1.1, 0.5, -0.7]
-NEAR_TOO = HERE + [-0.4, 0.9, 0.2]
-FAR = HERE + [4.0, -6.0, 5.0]
-FURTHER = FAR + [3.0, 3.0, 3.0]
+NEAR = HERE + np.array([1.1, 0.5, -0.7])
+NEAR_TOO = HERE + np.array([-0.4, 0.9, 0.2])
+FAR = HERE + np.array([4.0, -6.0, 5.0])
+FURTHER = FAR + np.array([3.0, 3.0, 3.0])
 
 
 def every_class(operator: str) -> list[tuple[int, ...]]:
@@ -43,17 +43,20 @@ def every_class(operator: str) -> list[tuple[int, ...]]:
 @FORMS
 @pytest.mark.parametrize("operator", [*ONE_ELECTRON, "2c", "3c", "4c"])
 def test_every_class_to_f(operator: str, pure: bool) -> None:
-    """Two contracted columns of two primitives each, ordinary exponents, separate centres."""
+    """Two columns of two primitives (in a quartet only every second shell), ordinary exponents."""
     rng = np.random.default_rng(7)
     for momenta in every_class(operator):
-        shells = [random_shell(rng, l, 2, 2, pure, rng.choice([0.3, 1.0, 5.0])) for l in momenta]
+        shells = []
+        for i, l in enumerate(momenta):
+            n = 1 if operator == "4c" and i % 2 else 2
+            shells.append(random_shell(rng, l, n, n, pure, rng.choice([0.3, 1.0, 5.0])))
         centres = rng.uniform(-1.5, 1.5, (len(momenta), 3))
         extra = EXTRA.get(operator, {})
         values = reference_block(operator, shells, centres, **extra)
         assert_block(values, operator, shells, centres, strict=True, **extra)
 
 
-HIGH = {
+HIGH: dict[str, list[tuple[int, ...]]] = {
     "overlap": [(4, 0), (4, 3), (5, 2), (5, 5)],
     "kinetic": [(4, 1), (4, 4), (5, 3), (5, 5)],
     "nuclear": [(4, 2), (5, 0), (5, 5)],
@@ -77,6 +80,8 @@ def test_sample_of_high_classes(operator: str, pure: bool) -> None:
         assert_block(values, operator, shells, centres, strict=True, **extra)
 
 
+EXTREME_TWO: list[tuple[int, ...]] = [(0, 0), (1, 2), (2, 0), (3, 1), (5, 0), (2, 4)]
+EXTREME_THREE: list[tuple[int, ...]] = [(0, 0, 0), (1, 0, 2), (2, 1, 3), (3, 2, 0), (1, 3, 4)]
 PLACES = {
     "coincident": [HERE, HERE, HERE],
     "pair_coincident": [HERE, HERE, FAR],
@@ -86,15 +91,16 @@ PLACES = {
 
 
 @FORMS
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("operator", [*ONE_ELECTRON, "2c", "3c"])
+@pytest.mark.parametrize(
+    ("operator", "place"),
+    [(o, p) for o in (*ONE_ELECTRON, "2c", "3c") for p in PLACES if o == "3c" or p != "pair_coincident"],
+)
 def test_extreme_exponents(operator: str, place: str, pure: bool) -> None:
     """Tight (1e6), ordinary and diffuse (1e-3) exponents in all combinations, judged with forty digits."""
     rng = np.random.default_rng(9)
-    classes = [(0, 0, 0), (1, 0, 2), (2, 1, 3), (3, 2, 0), (1, 3, 4)] if operator == "3c" else [
-        (0, 0), (1, 2), (2, 0), (3, 1), (5, 0), (2, 4)]  # fmt: skip
+    classes = EXTREME_THREE if operator == "3c" else EXTREME_TWO
     n = len(classes[0])
-    centres = PLACES[place][:n] if n == 3 or place != "pair_coincident" else [FAR, NEAR]
+    centres = PLACES[place][:n]
     extra = EXTRA.get(operator, {})
     exponents = list(product((1e6, 1.0, 1e-3), repeat=n))
     for momenta, scales in product(classes, exponents[:: 2 if n == 3 else 1]):
@@ -110,7 +116,7 @@ def test_extreme_exponents(operator: str, place: str, pure: bool) -> None:
 @FORMS
 @pytest.mark.parametrize("operator", [*ONE_ELECTRON, "2c", "3c", "4c"])
 def test_long_contractions_from_tight_to_diffuse(operator: str, pure: bool) -> None:
-    """One contraction over nine orders of magnitude, as in a generally contracted basis set; libcint can judge these."""
+    """Two contractions over nine orders of magnitude, as in a generally contracted set: here libcint can judge."""
     exponents = 10.0 ** np.arange(6, -4, -1.5)
     coefficients = np.array(
         [[0.001, -0.0002], [0.01, -0.002], [0.1, -0.03], [0.4, -0.2], [0.5, 0.1], [0.2, 0.7], [0.05, 0.4]]

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 KET_PADDING = 32
 """Kets are padded to a multiple of this: a warp, or four vectors of eight lanes."""
-DIGIT_LOSS = 300.0
+DIGIT_LOSS = 30.0
 """Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme (unless told otherwise)."""
 COULOMB_FACTOR = 2.0 * np.pi**2.5
 

@@ -19,6 +19,7 @@ from cuanto.backends.cuda.launch import (
     group_launch,
     straight_is_right,
     thread_launch,
+    worth_compiling,
 )
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import MissingDependencyError
@@ -101,7 +102,7 @@ class CudaBackend:
             future.result()
 
     def _launch(self, job: Job) -> Launch:
-        if self.schedule == "thread" or (self.schedule == "auto" and straight_is_right(job)):
+        if self.schedule == "thread" or (self.schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
             launch = thread_launch(job)
             if self.schedule == "thread" or self._ready(launch.source):
                 return launch

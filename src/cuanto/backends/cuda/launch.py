@@ -27,6 +27,8 @@ SHARED_TARGET = 110_000
 """Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
 PASSES_AT_ONCE = 4
 """Passes of a sweep that a block has room for (where the primitive stage does not leave more anyway)."""
+WORTH_COMPILING = 1.0e6
+"""Operations of a job from which a straight-line kernel repays its compilation."""
 ACCUMULATORS = 48
 """Sums a thread may keep in registers."""
 
@@ -153,3 +155,9 @@ def group_launch(
 def straight_is_right(job: Job) -> bool:
     """Below the unrolling threshold one thread does a whole quartet."""
     return unrolled("cuda", cost_of(job.operator, job.bra, job.ket, job.algorithm))
+
+
+def worth_compiling(job: Job) -> bool:
+    """Is there work enough for a kernel of its own?"""
+    cost = cost_of(job.operator, job.bra, job.ket, job.algorithm)
+    return job.bras * job.kets * cost.total(job.primitives, job.columns) > WORTH_COMPILING

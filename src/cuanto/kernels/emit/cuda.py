@@ -10,5 +10,5 @@ CUDA = Syntax(
     broadcast="vset",
     functions={"rcp": "vrcp", "sqrt": "vsqrt", "exp": "vexp"},
     boys="boys",
-    register_values=128,
+    register_values=256,
 )

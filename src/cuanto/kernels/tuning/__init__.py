@@ -1,6 +1,6 @@
 """The choice of algorithm per class: by measured tables (`cpu.json`, `cuda.json`), else by the cost model.
 
-A table is written by `tools/tune.py` on the machine it is for: class -> [[primitives, cheaper algorithm], ...].
+A table is written by `tools/tune.py` on the machine it is for: class -> [[primitive quartets, time of MD / HGP], ...].
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Any
 from cuanto.kernels.build import cost_of
 from cuanto.kernels.spec import Shells
 
+WORTH_IT = 0.9
+"""MD is taken when it needs less than this part of HGP's time: closer ones differ by noise, and one kernel will do."""
+
 
 @cache
-def table(device: str) -> dict[str, list[tuple[float, str]]]:
-    """The measured winners of a device; empty when nobody measured."""
+def table(device: str) -> dict[str, list[tuple[float, float]]]:
+    """The measured ratios of a device; empty when nobody measured."""
     file = resources.files("cuanto.kernels.tuning") / f"{device}.json"
     if not file.is_file():
         return {}
     content: dict[str, Any] = json.loads(file.read_text())
-    return {name: [(float(k), str(winner)) for k, winner in rows] for name, rows in content["winners"].items()}
+    return {name: [(float(k), float(ratio)) for k, ratio in rows] for name, rows in content["md_over_hgp"].items()}
 
 
 def class_name(bra: Shells, ket: Shells) -> str:
@@ -36,6 +39,8 @@ def choose_algorithm(device: str, operator: str, bra: Shells, ket: Shells, primi
         return "os"
     device = {"simt": "cuda"}.get(device, device)
     if measured := table(device).get(class_name(bra, ket)):
-        return min(measured, key=lambda row: abs(row[0] - primitives))[1]
-    costs = {name: cost_of(operator, bra, ket, name).total(primitives) for name in ("hgp", "md")}
-    return min(costs, key=lambda name: costs[name])
+        ratio = min(measured, key=lambda row: abs(row[0] - primitives))[1]
+    else:
+        hgp, md = (cost_of(operator, bra, ket, name).total(primitives) for name in ("hgp", "md"))
+        ratio = md / hgp
+    return "md" if ratio < WORTH_IT else "hgp"
