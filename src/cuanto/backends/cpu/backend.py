@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.background import Background
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
 from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
@@ -55,7 +56,7 @@ class CpuBackend:
         self.threads = threads or cores()
         self.schedule = schedule
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto")
-        self._compilers = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto-compile")
+        self._compilers = Background(self.threads, "cuanto-compile", finish_running=False)
         self._pending: list[Future[None]] = []
         self._functions: dict[str, Function] = {}
         self._compiling: dict[ClassKey, Future[Function]] = {}
@@ -134,7 +135,7 @@ class CpuBackend:
                 future: Future[Function] = Future()
                 future.set_result(self._load(source))
             else:
-                future = self._compilers.submit(self._load, source, polite=True)
+                future = self._compilers.submit(lambda: self._load(source, polite=True))
             self._compiling[key] = future
         return self._compiling[key]
 

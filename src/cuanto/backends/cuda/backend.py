@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends import cache
+from cuanto.backends.background import Background
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.launch import (
     GroupTables,
@@ -62,7 +63,7 @@ class CudaBackend:
         self._tables = GroupTables(self.to_device)
         self._functions: dict[str, Any] = {}
         self._compiling: dict[str, Future[bytes]] = {}
-        self._compilers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="cuanto-nvrtc")
+        self._compilers = Background(min(8, os.cpu_count() or 1), "cuanto-nvrtc", finish_running=True)
         self._keep: list[Any] = []
 
     def to_device(self, array: NDArray[Any]) -> Any:
@@ -115,7 +116,7 @@ class CudaBackend:
         if source.hash not in self._compiling:
             if self._path(source).exists():
                 return True
-            self._compiling[source.hash] = self._compilers.submit(self._binary, source)
+            self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
         return self._compiling[source.hash].done()
 
     def _path(self, source: Source) -> Any:

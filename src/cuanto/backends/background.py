@@ -1,0 +1,60 @@
+"""Work that must not keep the interpreter alive: compilations nobody waits for."""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Background:
+    """A few daemon threads with a queue. What is still queued when the interpreter ends is dropped.
+
+    `finish_running`: what is under way is waited for at the end (code inside a library cannot be abandoned safely); a
+    compiler in a process of its own needs no waiting.
+    """
+
+    def __init__(self, threads: int, name: str, finish_running: bool) -> None:
+        self._threads, self._name, self._finish_running = threads, name, finish_running
+        self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._workers: list[threading.Thread] = []
+        self._ending = False
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Start as soon as a thread is free."""
+        if not self._workers:
+            self._start()
+        future: Future[T] = Future()
+        self._queue.put((future, call))
+        return future
+
+    def _start(self) -> None:
+        for k in range(self._threads):
+            worker = threading.Thread(target=self._work, name=f"{self._name}-{k}", daemon=True)
+            worker.start()
+            self._workers.append(worker)
+        atexit.register(self._end)
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            future, call = item
+            if self._ending or not future.set_running_or_notify_cancel():
+                future.cancel()
+                continue
+            try:
+                future.set_result(call())
+            except BaseException as error:  # delivered to whoever asks for the result
+                future.set_exception(error)
+
+    def _end(self) -> None:
+        self._ending = True
+        if self._finish_running:
+            for _ in self._workers:
+                self._queue.put(None)
+            for worker in self._workers:
+                worker.join()
