@@ -24,10 +24,9 @@ from common import geometry, machine, save
 import cuanto
 from cuanto import integrals
 from cuanto.backends.base import get_backend
-from cuanto.integrals.api import basis_pairs
-from cuanto.integrals.batches import RowMap, ket_batch
+from cuanto.integrals.api import basis_kets, basis_pairs
 from cuanto.integrals.engine import Engine
-from cuanto.integrals.segments import segments
+from cuanto.integrals.pairs import RowMap
 from cuanto.kernels.build import cost_of
 
 
@@ -98,7 +97,7 @@ def by_class(backend: Any, basis: cuanto.Basis, aux: cuanto.Basis, limit: float)
     n, naux = basis.nbf, aux.nbf
     out = backend.zeros((n * (n + 1) // 2, naux), np.float64)
     engine = Engine(backend, out, row_stride=naux)
-    bras, kets = list(basis_pairs(basis, RowMap(n, True), 1e-18)), [ket_batch(g, True) for g in segments(aux)]
+    bras, kets = list(basis_pairs(basis, RowMap(n, True), 1e-18)), basis_kets(aux, coulomb=True)
     rows = []
     classes = sorted({(b.shells, k.shells) for b in bras for k in kets}, key=lambda pair: (pair[0].l, pair[1].l))
     for bra, ket in classes:

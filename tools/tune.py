@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from common import machine  # noqa: E402
 
-from cuanto.integrals.batches import ket_batch, pair_batches  # noqa: E402
+from cuanto.integrals.batches import ket_batches  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
+from cuanto.integrals.pairs import pair_batches  # noqa: E402
 from cuanto.integrals.segments import SegmentClass  # noqa: E402
 from cuanto.kernels.build import cost_of  # noqa: E402
 from cuanto.kernels.tuning import class_name  # noqa: E402
@@ -34,12 +35,10 @@ STRAIGHT_LIMIT = 9000
 
 def segment_class(rng: np.random.Generator, l: int, count: int, primitives: int) -> SegmentClass:
     """Shells of ordinary size at random places."""
-    exponents = np.exp(rng.uniform(np.log(0.2), np.log(5.0), (count, primitives)))
-    functions = 2 * l + 1
-    ao = np.arange(count, dtype=np.int64)[:, None] * functions
-    return SegmentClass(
-        l, True, exponents, rng.uniform(0.2, 1.0, (count, primitives, 1)), rng.normal(size=(count, 3)), ao
-    )
+    exponents = np.exp(rng.uniform(np.log(0.2), np.log(5.0), count * primitives))
+    first, ao = np.arange(count + 1) * primitives, np.arange(count)[:, None] * (2 * l + 1)
+    coefficients = rng.uniform(0.2, 1.0, (count * primitives, 1))
+    return SegmentClass(l, True, first, exponents, coefficients, rng.normal(size=(count, 3)), ao)
 
 
 def backends(name: str, all_schedules: bool) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: in
     per_pair = (2 * la + 1) * (2 * lb + 1) * (2 * lc + 1) * kets
     count = int(np.clip(np.sqrt(RESULT_NUMBERS / per_pair), 6, 64))
     a, b = (segment_class(rng, l, count, primitives) for l in (la, lb))
-    ket = ket_batch(segment_class(rng, lc, kets, 1), coulomb=True)
+    ket = ket_batches(segment_class(rng, lc, kets, 1), coulomb=True)[0]
     size = count * (2 * la + 1)
     rows = []
     for schedule, backend in found.items():

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.integrals.batches import BraBatch, RowMap, charge_batch, ket_batch, pair_batches, shell_batch
+from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batches, shell_batch
 from cuanto.integrals.engine import Engine, resolve
+from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
 from cuanto.system import Molecule
 
@@ -30,7 +31,7 @@ def _one_electron(operator: str, basis: Basis, components: int, backend: str | B
     classes = segments(basis)
     engine = Engine(device, out, row_stride=n, component_stride=n * n)
     bras = [shell_batch(group, coulomb=False) for group in classes]
-    engine.run(operator, bras, [ket_batch(group, coulomb=False) for group in classes])
+    engine.run(operator, bras, basis_kets(basis, coulomb=False))
     return out
 
 
@@ -102,6 +103,11 @@ def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraB
             yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold)
 
 
+def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
+    """All shells of a basis as kets."""
+    return [batch for group in segments(basis) for batch in ket_batches(group, coulomb)]
+
+
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto") -> Any:
     """(P|Q)"""
     device = resolve(backend)
@@ -110,7 +116,7 @@ def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "aut
     classes = segments(aux)
     engine = Engine(device, out, row_stride=n)
     bras = [shell_batch(group, coulomb=True) for group in classes]
-    engine.run("coulomb", bras, [ket_batch(group, coulomb=True) for group in classes], algorithm)
+    engine.run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     return (out + out.T) * 0.5
 
 
@@ -130,7 +136,7 @@ def eri_3c(
     out = device.zeros(shape, np.float64)
     engine = Engine(device, out, row_stride=naux)
     bras = basis_pairs(basis, RowMap(n, packed), threshold)
-    engine.run("coulomb", bras, [ket_batch(group, coulomb=True) for group in segments(aux)], algorithm)
+    engine.run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
             out[:p, p] = out[p, :p]

@@ -17,18 +17,20 @@ from cuanto.kernels.recurrences.components import function_count, shell_scale
 from cuanto.kernels.spec import MAX_L
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SegmentClass:
-    """All segments with the same momentum, number of primitives and number of columns."""
+    """All segments with the same momentum, form and number of columns; their primitives one after the other."""
 
     l: int
     pure: bool
-    exponents: Array  # [segment, primitive]
-    coefficients: Array  # [segment, primitive, column], `shell_scale` folded in
+    first: Indices  # [segment + 1]: primitives of segment s are first[s] .. first[s + 1]
+    exponents: Array  # [primitive]
+    coefficients: Array  # [primitive, column], `shell_scale` folded in
     centres: Array  # [segment, axis]
-    ao: NDArray[np.int64]  # [segment, column]: first AO
+    ao: Indices  # [segment, column]: first AO
 
     @property
     def count(self) -> int:
@@ -38,54 +40,45 @@ class SegmentClass:
     @property
     def columns(self) -> int:
         """Contraction columns of each segment."""
-        return int(self.coefficients.shape[2])
+        return int(self.coefficients.shape[1])
 
     @property
     def functions(self) -> int:
         """Functions of one column."""
         return function_count(self.l, self.pure)
 
-    def split_columns(self) -> SegmentClass:
-        """Every column as a segment of its own."""
-        n, k, q = self.coefficients.shape
-        return SegmentClass(
-            self.l,
-            self.pure,
-            np.repeat(self.exponents, q, axis=0),
-            self.coefficients.transpose(0, 2, 1).reshape(n * q, k, 1),
-            np.repeat(self.centres, q, axis=0),
-            self.ao.reshape(n * q, 1),
-        )
+    @property
+    def sizes(self) -> Indices:
+        """Primitives of each segment."""
+        return np.diff(self.first)
 
 
 def segments(basis: Basis) -> list[SegmentClass]:
-    """The classes of a basis, by momentum and size."""
-    found: dict[tuple[int, bool, int, int], list[tuple[Array, Array, Array, NDArray[np.int64]]]] = {}
-    parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, NDArray[np.int64]]]] = {}
+    """The classes of a basis, low momenta first."""
+    found: dict[tuple[int, bool, int], list[tuple[Array, Array, Array, Indices]]] = {}
+    parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Indices]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        # Equal atoms share their arrays: each kind of shell is taken apart once.
-        kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
         if shell.l > MAX_L:
             raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
+        # Equal atoms share their arrays: each kind of shell is taken apart once.
+        kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
         if kind not in parts:
             parts[kind] = _parts(shell)
         for exponents, coefficients, start in parts[kind]:
-            key = (shell.l, shell.pure or shell.l < 2, len(exponents), len(start))
+            key = (shell.l, shell.pure or shell.l < 2, len(start))
             found.setdefault(key, []).append((exponents, coefficients, basis.R_ax[shell.atom], offset + start))
-    return [
-        SegmentClass(
-            key[0],
-            key[1],
-            np.array([e for e, _, _, _ in members]),
-            np.array([c for _, c, _, _ in members]),
-            np.array([r for _, _, r, _ in members]),
-            np.array([a for _, _, _, a in members]),
-        )
-        for key, members in sorted(found.items())
-    ]
+    return [_class(l, pure, members) for (l, pure, _), members in sorted(found.items())]
 
 
-def _parts(shell: Shell) -> list[tuple[Array, Array, NDArray[np.int64]]]:
+def _class(l: int, pure: bool, members: list[tuple[Array, Array, Array, Indices]]) -> SegmentClass:
+    exponents, coefficients, centres, ao = zip(*members, strict=True)
+    first = np.cumsum([0, *(len(e) for e in exponents)])
+    return SegmentClass(
+        l, pure, first, np.concatenate(exponents), np.concatenate(coefficients), np.array(centres), np.array(ao)
+    )
+
+
+def _parts(shell: Shell) -> list[tuple[Array, Array, Indices]]:
     """Exponents, coefficients (`shell_scale` folded in) and first functions of the segments of a shell."""
     used = shell.coefficients != 0.0
     single = used.sum(axis=0) == 1

@@ -22,7 +22,7 @@ from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, str
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import KernelSpec
 
-WORTH_COMPILING = 2.0e7
+WORTH_COMPILING = 3.0e6
 """Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
 L1_VALUES = 2048
 """Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""

@@ -1,0 +1,128 @@
+"""Pairs of shells: primitive pairs that matter, their Gaussian products, and which algorithm keeps their digits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch
+from cuanto.integrals.segments import Array, Indices, SegmentClass
+from cuanto.kernels.spec import Shells
+
+DIGIT_LOSS = 30.0
+"""Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme (unless told otherwise)."""
+
+
+class RowMap:
+    """Row of an AO pair in the result: packed lower triangle, or full square (lower part filled)."""
+
+    def __init__(self, nbf: int, packed: bool) -> None:
+        self.nbf, self.packed = nbf, packed
+
+    def __call__(self, i: Indices, j: Indices) -> Indices:
+        high, low = np.maximum(i, j), np.minimum(i, j)
+        return high * (high + 1) // 2 + low if self.packed else high * self.nbf + low
+
+
+def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float) -> list[BraBatch]:
+    """Pairs of two classes (la >= lb); with `same` class each pair once. Delicate pairs come as a batch of their own.
+
+    A primitive pair is dropped when its overlap factor times its largest coefficients is below `threshold`.
+    """
+    i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
+    AB = a.centres[i] - b.centres[j]
+    s, x, y = _primitive_pairs(a, b, i, j)
+    alpha, beta = a.exponents[x], b.exponents[y]
+    p, R2 = alpha + beta, (AB**2).sum(axis=1)[s]
+    K = np.exp(-alpha * beta / p * R2)
+    size = K / p * np.abs(a.coefficients).max(axis=1)[x] * np.abs(b.coefficients).max(axis=1)[y]
+    if a.l + b.l:
+        # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
+        size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
+    keep = size > threshold
+    s, x, y, alpha, beta, K = s[keep], x[keep], y[keep], alpha[keep], beta[keep], K[keep]
+    delicate = np.zeros(len(i), dtype=bool)
+    if b.l:
+        delicate[s[_loses_digits(b.l, alpha, beta, np.sqrt(R2[keep]))]] = True
+    batches = []
+    for flag in (False, True):
+        mine = delicate[s] == flag
+        if mine.any():
+            pairs, numbers = np.unique(s[mine], return_inverse=True)
+            primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
+            rows = _pair_rows(a, b, i[pairs], j[pairs], same, row_of)
+            batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag))
+    return batches
+
+
+def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices) -> tuple[Indices, Indices, Indices]:
+    """Number of the pair and of both primitives, for all products of primitives of the pairs (i, j)."""
+    per_pair = a.sizes[i] * b.sizes[j]
+    s = np.repeat(np.arange(len(i)), per_pair)
+    within = np.arange(len(s)) - np.repeat(np.cumsum(per_pair) - per_pair, per_pair)
+    inner = b.sizes[j][s]
+    return s, a.first[i][s] + within // inner, b.first[j][s] + within % inner
+
+
+def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> NDArray[np.bool_]:
+    """Primitive pairs whose horizontal recurrence would make small moments about B from large ones about A.
+
+    The ratio of the moments is that of the distances of P from both centres; it matters for a tight b beside a
+    diffuse a, with l_b > 0. The McMurchie-Davidson scheme has no such loss.
+    """
+    p = alpha + beta
+    spread = np.sqrt(0.5 / p)
+    ratio: Array = (beta / p * R + spread) / (alpha / p * R + spread)
+    return ratio**lb > DIGIT_LOSS
+
+
+def _batch(
+    a: SegmentClass,
+    b: SegmentClass,
+    i: Indices,
+    j: Indices,
+    primitives: tuple[Indices, Indices, Indices, Array, Array, Array],
+    rows: Indices,
+    delicate: bool,
+) -> BraBatch:
+    """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
+    s, x, y, alpha, beta, K = primitives
+    AB = a.centres[i] - b.centres[j]
+    p = alpha + beta
+    record = np.empty((len(s), 14))
+    record[:, 0] = p
+    record[:, 4:7] = -(beta / p)[:, None] * AB[s]
+    record[:, 7:10] = (alpha / p)[:, None] * AB[s]
+    near_a = (alpha >= beta)[:, None]
+    start = np.where(near_a, a.centres[i[s]], b.centres[j[s]])
+    record[:, 1:4], record[:, 11:14] = _two_sum(start, np.where(near_a, record[:, 4:7], record[:, 7:10]))
+    record[:, 10] = 0.5 / p
+    products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
+    return BraBatch(
+        Shells((a.l, b.l), (a.pure, b.pure)),
+        a.columns * b.columns,
+        np.concatenate([[0], np.cumsum(np.bincount(s, minlength=len(i)))]).astype(np.int32),
+        record,
+        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
+        AB,
+        rows,
+        delicate,
+    )
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y as a rounded sum and its exact error (Knuth)."""
+    total = x + y
+    shift = total - x
+    return total, (x - (total - shift)) + (y - shift)
+
+
+def _pair_rows(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, same: bool, row_of: RowMap) -> Indices:
+    """[pair, column a, column b, function a, function b] -> row; the upper half of a diagonal pair is not wanted."""
+    ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
+    ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)
+    rows = row_of(ao_a, ao_b)
+    if same:
+        twice = (i == j)[:, None, None, None, None] & (ao_a < ao_b)
+        rows = np.where(twice, -1, rows)
+    return np.ascontiguousarray(rows.reshape(len(i), -1))
