@@ -149,9 +149,9 @@ class Stage:
 class Sweep:
     """A stage executed `repeat` times over the contracted values: its text and tables exist once.
 
-    Input j of pass i is acc[i * outer + j * inner]. Results of a `final` sweep are integrals: output o of pass i is bra
-    function o and ket function i, or with `per_component` component i and function pair o. Other sweeps put output o
-    in the place of input o.
+    Input j of pass i is element i * outer + j * inner of what the sweep before it left (of the sums, for the first).
+    Results of a `final` sweep are integrals: output o of pass i is bra function o and ket function i, or with
+    `per_component` component i and function pair o. Other sweeps leave output o of pass i at i * outputs + o.
     """
 
     stage: Stage
@@ -184,6 +184,13 @@ class Integrals:
     def width(self) -> int:
         """How many values are accumulated per contraction column."""
         return len(self.primitive.outputs)
+
+    @property
+    def middle(self) -> int:
+        """How many values a first sweep leaves for the final one; zero when there is only one."""
+        if len(self.sweeps) == 1:
+            return 0
+        return self.sweeps[0].repeat * len(self.sweeps[0].stage.outputs)
 
 
 def inputs(graph: Graph, name: str, count: int, uniform: bool) -> list[int]:

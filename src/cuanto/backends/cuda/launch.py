@@ -73,7 +73,7 @@ def thread_launch(job: Job) -> Launch:
 
 @dataclass(frozen=True)
 class GroupNeed:
-    """Storage of the group schedule in numbers: per block, and per ket lane (sums of all columns, slots of values)."""
+    """Storage of the group schedule in numbers: per block, and per ket lane (sums, slots)."""
 
     uniforms: int
     sums: int
@@ -86,10 +86,11 @@ class GroupNeed:
 
 def group_need(job: Job, programs: Programs) -> GroupNeed:
     """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
-    width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
+    integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
     slots = max(program.slots for program in programs)
     wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
-    return GroupNeed(sum(p.uniforms for p in programs), job.columns * width, max(slots, wanted))
+    sums = job.columns * integrals.width + integrals.middle
+    return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
 
 
 def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -> tuple[int, int]:

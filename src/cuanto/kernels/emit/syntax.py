@@ -34,10 +34,8 @@ Reader = Callable[[str, int], str]
 Writer = Callable[[int, str], str]
 
 
-def straight_line(
-    stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Reader, write: Writer, late: bool = False
-) -> list[str]:
-    """One line per node; results are written as soon as they are known, or all at the end (`late`)."""
+def straight_line(stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Reader, write: Writer) -> list[str]:
+    """One line per node, results written as soon as they are known."""
     graph = stage.graph
     leaving: dict[int, list[int]] = {}
     for k in outputs:
@@ -52,7 +50,6 @@ def straight_line(
         return names[node]
 
     lines: list[str] = []
-    writes = [] if late else lines
     for node in schedule_order(stage, [stage.outputs[k] for k in outputs]):
         if node in names:
             continue
@@ -62,15 +59,12 @@ def straight_line(
             names[node] = f"t{node}"
             kind = syntax.uniform_type if graph.uniform[node] else syntax.lane_type
             lines.append(f"const {kind} t{node} = {_sum(graph, node, name, syntax)};")
-        writes += [write(k, names[node]) for k in leaving.get(node, ())]
+        lines += [write(k, names[node]) for k in leaving.get(node, ())]
     for node, positions in leaving.items():
         if graph.kind[node] in (Kind.CONST, Kind.INPUT):
             value = name(node) if graph.kind[node] is Kind.INPUT else f"{syntax.broadcast}({name(node)})"
-            if late:  # the input may be overwritten before it is written elsewhere
-                lines.append(f"const {syntax.lane_type} t{node} = {value};")
-                value = f"t{node}"
-            writes += [write(k, value) for k in positions]
-    return lines + writes if late else lines
+            lines += [write(k, value) for k in positions]
+    return lines
 
 
 def _call(graph: Graph, node: int, names: dict[int, str], name: Callable[[int], str], syntax: Syntax) -> list[str]:

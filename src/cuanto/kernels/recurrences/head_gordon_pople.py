@@ -104,7 +104,7 @@ def vertical(graph: Graph, bra: Shells, ket: Shells) -> Stage:
     return Stage(g, tuple(targets))
 
 
-def horizontal(la: int, lb: int, pure: tuple[bool, bool], ket_functions: int, ket_stride: int) -> Sweep:
+def horizontal(la: int, lb: int, pure: tuple[bool, bool], ket_functions: int) -> Sweep:
     """Contracted (e 0|c) -> (a b|c) in the functions of a and b, for one function of c after the other."""
     g = Graph()
     AB = inputs(g, "shell", 3, uniform=True)
@@ -120,7 +120,7 @@ def horizontal(la: int, lb: int, pure: tuple[bool, bool], ket_functions: int, ke
 
     values = [[value(a, b) for b in powers(lb)] for a in powers(la)]
     outputs = pair_functions(g, (la, lb), pure, values)
-    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_stride, final=True)
+    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_functions, final=True)
 
 
 def integrals(bra: Shells, ket: Shells) -> Integrals:
@@ -128,11 +128,11 @@ def integrals(bra: Shells, ket: Shells) -> Integrals:
     la, lb, lc = *padded(bra.l, 0), ket.l[0]
     pure = padded(bra.pure, True)
     primitive = vertical(Graph(), bra, ket)
-    monomials, functions = len(powers(lc)), function_count(lc, ket.pure[0])
-    to_functions = ket_sweep(lc, ket.pure[0], len(primitive.outputs) // monomials)
+    functions = function_count(lc, ket.pure[0])
+    to_functions = ket_sweep(lc, ket.pure[0], len(primitive.outputs) // len(powers(lc)))
     return Integrals(
         primitive=primitive,
-        sweeps=(*to_functions, horizontal(la, lb, pure, functions, monomials)),
+        sweeps=(*to_functions, horizontal(la, lb, pure, functions)),
         components=1,
         bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
         ket_functions=functions,

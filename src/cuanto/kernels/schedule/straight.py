@@ -20,32 +20,31 @@ def primitive_function(integrals: Integrals, syntax: Syntax) -> str:
 
 def contracted_function(integrals: Integrals, syntax: Syntax) -> str:
     """`contracted(shell, acc, store)`: hands each final integral to `store`."""
-    lines: list[str] = []
+    lines = [f"VEC middle[{integrals.middle}];"] if integrals.middle else []
+    source = "acc"
     for sweep in integrals.sweeps:
-        # Unrolled loops index `acc` with constants, so that it can stay in registers.
+        # Unrolled loops index the values with constants, so that they can stay in registers.
         loop = "UNROLL for" if integrals.width <= syntax.register_values else "NO_UNROLL for"
         lines.append(f"{loop} (int i = 0; i < {sweep.repeat}; ++i) {{")
-        lines += ["    " + line for line in _sweep_lines(sweep, integrals.ket_functions, syntax)]
+        lines += ["    " + line for line in _sweep_lines(sweep, source, integrals.ket_functions, syntax)]
         lines.append("}")
-    return _function("template <class S> FN void contracted(const REAL* shell, VEC* acc, const S& store)", lines)
+        source = "middle"
+    return _function("template <class S> FN void contracted(const REAL* shell, const VEC* acc, const S& store)", lines)
 
 
-def _sweep_lines(sweep: Sweep, ket_functions: int, syntax: Syntax) -> list[str]:
-    def place(index: int) -> str:
-        return f"acc[i * {sweep.outer} + {index * sweep.inner}]"
+def _sweep_lines(sweep: Sweep, source: str, ket_functions: int, syntax: Syntax) -> list[str]:
+    count = len(sweep.stage.outputs)
 
     def read(record: str, index: int) -> str:
-        return f"shell[{index}]" if record == "shell" else place(index)
+        return f"shell[{index}]" if record == "shell" else f"{source}[i * {sweep.outer} + {index * sweep.inner}]"
 
     def write(k: int, name: str) -> str:
         if not sweep.final:
-            return f"{place(k)} = {name};"
+            return f"middle[i * {count} + {k}] = {name};"
         bra, ket = sweep.block(k, ket_functions)
         return f"store(i, {bra}, {ket}, {name});" if sweep.per_component else f"store(0, {bra}, i, {name});"
 
-    order = list(range(len(sweep.stage.outputs)))
-    # Where results take the place of inputs: first compute, then write.
-    return straight_line(sweep.stage, order, syntax, read, write, late=not sweep.final)
+    return straight_line(sweep.stage, list(range(count)), syntax, read, write)
 
 
 def _function(head: str, lines: list[str]) -> str:

@@ -51,9 +51,10 @@ class Shape:
     def header(self) -> list[int]:
         """Passes, strides of the inputs, and what a pass changes in the position of a result."""
         if self.sweep is None:
-            return [1, 0, 1, 0, 0, 0]
+            return [1, 0, 1, 0, 0, 0, 0]
         s = self.sweep
-        return [s.repeat, s.outer, s.inner, int(s.final), int(s.per_component), int(s.final and not s.per_component)]
+        steps = [int(s.per_component), int(s.final and not s.per_component)]
+        return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs)]
 
     def place(self, output: int) -> tuple[int, int]:
         """Bra and ket function of a result; otherwise its position."""
@@ -131,16 +132,14 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
     wanted = _wanted(stage)
-    late = shape.sweep is not None and not shape.sweep.final
     code: list[int] = []
-    outputs: list[int] = []
 
     def result(node: int) -> None:
         for k in wanted.get(node, ()):
-            (outputs if late else code).extend([OPERATIONS["out"], k, storage.lane(node), *shape.place(k)])
+            code.extend([OPERATIONS["out"], k, storage.lane(node), *shape.place(k)])
 
     def finished(node: int) -> bool:
-        return not graph.uniform[node] and graph.kind[node] is Kind.SUM and not (late and node in wanted)
+        return not graph.uniform[node] and graph.kind[node] is Kind.SUM
 
     for node in wanted:
         if graph.kind[node] is Kind.INPUT:
@@ -156,22 +155,7 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
         result(node)
         if node not in last and finished(node):
             storage.pool.give(storage.slot[node])
-    if late:
-        code += _through_temporaries(storage, outputs)
     return storage.program([0], code)
-
-
-def _through_temporaries(storage: _Storage, outputs: list[int]) -> list[int]:
-    """Results that take the place of inputs: inputs that are results themselves are saved first."""
-    code: list[int] = []
-    one = storage.uniform(storage.graph.one)
-    rows = [outputs[i : i + STATEMENT] for i in range(0, len(outputs), STATEMENT)]
-    for row in rows:
-        if row[2] < storage.shape.lane_inputs:
-            copy = storage.pool.take_block(1)
-            code += [OPERATIONS["sum"], copy, 0, 1, 0, one, row[2]]
-            row[2] = copy
-    return code + [x for row in rows for x in row]
 
 
 def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
@@ -204,10 +188,9 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
     level = levels(graph, order)
     wanted = _wanted(stage)
     deepest = max(level.values(), default=0)
-    late = shape.sweep is not None and not shape.sweep.final
     leaving: dict[int, list[int]] = {}
     for node in wanted:
-        leaving.setdefault(deepest + 1 if late else level.get(node, 0) + 1, []).append(node)
+        leaving.setdefault(level.get(node, 0) + 1, []).append(node)
     dying = _last_levels(graph, order, level, leaving)
     at_level: dict[int, list[int]] = {}
     for node in order:

@@ -18,11 +18,11 @@ struct GroupAccumulate {
     }
 };
 
-struct GroupReplace {
-    REAL* acc;
-    int outer, inner;
+struct GroupLeave {
+    REAL* middle;
+    int outputs;
     FN void operator()(int4 head, int4, REAL value, int pass, const Workers& w) const {
-        acc[(pass * outer + head.y * inner) * w.lanes + w.lane] = value;
+        middle[(pass * outputs + head.y) * w.lanes + w.lane] = value;
     }
 };
 
@@ -124,7 +124,9 @@ ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
     REAL* ket_u = u + primitive.uniforms();
     REAL* bra_u = ket_u + ket_sweep.uniforms();
     REAL* acc = bra_u + bra_sweep.uniforms();
-    REAL* v = acc + (INDEX)columns * width * lanes;
+    const int left = ket_sweep.repeat() * ket_sweep.outputs();
+    REAL* middle = acc + (INDEX)columns * width * lanes;
+    REAL* v = middle + (INDEX)left * lanes;
     group_uniforms(primitive, u);
     group_uniforms(ket_sweep, ket_u);
     group_uniforms(bra_sweep, bra_u);
@@ -146,12 +148,12 @@ ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
         }
         for (int q = 0; q < columns; ++q) {
             REAL* mine = acc + (INDEX)q * width * lanes;
-            const GroupReplace replace = {mine, ket_sweep.outer(), ket_sweep.inner()};
-            group_sweep(ket_sweep, mine, ket_u, v, slots, boys_table, replace, w);
+            const GroupLeave leave = {middle, ket_sweep.outputs()};
+            group_sweep(ket_sweep, mine, ket_u, v, slots, boys_table, leave, w);
             const INDEX step = bra_sweep.component_step() * component_stride + bra_sweep.ket_step();
             const GroupStore store = {rows + (b * columns + q) * bra_functions, out + (ket < kets ? cols[ket] : 0),
                                       row_stride, step, ket < kets};
-            group_sweep(bra_sweep, mine, bra_u, v, slots, boys_table, store, w);
+            group_sweep(bra_sweep, left ? middle : mine, bra_u, v, slots, boys_table, store, w);
         }
         __syncthreads();
     }

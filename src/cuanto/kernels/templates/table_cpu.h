@@ -15,11 +15,10 @@ template <int NV> struct Accumulate {
     }
 };
 
-template <int NV> struct Replace {
-    VEC* acc;  // of this pass
-    INDEX inner;
+template <int NV> struct Leave {
+    VEC* middle;  // of this pass
     void operator()(const int* pc, const VEC* value) const {
-        VEC* target = acc + pc[1] * inner * NV;
+        VEC* target = middle + (INDEX)pc[1] * NV;
         for (int i = 0; i < NV; ++i) target[i] = value[i];
     }
 };
@@ -108,8 +107,10 @@ template <int NV> static void table_batch(PARAMETERS) {
     const INDEX acc_size = (INDEX)columns * width * NV;
     INDEX slots = primitive.slots();
     for (const Program& sweep : sweeps) slots = sweep.slots() > slots ? sweep.slots() : slots;
-    VEC* acc = lane_memory(acc_size + slots * NV);
-    VEC* v = acc + acc_size;
+    const INDEX middle_size = (INDEX)sweeps[0].repeat() * sweeps[0].outputs() * NV;
+    VEC* acc = lane_memory(acc_size + middle_size + slots * NV);
+    VEC* middle = acc + acc_size;
+    VEC* v = middle + middle_size;
     REAL* u = uniform_memory(primitive.uniforms() + sweeps[0].uniforms() + sweeps[1].uniforms());
     REAL* sweep_u[2] = {u + primitive.uniforms(), u + primitive.uniforms() + sweeps[0].uniforms()};
     uniform_values(primitive, u);
@@ -134,11 +135,11 @@ template <int NV> static void table_batch(PARAMETERS) {
                 for (int s = 0; s < 2; ++s)
                     for (INDEX pass = 0; pass < sweeps[s].repeat(); ++pass) {
                         const Program& sweep = sweeps[s];
-                        VEC* start = acc + ((INDEX)q * width + pass * sweep.outer()) * NV;
+                        const VEC* start = (s == 1 && middle_size ? middle : acc + (INDEX)q * width * NV) + pass * sweep.outer() * NV;
                         for (INDEX j = 0; j < sweep.lane_inputs(); ++j)
                             for (int i = 0; i < NV; ++i) v[j * NV + i] = start[j * sweep.inner() * NV + i];
                         if (!sweep.final()) {
-                            execute<NV>(sweep, sweep_u[s], v, boys_table, Replace<NV>{start, sweep.inner()});
+                            execute<NV>(sweep, sweep_u[s], v, boys_table, Leave<NV>{middle + pass * sweep.outputs() * NV});
                         } else {
                             const INDEX* target = rows + (b * columns + q) * bra_functions;
                             REAL* place = out + pass * (sweep.component_step() * component_stride + sweep.ket_step());
