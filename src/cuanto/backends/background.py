@@ -12,6 +12,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def ready(future: Future[Any]) -> bool:
+    """Is there a result? A failed compilation is no reason to fail where another kernel serves."""
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
 class Background:
     """A few daemon threads with a queue. What is still queued when the interpreter ends is dropped.
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 
@@ -22,13 +25,51 @@ def cache_folder() -> Path:
         folder = Path.home() / "Library" / "Caches" / "cuanto" / "kernels"
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
+    # A read-only home (containers, clusters) must not stop a calculation.
+    return folder if _writable(folder) else _own_temporary_folder()
+
+
+@cache
+def _writable(folder: Path) -> bool:
+    """Tried, not asked: root may be told yes where the answer is no."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
     except OSError:
-        # A read-only home (containers, clusters) must not stop a calculation.
-        folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        return False
+
+
+@cache
+def _own_temporary_folder() -> Path:
+    """A folder nobody else can write to: what lies there will be executed."""
+    folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022:
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="cuanto-kernels-"))
+
+
+def complete(library: Path) -> bool:
+    """Is a shared library there as a whole? A truncated one (full disk, power loss) would kill the process on loading.
+
+    An ELF file ends with its section headers; other formats are left to the loader.
+    """
+    try:
+        with library.open("rb") as file:
+            head = file.read(64)
+        size = library.stat().st_size
+    except FileNotFoundError:
+        return False
+    if head[:5] != b"\x7fELF\x02":
+        return sys.platform != "linux"
+    (start,) = struct.unpack_from("<Q", head, 40)
+    entry, count = struct.unpack_from("<HH", head, 58)
+    return bool(size >= start + entry * count)
 
 
 def key(parts: Iterable[str]) -> str:

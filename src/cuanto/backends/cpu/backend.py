@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.background import Background
+from cuanto.backends import cache
+from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
 from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
@@ -109,7 +110,7 @@ class CpuBackend:
 
         def call(begin: int, end: int, alive: Job = job) -> None:
             # `alive` keeps the arrays behind the addresses of `batch`.
-            if special is not None and (fallback is None or special.done()):
+            if special is not None and (fallback is None or ready(special)):
                 special.result()(begin, end, *batch[2:])
             elif fallback is not None:
                 fallback(begin, end)
@@ -131,7 +132,7 @@ class CpuBackend:
             name = "double" if real == np.float64 else "float"
             spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", name)
             source = straight_source(spec)
-            if library_path(source).exists():
+            if cache.complete(library_path(source)):
                 future: Future[Function] = Future()
                 future.set_result(self._load(source))
             else:

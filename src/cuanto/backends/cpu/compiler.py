@@ -112,13 +112,18 @@ def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subproces
 def compile_library(source: Source, polite: bool = False) -> Path:
     """The compiled text, from the cache when it is there."""
     final = library_path(source)
-    if final.exists():
+    if cache.complete(final):
         return final
     process, draft, text = start_compiler(source, final, polite)
-    log, _ = process.communicate()
-    if process.returncode != 0 or not final.exists():
+    try:
+        log, _ = process.communicate()
+    except BaseException:
+        process.kill()
+        raise
+    finally:
         draft.unlink(missing_ok=True)
         text.unlink(missing_ok=True)
+    if process.returncode != 0 or not final.exists():
         raise CompilerError(
             f"compiling {source.entry} with {find_compiler().path} failed:\n{log.decode(errors='replace')}"
         )

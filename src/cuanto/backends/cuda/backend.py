@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends import cache
-from cuanto.backends.background import Background
+from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.launch import (
     GroupTables,
@@ -117,7 +117,7 @@ class CudaBackend:
             if self._path(source).exists():
                 return True
             self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
-        return self._compiling[source.hash].done()
+        return ready(self._compiling[source.hash])
 
     def _path(self, source: Source) -> Any:
         parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))

@@ -109,7 +109,7 @@ def compile_simt(text: str, entry: str, cache_dir: Path | None = None) -> SimtKe
     folder = cache_dir or cache.cache_folder()
     parts = (whole, *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
     final = folder / f"{cache.key(parts)}.so"
-    if not final.exists():
+    if not cache.complete(final):
         folder.mkdir(parents=True, exist_ok=True)
         source, draft = cache.temporary(final.with_suffix(".cpp")), cache.temporary(final)
         try:
