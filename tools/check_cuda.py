@@ -2,8 +2,8 @@
 
     python tools/check_cuda.py [--max-l 3] [--max-aux 4] [--arch sm_80 ...] [--jobs 2]
 
-Classes that share one text (table-driven kernels) are compiled once per architecture. When a kernel fails,
-the log is printed and the exit status is 1.
+Straight-line kernels for the classes below the unrolling limit; the general kernel serves all classes and is
+compiled once. When a kernel fails, the log is printed and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -16,27 +16,43 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 
+from cuanto.backends.base import Job
+from cuanto.backends.cuda.launch import columns_at_once
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import CompilerError
-from cuanto.kernels.describe import describe
+from cuanto.kernels.build import cost_of, source_of, unrolled
+from cuanto.kernels.spec import KernelSpec, Shells
 
-Case = tuple[str, tuple[int, ...], str]
-
-
-def cases(max_l: int, max_aux: int) -> Iterator[Case]:
-    """Integral, angular momenta, algorithm: each pair of orbital shells once, larger momentum first."""
-    pairs = [(a, b) for a in range(max_l + 1) for b in range(a + 1)]
-    for integral, pair in product(("overlap", "kinetic", "dipole", "nuclear"), pairs):
-        yield integral, pair, "auto"
-    for a in range(max_aux + 1):
-        for b in range(a + 1):
-            yield "2c", (a, b), "auto"
-    for pair, aux, algorithm in product(pairs, range(max_aux + 1), ("hgp", "md")):
-        yield "3c", (*pair, aux), algorithm
+Class = tuple[str, Shells, Shells, str]
+MANY_COLUMNS = 99
 
 
-def compile_text(text: str, architecture: str) -> tuple[float, str]:
+def classes(max_l: int, max_aux: int) -> Iterator[Class]:
+    """Operator, bra, ket, algorithm. Single shells meet in both orders; a pair has its larger momentum first."""
+    orbital, aux = range(max_l + 1), range(max_aux + 1)
+    for operator, a, b in product(("overlap", "kinetic", "dipole"), orbital, orbital):
+        yield operator, Shells((a,)), Shells((b,)), "os"
+    # Pairs with an s ket serve the nuclear attraction as well.
+    bras = [Shells((a,)) for a in aux] + [Shells((a, b)) for a in orbital for b in range(a + 1)]
+    for bra, c, algorithm in product(bras, aux, ("hgp", "md")):
+        yield "coulomb", bra, Shells((c,)), algorithm
+
+
+def specs(max_l: int, max_aux: int) -> list[KernelSpec]:
+    """Every distinct kernel: with one contraction column and with as many as its threads take; large ones first."""
+    straight = []
+    for kind in classes(max_l, max_aux):
+        if unrolled("cuda", cost_of(*kind)):
+            most = columns_at_once(Job(*kind, columns=MANY_COLUMNS, bras=1, kets=1, primitives=1.0, arguments={}))
+            straight += [KernelSpec(*kind, "thread", columns=columns) for columns in sorted({1, most})]
+    straight.sort(key=lambda s: -cost_of(s.operator, s.bra, s.ket, s.algorithm).text_operations)
+    any_class = next(classes(0, 0))
+    return straight + [KernelSpec(*any_class, "group", real) for real in ("double", "float")]
+
+
+def compile_spec(spec: KernelSpec, architecture: str) -> tuple[float, str]:
     """Seconds, and the log when compilation failed."""
+    text = source_of(spec).text
     start = time.perf_counter()
     try:
         compile_nvrtc(text, arch=architecture)
@@ -45,14 +61,9 @@ def compile_text(text: str, architecture: str) -> tuple[float, str]:
     return time.perf_counter() - start, ""
 
 
-def distinct_texts(max_l: int, max_aux: int) -> dict[str, list[str]]:
-    """Text -> the names of the classes that it serves."""
-    texts: dict[str, list[str]] = {}
-    for integral, momenta, algorithm in cases(max_l, max_aux):
-        text = describe(integral, momenta, algorithm, "cuda", "auto").source.text
-        name = f"{integral} {' '.join(map(str, momenta))} {algorithm}"
-        texts.setdefault(text, []).append(name)
-    return texts
+def title(spec: KernelSpec) -> str:
+    """The general kernel belongs to no class."""
+    return f"group_kernel_{spec.real}" if spec.schedule == "group" else spec.name
 
 
 def main() -> int:
@@ -63,23 +74,25 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
 
-    texts = distinct_texts(options.max_l, options.max_aux)
-    classes = sum(map(len, texts.values()))
-    print(f"{classes} classes, {len(texts)} distinct kernels, for {', '.join(options.arch)}", flush=True)
-    failures, seconds = 0, {arch: [] for arch in options.arch}
+    kernels = specs(options.max_l, options.max_aux)
+    count = sum(1 for _ in classes(options.max_l, options.max_aux))
+    print(f"{count} classes, {len(kernels)} distinct kernels, for {', '.join(options.arch)}", flush=True)
+    start, failures = time.perf_counter(), 0
+    seconds: dict[str, list[tuple[float, str]]] = {arch: [] for arch in options.arch}
     with ProcessPoolExecutor(options.jobs) as pool:
-        jobs = {pool.submit(compile_text, text, arch): (text, arch) for arch in options.arch for text in texts}
+        jobs = {pool.submit(compile_spec, spec, arch): (spec, arch) for spec in kernels for arch in options.arch}
         for job in as_completed(jobs):
-            text, arch = jobs[job]
+            spec, arch = jobs[job]
             elapsed, log = job.result()
-            seconds[arch].append((elapsed, texts[text][0]))
+            seconds[arch].append((elapsed, title(spec)))
             if log:
                 failures += 1
-                print(f"FAILED {arch}: {', '.join(texts[text])}\n{log}", flush=True)
+                print(f"FAILED {arch}: {title(spec)}\n{log}", flush=True)
     for arch, measured in seconds.items():
         slowest, name = max(measured)
-        print(f"{arch}: {len(measured)} compiled, slowest {slowest:.1f} s ({name})")
-    print(f"{failures} failures" if failures else "all compiled")
+        total = sum(elapsed for elapsed, _ in measured)
+        print(f"{arch}: {len(measured)} compiled in {total:.0f} s of work, slowest {slowest:.1f} s ({name})")
+    print(f"{failures} failures" if failures else f"all compiled, {time.perf_counter() - start:.0f} s")
     return 1 if failures else 0
 
 

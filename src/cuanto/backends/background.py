@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from cuanto.log import logger
+
 T = TypeVar("T")
 
 
@@ -29,11 +31,13 @@ class Background:
         self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._workers: list[threading.Thread] = []
         self._ending = False
+        self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         """Start as soon as a thread is free."""
-        if not self._workers:
-            self._start()
+        with self._lock:
+            if not self._workers:
+                self._start()
         future: Future[T] = Future()
         self._queue.put((future, call))
         return future
@@ -54,6 +58,7 @@ class Background:
             try:
                 future.set_result(call())
             except BaseException as error:  # delivered to whoever asks for the result
+                logger.warning("a kernel could not be compiled; the general one serves: %s", str(error)[-300:])
                 future.set_exception(error)
 
     def _end(self) -> None:

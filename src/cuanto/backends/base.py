@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -28,6 +29,11 @@ class Job:
     primitives: float
     arguments: dict[str, Any]
 
+    @property
+    def real_name(self) -> str:
+        """The kernels' number type."""
+        return "double" if np.dtype(self.arguments["out"].dtype) == np.float64 else "float"
+
 
 class Backend(Protocol):
     """A device: array module, copies, and asynchronous execution of jobs."""
@@ -44,11 +50,8 @@ class Backend(Protocol):
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Memory for results."""
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Start jobs that share their bras."""
-
-    def synchronize(self) -> None:
-        """Wait for all jobs; errors show here."""
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """Do all jobs, each group as it comes; the jobs of a group share their bras. Safe to call from many threads."""
 
     def finish_compiling(self) -> None:
         """Wait until every specialised kernel asked for so far is there."""
@@ -58,12 +61,12 @@ class Backend(Protocol):
 
 
 @cache
-def get_backend(name: str = "auto") -> Backend:
-    """`cpu`, `cuda`, `simt`, or `auto`: the GPU when there is one."""
+def get_backend(name: str) -> Backend:
+    """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
     if name == "auto":
-        from cuanto.backends.cuda.backend import cuda_available
+        from cuanto.backends.cuda.backend import why_no_gpu
 
-        name = "cuda" if cuda_available() else "cpu"
+        return get_backend("cpu" if why_no_gpu() else "cuda")
     if name == "cpu":
         from cuanto.backends.cpu.backend import CpuBackend
 
@@ -76,4 +79,9 @@ def get_backend(name: str = "auto") -> Backend:
         from cuanto.backends.simt.backend import SimtBackend
 
         return SimtBackend()
-    raise InputError(f"unknown backend {name!r}: choose auto, cpu, cuda or simt")
+    raise InputError(f"unknown backend {name!r}: choose auto, cpu or cuda")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a pool do not exist in a forked child: it makes backends of its own.
+    os.register_at_fork(after_in_child=get_backend.cache_clear)

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from cuanto.log import logger
+
 
 def cache_folder() -> Path:
     """$CUANTO_CACHE, or `cuanto/kernels` in the user's cache folder; created when missing."""
@@ -26,7 +28,10 @@ def cache_folder() -> Path:
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
     # A read-only home (containers, clusters) must not stop a calculation.
-    return folder if _writable(folder) else _own_temporary_folder()
+    if _writable(folder):
+        return folder
+    logger.warning("%s cannot be written; compiled kernels go to %s", folder, _own_temporary_folder())
+    return _own_temporary_folder()
 
 
 @cache
@@ -63,7 +68,7 @@ def complete(library: Path) -> bool:
         with library.open("rb") as file:
             head = file.read(64)
         size = library.stat().st_size
-    except FileNotFoundError:
+    except OSError:
         return False
     if head[:5] != b"\x7fELF\x02":
         return sys.platform != "linux"
@@ -83,9 +88,19 @@ def key(parts: Iterable[str]) -> str:
 
 def temporary(final: Path) -> Path:
     """A name beside `final` that no other process or thread uses."""
+    final.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{final.stem}-", suffix=final.suffix, dir=final.parent)
+    # As readable as any file of the user: a cache may be shared.
+    os.fchmod(handle, 0o666 & ~_umask())
     os.close(handle)
     return Path(name)
+
+
+@cache
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write(final: Path, content: bytes) -> None:

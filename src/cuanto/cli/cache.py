@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
+from cuanto.cli.verbose import Verbose
+
 
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove every compiled kernel.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Show or clear the folder of compiled kernels."""
     from cuanto.backends import cache as kernels

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuanto.cli.verbose import Verbose
+
 if TYPE_CHECKING:
     from cuanto.basis import Basis
     from cuanto.log import Timings
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 
 Jobs = dict[str, Callable[[], Any]]
 
+BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the slow NumPy twin, for those who doubt a kernel."
+
 
 class BackendName(StrEnum):
+    """The names of `cuanto.integrals`, and the NumPy twin, which is no backend: it knows whole arrays only."""
+
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
@@ -29,10 +35,11 @@ def integrals(
     xyz: Annotated[Path, typer.Argument(metavar="MOL.xyz", help="Geometry in Angstrom.")],
     basis: Annotated[str, typer.Option("--basis", "-b", help="Basis Set Exchange name or basis file.")],
     aux: Annotated[str | None, typer.Option(help="Fitting basis; chosen from the orbital basis when left out.")] = None,
-    backend: Annotated[BackendName, typer.Option(help="Where to compute.")] = BackendName.AUTO,
+    backend: Annotated[BackendName, typer.Option(help=BACKEND_HELP)] = BackendName.AUTO,
     charge: Annotated[int | None, typer.Option(help="Total charge.")] = None,
     mult: Annotated[int | None, typer.Option(help="Spin multiplicity.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the arrays in this .npz file.")] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Compute S, T, V, dipole, (P|Q) and (pq|P) of a molecule."""
     from cuanto.basis import Basis, auxiliary_basis

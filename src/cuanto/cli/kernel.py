@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-SHELL_LETTERS = "spdfghiklm"
+from cuanto.cli.verbose import Verbose
+
+COULOMB = ("nuclear", "2c", "3c")
 
 
 class Algorithm(StrEnum):
@@ -27,9 +29,10 @@ def kernel(
         list[str],
         typer.Argument(metavar="L...", help="Angular momenta, the auxiliary one last: 1 0 1, or p s p."),
     ],
-    algorithm: Annotated[Algorithm, typer.Option(help="Recurrences.")] = Algorithm.AUTO,
+    algorithm: Annotated[Algorithm, typer.Option(help="Recurrences of Coulomb integrals.")] = Algorithm.AUTO,
     target: Annotated[Target, typer.Option(help="Language of the source.")] = Target.CPU,
     schedule: Annotated[str, typer.Option(help="Which thread or lane does what.")] = "auto",
+    verbose: Verbose = False,
 ) -> None:
     """Print the generated source of one kernel, and what it costs."""
     from rich.console import Console
@@ -37,8 +40,10 @@ def kernel(
 
     from cuanto.kernels.describe import describe
 
+    integral = integral.lower()
+    require_choice(integral, algorithm)
     description = describe(
-        integral.lower(),
+        integral,
         tuple(angular_momentum(word) for word in momenta),
         algorithm.value,
         target.value,
@@ -51,12 +56,25 @@ def kernel(
     print(description.text)
 
 
+def require_choice(integral: str, algorithm: Algorithm) -> None:
+    """Whoever names an algorithm must not be shown a kernel made by another one."""
+    from cuanto.errors import InputError
+    from cuanto.kernels.describe import SHELL_COUNT
+
+    if algorithm is not Algorithm.AUTO and integral in SHELL_COUNT and integral not in COULOMB:
+        raise InputError(
+            f"--algorithm {algorithm.value} applies to Coulomb integrals ({', '.join(COULOMB)}) only: "
+            f"{integral} has one set of recurrences, leave the option out"
+        )
+
+
 def angular_momentum(word: str) -> int:
     """``2`` and ``d`` both mean l = 2."""
     from cuanto.errors import InputError
+    from cuanto.kernels.spec import MAX_L
 
-    if word.isascii() and word.isdigit():
-        return int(word)
-    if len(word) == 1 and word.lower() in SHELL_LETTERS:
-        return SHELL_LETTERS.index(word.lower())
-    raise InputError(f"{word!r} is no angular momentum; give a number such as 2 or a letter of {SHELL_LETTERS}")
+    letters = "spdfghiklmno"[: MAX_L + 1]
+    known = {name: l for l, letter in enumerate(letters) for name in (letter, str(l))}
+    if word.lower() in known:
+        return known[word.lower()]
+    raise InputError(f"{word!r} is no angular momentum; give a number from 0 to {MAX_L} or a letter of {letters}")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, NoReturn
 
 import typer
 
 from cuanto import __version__
 from cuanto.cli import cache, doctor, integrals, kernel
+from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 app = typer.Typer(
     name="cuanto",
     help="Electronic structure with generated kernels: the same calculation on a laptop and on a GPU.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -39,29 +41,46 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what happens while it happens.")] = False,
+    verbose: Verbose = False,
 ) -> None:
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
-def run(arguments: Sequence[str] | None = None) -> None:
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback instead."""
     try:
-        app(args=arguments, prog_name="cuanto")
+        status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        status = INTERRUPTED
     except Exception as error:
-        if os.environ.get("CUANTO_DEBUG", "0") not in ("", "0"):
+        debug = os.environ.get("CUANTO_DEBUG", "0") not in ("", "0")
+        if debug and _usage_error(error) is None:
             raise
         line, status = explain(error)
         _print_error(line)
-        sys.exit(status)
+    if status == INTERRUPTED:
+        _leave_at_once()
+    sys.exit(status)
+
+
+def _leave_at_once() -> NoReturn:
+    """An ordinary exit would first wait for every job that the pools of threads still have in their queues."""
+    _print_error("interrupted")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def explain(error: Exception) -> tuple[str, int]:
     """One line for a person (a compiler's log keeps its lines), and the exit status."""
+    if (usage := _usage_error(error)) is not None:
+        return usage, BAD_INPUT
     if isinstance(error, CompilerError):
         return str(error), BAD_INPUT
     text = " ".join(str(error).split())
@@ -74,6 +93,15 @@ def explain(error: Exception) -> tuple[str, int]:
         f"internal error ({kind}: {text}); please report it with the output of CUANTO_DEBUG=1",
         INTERNAL_ERROR,
     )
+
+
+def _usage_error(error: Exception) -> str | None:
+    """What is wrong with the options. Known by its shape: typer has no public name for the class of these errors."""
+    if not hasattr(error, "format_message"):
+        return None
+    text = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    return text if context is None else f"{text}; see `{context.command_path} --help`"
 
 
 def _print_error(line: str) -> None:

@@ -1,12 +1,14 @@
-"""Integrals over a whole basis: the functions users call."""
+"""Integrals over a whole basis: the functions users call. Arrays live on the backend's device (NumPy or CuPy)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
@@ -14,25 +16,47 @@ from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batches, shell_batch
 from cuanto.integrals.engine import Engine, resolve
 from cuanto.integrals.pairs import RowMap, pair_batches
-from cuanto.integrals.segments import segments
+from cuanto.integrals.segments import Array, segments
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 PAIR_THRESHOLD = 1e-18
 """Primitive pairs below this contribute nothing that double precision could show."""
-CHARGES_AT_ONCE = 32
+POTENTIALS_AT_ONCE = 8_000_000
+"""Numbers that the nuclear attraction keeps before they are added up over the charges."""
+
+
+def _checked(basis: Basis, what: str = "basis") -> Basis:
+    if not isinstance(basis, Basis):
+        raise InputError(f"{what} must be a cuanto.Basis, {type(basis).__name__} was given")
+    return basis
+
+
+def _numbers(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    """Finite numbers of this shape."""
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers of shape {shape}") from None
+    if array.shape != shape or not np.isfinite(array).all():
+        raise InputError(f"{what} must be finite numbers of shape {shape}, shape {array.shape} was given")
+    return array
+
+
+def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
+    """Memory for a result, refused before the system runs out of it."""
+    size, (free, _) = 8 * prod(shape), device.memory()
+    if size > free:
+        raise InputError(f"the result needs {size / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free{hint}")
+    return device.zeros(shape, np.float64)
 
 
 def _one_electron(operator: str, basis: Basis, components: int, backend: str | Backend) -> Any:
-    device = resolve(backend)
-    n = basis.nbf
-    out = device.zeros((components, n, n), np.float64)
-    classes = segments(basis)
+    device, n = resolve(backend), _checked(basis).nbf
+    out = _allocate(device, (components, n, n))
     engine = Engine(device, out, row_stride=n, component_stride=n * n)
-    bras = [shell_batch(group, coulomb=False) for group in classes]
+    bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
     engine.run(operator, bras, basis_kets(basis, coulomb=False))
-    return out
+    return (out + out.transpose(0, 2, 1)) * 0.5
 
 
 def overlap(basis: Basis, *, backend: str | Backend = "auto") -> Any:
@@ -46,14 +70,14 @@ def kinetic(basis: Basis, *, backend: str | Backend = "auto") -> Any:
 
 
 def dipole(basis: Basis, *, origin: ArrayLike = (0.0, 0.0, 0.0), backend: str | Backend = "auto") -> Any:
-    """<p|r - origin|q>, axis first."""
-    moments = _one_electron("dipole", basis, 3, backend)
-    shift = np.asarray(origin, dtype=float)
-    if shift.any():
-        S = overlap(basis, backend=backend)
-        for axis in range(3):
-            moments[axis] -= float(shift[axis]) * S
-    return moments
+    """r_xpq = <p|r - origin|q>, axis first; `origin` in Bohr."""
+    origin_x = _numbers(origin, (3,), "origin")
+    r_xpq = _one_electron("dipole", basis, 3, backend)
+    if origin_x.any():
+        S_pq = overlap(basis, backend=backend)
+        for x in range(3):
+            r_xpq[x] -= float(origin_x[x]) * S_pq
+    return r_xpq
 
 
 def nuclear(
@@ -65,33 +89,44 @@ def nuclear(
     backend: str | Backend = "auto",
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr)."""
+    Z_a, R_ax = _point_charges(molecule, charges, positions)
+    device, n = resolve(backend), _checked(basis).nbf
+    V = _allocate(device, (n * (n + 1) // 2,))
+    for bra in basis_pairs(basis, RowMap(n, packed=True), PAIR_THRESHOLD):
+        # Rows of this batch only, so that the potentials of many charges need little memory.
+        own = np.where(bra.rows >= 0, np.arange(bra.rows.size).reshape(bra.rows.shape), -1)
+        wanted = np.flatnonzero(bra.rows >= 0)
+        rows = device.to_device(bra.rows.reshape(-1)[wanted])
+        at_once = max(1, POTENTIALS_AT_ONCE // bra.rows.size)
+        for start in range(0, len(Z_a), at_once):
+            kets = charge_batch(Z_a[start : start + at_once], R_ax[start : start + at_once])
+            potentials = device.zeros((bra.rows.size, kets.count), np.float64)
+            Engine(device, potentials, row_stride=kets.count).run("coulomb", [replace(bra, rows=own)], [kets])
+            V[rows] -= potentials.sum(axis=1)[device.to_device(wanted)]
+    return unpack(V, n, device)
+
+
+def _point_charges(
+    molecule: Molecule | None, charges: ArrayLike | None, positions: ArrayLike | None
+) -> tuple[Array, Array]:
     if (molecule is None) == (charges is None) or (charges is None) != (positions is None):
         raise InputError("nuclear attraction: give a molecule, or charges and positions")
-    Z = np.asarray(molecule.numbers if molecule is not None else charges, dtype=float).reshape(-1)
-    R = np.asarray(molecule.R_ax if molecule is not None else positions, dtype=float).reshape(-1, 3)
-    if len(Z) != len(R):
-        raise InputError(f"nuclear attraction: {len(Z)} charges but {len(R)} positions")
-    device = resolve(backend)
-    rows = basis.nbf * (basis.nbf + 1) // 2
-    V = device.xp.zeros(rows)
-    bras = list(basis_pairs(basis, RowMap(basis.nbf, packed=True), PAIR_THRESHOLD))
-    for start in range(0, len(Z), CHARGES_AT_ONCE):
-        chunk = slice(start, start + CHARGES_AT_ONCE)
-        potentials = device.zeros((rows, len(Z[chunk])), np.float64)
-        Engine(device, potentials, row_stride=potentials.shape[1]).run(
-            "coulomb", bras, [charge_batch(Z[chunk], R[chunk])]
-        )
-        V -= potentials.sum(axis=1)
-    return unpack(V, basis.nbf, device)
+    if molecule is not None:
+        if not isinstance(molecule, Molecule):
+            raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
+        return molecule.numbers.astype(float), molecule.R_ax
+    assert charges is not None and positions is not None  # by the first test
+    count = np.size(charges)
+    return _numbers(charges, (count,), "charges"), _numbers(positions, (count, 3), "positions")
 
 
 def unpack(packed: Any, n: int, device: Backend) -> Any:
     """Lower triangle (first axis) -> symmetric square (first two axes)."""
     xp = device.xp
     full = xp.zeros((n, n, *packed.shape[1:]))
-    i, j = (xp.asarray(x) for x in np.tril_indices(n))
-    full[i, j] = packed
-    full[j, i] = packed
+    p, q = (xp.asarray(x) for x in np.tril_indices(n))
+    full[p, q] = packed
+    full[q, p] = packed
     return full
 
 
@@ -110,13 +145,10 @@ def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto") -> Any:
     """(P|Q)"""
-    device = resolve(backend)
-    n = aux.nbf
-    out = device.zeros((n, n), np.float64)
-    classes = segments(aux)
-    engine = Engine(device, out, row_stride=n)
-    bras = [shell_batch(group, coulomb=True) for group in classes]
-    engine.run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
+    device, naux = resolve(backend), _checked(aux, "aux").nbf
+    out = _allocate(device, (naux, naux))
+    bras = [shell_batch(group, coulomb=True) for group in segments(aux)]
+    Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     return (out + out.T) * 0.5
 
 
@@ -129,14 +161,20 @@ def eri_3c(
     backend: str | Backend = "auto",
     threshold: float = PAIR_THRESHOLD,
 ) -> Any:
-    """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P]."""
+    """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P].
+
+    `algorithm`: `hgp`, `md` or `auto`. `threshold`: products of primitives whose size is below it are left out.
+    """
+    if not threshold >= 0.0:
+        raise InputError(f"threshold must be a number, zero or positive, {threshold} was given")
     device = resolve(backend)
-    n, naux = basis.nbf, aux.nbf
-    shape = (n * (n + 1) // 2, naux) if packed else (n, n, naux)
-    out = device.zeros(shape, np.float64)
-    engine = Engine(device, out, row_stride=naux)
+    n, naux = _checked(basis).nbf, _checked(aux, "aux").nbf
+    if packed:
+        out = _allocate(device, (n * (n + 1) // 2, naux))
+    else:
+        out = _allocate(device, (n, n, naux), "; packed=True needs half of it")
     bras = basis_pairs(basis, RowMap(n, packed), threshold)
-    engine.run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
+    Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
             out[:p, p] = out[p, :p]

@@ -19,7 +19,11 @@ ALGORITHMS = ("auto", "hgp", "md")
 
 def resolve(backend: str | Backend) -> Backend:
     """A backend by name, or as it is."""
-    return get_backend(backend) if isinstance(backend, str) else backend
+    if isinstance(backend, str):
+        return get_backend(backend)
+    if not hasattr(backend, "run"):
+        raise InputError(f"backend must be a name (auto, cpu, cuda) or a backend, {type(backend).__name__} was given")
+    return backend
 
 
 class Engine:
@@ -42,10 +46,10 @@ class Engine:
         put = self.backend.to_device
         return {
             "bra_first": put(batch.first),
-            "bra_record": put(batch.record.astype(self.real)),
-            "bra_coefficient": put(batch.coefficient.astype(self.real)),
+            "bra_record": put(batch.record.astype(self.real, copy=False)),
+            "bra_coefficient": put(batch.coefficient.astype(self.real, copy=False)),
             "columns": batch.columns,
-            "shell_record": put(batch.shell_record.astype(self.real)),
+            "shell_record": put(batch.shell_record.astype(self.real, copy=False)),
             "rows": put(batch.rows),
         }
 
@@ -56,7 +60,7 @@ class Engine:
             "kets": batch.count,
             "ket_stride": batch.record.shape[2],
             "ket_primitives": batch.primitives,
-            "ket_record": put(batch.record.astype(self.real)),
+            "ket_record": put(batch.record.astype(self.real, copy=False)),
             "cols": put(batch.cols),
         }
 
@@ -65,14 +69,17 @@ class Engine:
         if algorithm not in ALGORITHMS:
             raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
         ket_arguments = [self.ket(ket) for ket in kets]
-        for bra in bras:
-            bra_arguments = self.bra(bra)
-            jobs = [
-                self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
-                for ket, arguments in zip(kets, ket_arguments, strict=True)
-            ]
-            self.backend.submit(jobs)
-        self.backend.synchronize()
+        self.backend.run(self.jobs(operator, bra, kets, ket_arguments, algorithm) for bra in bras)
+
+    def jobs(
+        self, operator: str, bra: BraBatch, kets: list[KetBatch], ket_arguments: list[dict[str, Any]], algorithm: str
+    ) -> list[Job]:
+        """One batch of bras against all kets."""
+        bra_arguments = self.bra(bra)
+        return [
+            self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
+            for ket, arguments in zip(kets, ket_arguments, strict=True)
+        ]
 
     def job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
         """One batch of bras against one batch of kets."""

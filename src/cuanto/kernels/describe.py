@@ -56,6 +56,8 @@ def describe(
 ) -> KernelDescription:
     """The kernel of (pure) shells with these angular momenta."""
     operator, bra, ket = _sides(integral, momenta)
+    if algorithm not in ("auto", "hgp", "md"):
+        raise InputError(f"unknown algorithm {algorithm!r}: choose auto, hgp or md")
     if algorithm == "auto" or operator != "coulomb":
         algorithm = choose_algorithm(target, operator, bra, ket, 1.0)
     cost = cost_of(operator, bra, ket, algorithm)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.backends import cache
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
+from cuanto.backends.host import HostMemory
+from cuanto.errors import InputError
 from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import KernelSpec
@@ -37,49 +38,43 @@ ClassKey = tuple[str, Any, Any, str]
 def cores() -> int:
     """$CUANTO_THREADS, or the processors this process may use."""
     if given := os.environ.get("CUANTO_THREADS"):
-        return max(1, int(given))
+        if not given.isdecimal() or int(given) < 1:
+            raise InputError(f"CUANTO_THREADS={given}: give a positive number of threads")
+        return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def physical_memory() -> tuple[int, int]:
-    """Bytes of main memory free and in total."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
-
-
-class CpuBackend:
+class CpuBackend(HostMemory):
     """The system's processor."""
 
     name = "cpu"
-    xp: Any = np
 
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
         self.schedule = schedule
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto")
-        self._compilers = Background(self.threads, "cuanto-compile", finish_running=False)
-        self._pending: list[Future[None]] = []
+        self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._functions: dict[str, Function] = {}
         self._compiling: dict[ClassKey, Future[Function]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
-    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Nothing to copy."""
-        return np.ascontiguousarray(array)
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """Ranges of bras in the pool; an error or an interrupt stops those that have not begun."""
+        stop = threading.Event()
+        pending: list[Future[None]] = []
+        try:
+            for jobs in groups:
+                pending += self._ranges(jobs, stop)
+            for future in pending:
+                future.result()
+        except BaseException:
+            stop.set()
+            for future in pending:
+                future.cancel()
+            wait(pending)
+            raise
 
-    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Nothing to copy."""
-        return array
-
-    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-        """Pages are cleared by the operating system when first touched."""
-        return np.zeros(shape, dtype=dtype)
-
-    def memory(self) -> tuple[int, int]:
-        """Bytes free and in total."""
-        return physical_memory()
-
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def _ranges(self, jobs: Sequence[Job], stop: threading.Event) -> Iterator[Future[None]]:
         """Cut the bras into ranges; all kets of a range follow each other, while its rows are in the cache."""
         calls = [self._chooser(job) for job in jobs]
         bras, arguments = jobs[0].bras, jobs[0].arguments
@@ -87,13 +82,7 @@ class CpuBackend:
         step = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
         span = step * max(1, bras // (step * 16 * self.threads))
         for begin in range(0, bras, span):
-            self._pending.append(self._pool.submit(_range, calls, begin, min(begin + span, bras), step))
-
-    def synchronize(self) -> None:
-        """Wait for all ranges."""
-        pending, self._pending = self._pending, []
-        for future in pending:
-            future.result()
+            yield self._pool.submit(_range, calls, begin, min(begin + span, bras), step, stop)
 
     def finish_compiling(self) -> None:
         """Wait for the background."""
@@ -104,8 +93,10 @@ class CpuBackend:
         """A call for a range of bras that takes the best kernel there is at that moment."""
         real = np.dtype(job.arguments["out"].dtype)
         schedule = self._schedule(job)
-        fallback = None if schedule == "lane" else self._table_call(job, real)
         special = self._specialised(job, real) if schedule != "table" else None
+        # Tables are made when they are needed: not where the special kernel is there already.
+        general = schedule != "lane" and not (special and ready(special))
+        fallback = self._table_call(job, real) if general else None
         batch = _batch_values(job)
 
         def call(begin: int, end: int, alive: Job = job) -> None:
@@ -128,28 +119,35 @@ class CpuBackend:
     def _specialised(self, job: Job, real: np.dtype[Any]) -> Future[Function]:
         """The straight-line kernel of a class, compiled once, in the background."""
         key = (job.operator, job.bra, job.ket, job.algorithm + real.name)
-        if key not in self._compiling:
-            name = "double" if real == np.float64 else "float"
-            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", name)
-            source = straight_source(spec)
-            if cache.complete(library_path(source)):
-                future: Future[Function] = Future()
-                future.set_result(self._load(source))
-            else:
-                future = self._compilers.submit(lambda: self._load(source, polite=True))
-            self._compiling[key] = future
-        return self._compiling[key]
+        with self._lock:
+            if key not in self._compiling:
+                spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
+                self._compiling[key] = self._started(straight_source(spec))
+            return self._compiling[key]
+
+    def _started(self, source: Source) -> Future[Function]:
+        """From the cache at once, else from the background."""
+        if not cache.complete(library_path(source)):
+            return self._compilers.submit(lambda: self._load(source, polite=True))
+        future: Future[Function] = Future()
+        future.set_result(self._load(source))
+        return future
 
     def _load(self, source: Source, polite: bool = False) -> Function:
+        """The compiled function; a library that was made elsewhere and does not load here is made again."""
         if source.hash not in self._functions:
             library = compile_library(source, polite)
-            with self._lock:
-                self._functions.setdefault(source.hash, load_function(source, library))
+            try:
+                function = load_function(source, library)
+            except OSError:
+                library.unlink(missing_ok=True)
+                function = load_function(source, compile_library(source, polite))
+            self._functions[source.hash] = function
         return self._functions[source.hash]
 
     def _table_call(self, job: Job, real: np.dtype[Any]) -> Callable[[int, int], None]:
         """The general kernel with the tables of the class."""
-        function = self._load(table_source("cpu", "double" if real == np.float64 else "float"))
+        function = self._load(table_source("cpu", job.real_name))
         integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
         programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=False)
         keep = [array for program in programs for array in (program.table, program.constants.astype(real))]
@@ -164,9 +162,11 @@ class CpuBackend:
         return call
 
 
-def _range(calls: Sequence[Callable[[int, int], None]], begin: int, end: int, step: int) -> None:
+def _range(calls: Sequence[Callable[[int, int], None]], begin: int, end: int, step: int, stop: threading.Event) -> None:
     for first in range(begin, end, step):
         for call in calls:
+            if stop.is_set():
+                return
             call(first, min(first + step, end))
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,7 +53,8 @@ def find_compiler() -> Compiler:
     else:
         candidates += [(path,) for name in ("c++", "g++", "clang++") if (path := shutil.which(name))]
         if find_spec("ziglang") is not None:
-            candidates.append((sys.executable, "-m", "ziglang", "c++"))
+            # Kernels need no C++ runtime; zig would build one first, for a minute.
+            candidates.append((sys.executable, "-m", "ziglang", "c++", "-nostdlib++"))
     for command in candidates:
         if version := _version(command):
             return Compiler(command, version)
@@ -90,7 +92,7 @@ def library_path(source: Source) -> Path:
 
 
 def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a process of its own; `polite` ones yield to everything else and outlive this process."""
+    """Compile in a session of its own, which outlives this process; `polite` ones yield to everything else."""
     text = cache.temporary(final.with_suffix(".cpp"))
     text.write_text(source.text)
     draft = cache.temporary(final)
@@ -104,7 +106,7 @@ def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subproces
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, "OUT": str(draft), "FINAL": str(final), "TEXT": str(text)},
-        start_new_session=polite,
+        start_new_session=True,
     )
     return process, draft, text
 
@@ -118,7 +120,7 @@ def compile_library(source: Source, polite: bool = False) -> Path:
     try:
         log, _ = process.communicate()
     except BaseException:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the compiler below the shell as well
         raise
     finally:
         draft.unlink(missing_ok=True)
@@ -138,11 +140,7 @@ C_TYPES = {"INDEX": ctypes.c_longlong, "int": ctypes.c_int, "double": ctypes.c_d
 
 def load_function(source: Source, library: Path) -> Function:
     """The entry point, typed by the source's argument list; pointers are addresses."""
-    try:
-        function = getattr(ctypes.CDLL(str(library)), source.entry)
-    except OSError as error:
-        library.unlink(missing_ok=True)
-        raise CompilerError(f"cached kernel {library.name} could not be loaded and was removed ({error})") from error
+    function = getattr(ctypes.CDLL(str(library)), source.entry)
     function.argtypes = [C_TYPES.get(kind, ctypes.c_void_p) for kind, _ in source.arguments]
     function.restype = None
     typed: Function = function

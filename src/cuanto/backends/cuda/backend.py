@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from functools import lru_cache
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends import cache
+from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.launch import (
@@ -26,18 +27,21 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import MissingDependencyError
 from cuanto.kernels.build import Source, table_source
 
-OPTIONS = ("--std=c++17", "--fmad=true")
+OPTIONS = ("--fmad=true",)
 
 
-@lru_cache(maxsize=1)
-def cuda_available() -> bool:
-    """Is there CuPy and a GPU?"""
+@cache
+def why_no_gpu() -> str:
+    """Empty when there is CuPy and a GPU, else what is missing."""
     try:
         import cupy
-
-        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
-    except Exception:
-        return False
+    except ImportError as error:
+        return f"CuPy is not installed or does not load ({error}): `pip install 'cuanto[gpu]'`"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no usable driver or device ({error})"
+    return "" if count else "no NVIDIA GPU on this machine"
 
 
 class CudaBackend:
@@ -46,11 +50,8 @@ class CudaBackend:
     name = "cuda"
 
     def __init__(self, schedule: str = "auto") -> None:
-        if not cuda_available():
-            raise MissingDependencyError(
-                "no usable GPU: the cuda backend needs an NVIDIA GPU with its driver and `pip install 'cuanto[gpu]'`; "
-                "backend='cpu' works everywhere"
-            )
+        if reason := why_no_gpu():
+            raise MissingDependencyError(f"the cuda backend cannot be used: {reason}; backend='cpu' works everywhere")
         import cupy
 
         self.xp = cupy
@@ -64,7 +65,6 @@ class CudaBackend:
         self._functions: dict[str, Any] = {}
         self._compiling: dict[str, Future[bytes]] = {}
         self._compilers = Background(min(8, os.cpu_count() or 1), "cuanto-nvrtc", finish_running=True)
-        self._keep: list[Any] = []
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy on the GPU."""
@@ -84,18 +84,15 @@ class CudaBackend:
         free, total = self.xp.cuda.runtime.memGetInfo()
         return int(free), int(total)
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Launch with the best kernels there are now."""
-        for job in jobs:
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """Launch with the best kernels there are now, then wait for the current stream."""
+        keep = []  # arguments live until the kernels are done
+        for job in chain.from_iterable(groups):
             launch = self._launch(job)
             function = self._function(launch)
             function((launch.grid,), (launch.block,), launch.values(job), shared_mem=launch.shared_bytes)
-            self._keep.append((job, launch))
-
-    def synchronize(self) -> None:
-        """Wait for the current stream."""
+            keep.append((job, launch))
         self.xp.cuda.get_current_stream().synchronize()
-        self._keep.clear()
 
     def finish_compiling(self) -> None:
         """Wait for the background."""
@@ -114,21 +111,21 @@ class CudaBackend:
         if source.hash in self._functions:
             return True
         if source.hash not in self._compiling:
-            if self._path(source).exists():
+            if disk.complete(self._path(source)):
                 return True
             self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
         return ready(self._compiling[source.hash])
 
     def _path(self, source: Source) -> Any:
         parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return cache.cache_folder() / f"{cache.key(parts)}.cubin"
+        return disk.cache_folder() / f"{disk.key(parts)}.cubin"
 
     def _binary(self, source: Source) -> bytes:
         path = self._path(source)
-        if path.exists():
+        if disk.complete(path):
             return bytes(path.read_bytes())
         binary, _ = compile_nvrtc(source.text, self.architecture, OPTIONS)
-        cache.write(path, binary)
+        disk.write(path, binary)
         return binary
 
     def _function(self, launch: Launch) -> Any:

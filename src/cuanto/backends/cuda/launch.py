@@ -50,11 +50,6 @@ class Launch:
         return [casts[kind](given[name]) if kind in casts else given[name] for kind, name in self.source.arguments]
 
 
-def real_name(job: Job) -> str:
-    """The kernels' number type."""
-    return "double" if np.dtype(job.arguments["out"].dtype) == np.float64 else "float"
-
-
 def columns_at_once(job: Job) -> int:
     """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
     width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
@@ -66,7 +61,7 @@ def columns_at_once(job: Job) -> int:
 
 def thread_launch(job: Job) -> Launch:
     """One ket per thread, straight-line code."""
-    spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", real_name(job), columns_at_once(job))
+    spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", job.real_name, columns_at_once(job))
     items = job.bras * job.arguments["ket_stride"]
     return Launch(straight_source(spec), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
 
@@ -128,7 +123,7 @@ class GroupTables:
 
     def __call__(self, job: Job) -> tuple[Programs, dict[str, Any]]:
         programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=True)
-        key = (job.operator, job.bra, job.ket, job.algorithm, real_name(job))
+        key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
         if key not in self._known:
             self._known[key] = table_arguments(job, programs, self._put)
         return programs, self._known[key]
@@ -150,7 +145,7 @@ def group_launch(
         grid = min(items, 4 * multiprocessors)
         dtype = np.dtype(job.arguments["out"].dtype).type
         extra |= {"scratch": zeros((grid * stride,), dtype), "scratch_stride": stride}
-    return Launch(table_source("cuda", real_name(job)), grid, block, shared, extra)
+    return Launch(table_source("cuda", job.real_name), grid, block, shared, extra)
 
 
 def straight_is_right(job: Job) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from cuanto.backends.base import Job
-from cuanto.backends.cpu.backend import physical_memory
 from cuanto.backends.cuda.launch import GroupTables, Launch, group_launch, straight_is_right, thread_launch
+from cuanto.backends.host import HostMemory
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 
 GROUP_BLOCK = 64
@@ -18,11 +15,10 @@ GROUP_BLOCK = 64
 MULTIPROCESSORS = 2
 
 
-class SimtBackend:
+class SimtBackend(HostMemory):
     """A GPU in slow motion."""
 
     name = "simt"
-    xp: Any = np
 
     def __init__(self, schedule: str = "auto", shared_limit: int = MAX_SHARED_BYTES) -> None:
         self.schedule = schedule
@@ -30,33 +26,14 @@ class SimtBackend:
         self._tables = GroupTables(self.to_device)
         self._kernels: dict[str, SimtKernel] = {}
 
-    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Nothing to copy."""
-        return np.ascontiguousarray(array)
-
-    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Nothing to copy."""
-        return array
-
-    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-        """Cleared memory."""
-        return np.zeros(shape, dtype=dtype)
-
-    def memory(self) -> tuple[int, int]:
-        """Bytes free and in total."""
-        return physical_memory()
-
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Run at once."""
-        for job in jobs:
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """One launch after the other."""
+        for job in chain.from_iterable(groups):
             launch = self._launch(job)
             key = launch.source.hash
             if key not in self._kernels:
                 self._kernels[key] = compile_simt(launch.source.text, launch.source.entry)
             self._kernels[key].launch((launch.grid,), (launch.block,), launch.shared_bytes, launch.values(job))
-
-    def synchronize(self) -> None:
-        """Nothing is under way."""
 
     def finish_compiling(self) -> None:
         """Nothing is under way."""

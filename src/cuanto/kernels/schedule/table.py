@@ -6,7 +6,7 @@ Values live in u (uniform: inputs, temporaries, numbers) and v (lanes: inputs, t
 - depth first, for one core: a statement is operation, destination, three counts, then pairs of indices. `sum`: u u, u v
   and v v pairs in turn; `out`: the slot in the first count is a result, the other numbers say which one.
 - by levels, for threads that share a level with a barrier behind it: records of `RECORD` integers, one for each
-  statement of at most `TERMS` terms; a factor is a slot of v, or with bit 15 set an element of u.
+  statement of at most `TERMS` terms; a factor is a slot of v, or negative an element of u: -1 - index.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from cuanto.kernels.passes import SlotPool, boys_order, last_uses, levels, limit
 OPERATIONS = {"sum": 0, "uniform": 1, "rcp": 2, "sqrt": 3, "exp": 4, "boys": 5, "out": 6}
 HEADER = 16
 STATEMENT = 5
-RECORD = 8
+RECORD = 12
 TERMS = 4
-UNIFORM_BIT = 0x8000
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
                 done |= _record(storage, node, records)
         for node in leaving.get(k, ()):
             for position in wanted[node]:
-                records += [OPERATIONS["out"], position, storage.lane(node), *shape.place(position), 0, 0, 0]
+                records += [OPERATIONS["out"], position, storage.lane(node), *shape.place(position), *[0] * 7]
         level_starts.append(len(records) // RECORD)
         for node in dying.get(k, ()):
             storage.pool.give(storage.slot[node])
@@ -230,7 +229,7 @@ def _last_levels(
 
 
 def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
-    """Append a record: operation, destination, source, order, then TERMS pairs packed into 32 bits each."""
+    """Append a record: operation, destination, source or number of terms, order, then the factors of TERMS pairs."""
     graph = storage.graph
     if graph.kind[node] is Kind.CALL:
         function, _ = graph.label[node]
@@ -238,16 +237,14 @@ def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
         source = storage.lane(argument)
         order = boys_order(function)
         code = OPERATIONS["boys" if order is not None else function]
-        records += [code, storage.take(node), source, order or 0, 0, 0, 0, 0]
+        records += [code, storage.take(node), source, order or 0, *[0] * 8]
         return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
 
     def factor(x: int) -> int:
-        return storage.uniform(x) | UNIFORM_BIT if graph.uniform[x] else storage.lane(x)
+        return -1 - storage.uniform(x) if graph.uniform[x] else storage.lane(x)
 
-    zero = storage.uniform(graph.zero) | UNIFORM_BIT
-    pairs = [(factor(x), factor(y)) for x, y in graph.pairs[node]]
-    pairs += [(zero, zero)] * (TERMS - len(pairs))
+    factors = [factor(x) for pair in graph.pairs[node] for x in pair]
     operation, place = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
-    packed = np.array([x << 16 | y for x, y in pairs], dtype=np.uint32).astype(np.int32)
-    records += [OPERATIONS[operation], place(node), len(graph.pairs[node]), 0, *packed.tolist()]
+    terms = len(graph.pairs[node])
+    records += [OPERATIONS[operation], place(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
     return {node}

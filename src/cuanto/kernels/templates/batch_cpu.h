@@ -1,11 +1,11 @@
 // What the CPU batch loops share.
 #include <stdlib.h>
 
-// Storage that a thread keeps between calls: taking large blocks from the system each time costs page faults.
+// Storage that a thread keeps between calls: taking large blocks from the system each time costs page faults. The
+// threads live as long as the process, so nothing is given back (a destructor would also pull in the C++ runtime).
 struct Workspace {
     void* memory = nullptr;
     size_t size = 0;
-    ~Workspace() { free(memory); }
     void* ask(size_t bytes) {
         if (bytes > size) {
             free(memory);

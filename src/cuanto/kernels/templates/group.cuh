@@ -2,7 +2,7 @@
 // share the records of a level, a barrier follows each level. Values live in shared memory, or in `scratch` when they
 // do not fit. Passes of a sweep are independent: as many as `slots` has room for are treated at once.
 
-enum { RECORD = 8, UNIFORM_BIT = 0x8000 };
+enum { RECORD_INT4 = 3 };
 
 struct Workers { int lanes, lane, worker, count; };
 
@@ -10,7 +10,7 @@ struct GroupAccumulate {
     REAL* acc;
     const REAL* coefficient;
     int columns, width;
-    FN void operator()(int4 head, int4, REAL value, int, const Workers& w) const {
+    FN void operator()(int4 head, int, REAL value, int, const Workers& w) const {
         for (int q = 0; q < columns; ++q) {
             REAL* target = acc + (q * width + head.y) * w.lanes + w.lane;
             *target = vfma(coefficient[q], value, *target);
@@ -21,7 +21,7 @@ struct GroupAccumulate {
 struct GroupLeave {
     REAL* middle;
     int outputs;
-    FN void operator()(int4 head, int4, REAL value, int pass, const Workers& w) const {
+    FN void operator()(int4 head, int, REAL value, int pass, const Workers& w) const {
         middle[(pass * outputs + head.y) * w.lanes + w.lane] = value;
     }
 };
@@ -31,26 +31,26 @@ struct GroupStore {
     REAL* out;
     INDEX row_stride, pass_stride;
     bool wanted;
-    FN void operator()(int4 head, int4 pairs, REAL value, int pass, const Workers&) const {
+    FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
         const INDEX row = rows[head.w];
-        if (wanted && row >= 0) out[pass * pass_stride + row * row_stride + pairs.x] = value;
+        if (wanted && row >= 0) out[pass * pass_stride + row * row_stride + ket] = value;
     }
 };
 
 FN REAL group_factor(int index, const REAL* u, const REAL* v, const Workers& w) {
-    return index & UNIFORM_BIT ? u[index & (UNIFORM_BIT - 1)] : v[index * w.lanes + w.lane];
+    return index < 0 ? u[-1 - index] : v[index * w.lanes + w.lane];
 }
 
-FN REAL group_term(int pair, REAL s, const REAL* u, const REAL* v, const Workers& w) {
-    const unsigned bits = (unsigned)pair;
-    return vfma(group_factor(bits >> 16, u, v, w), group_factor(bits & 0xffff, u, v, w), s);
+FN REAL group_term(int x, int y, REAL s, const REAL* u, const REAL* v, const Workers& w) {
+    return vfma(group_factor(x, u, v, w), group_factor(y, u, v, w), s);
 }
 
-FN REAL group_sum(int count, int4 pairs, const REAL* u, const REAL* v, const Workers& w) {
-    REAL s = group_term(pairs.x, REAL(0), u, v, w);
-    if (count > 1) s = group_term(pairs.y, s, u, v, w);
-    if (count > 2) s = group_term(pairs.z, s, u, v, w);
-    if (count > 3) s = group_term(pairs.w, s, u, v, w);
+FN REAL group_sum(int count, const int4* factors, const REAL* u, const REAL* v, const Workers& w) {
+    const int4 first = factors[0], second = factors[1];
+    REAL s = group_term(first.x, first.y, REAL(0), u, v, w);
+    if (count > 1) s = group_term(first.z, first.w, s, u, v, w);
+    if (count > 2) s = group_term(second.x, second.y, s, u, v, w);
+    if (count > 3) s = group_term(second.z, second.w, s, u, v, w);
     return s;
 }
 
@@ -78,13 +78,13 @@ FN void group_execute(const Program& program, int first, int passes, REAL* u, RE
         const int begin = levels[level], count = levels[level + 1] - begin;
         for (int item = w.worker; item < count * passes; item += w.count) {
             const int pass = item / count;
-            const int4 head = code[2 * (begin + item - pass * count)];
-            const int4 pairs = code[2 * (begin + item - pass * count) + 1];
+            const int4* record = code + RECORD_INT4 * (begin + item - pass * count);
+            const int4 head = record[0];
             REAL* mine = v + pass * stride;
-            if (head.x == OP_SUM) mine[head.y * w.lanes + w.lane] = group_sum(head.z, pairs, u, mine, w);
-            else if (head.x == OP_OUT) result(head, pairs, mine[head.z * w.lanes + w.lane], first + pass, w);
+            if (head.x == OP_SUM) mine[head.y * w.lanes + w.lane] = group_sum(head.z, record + 1, u, mine, w);
+            else if (head.x == OP_OUT) result(head, record[1].x, mine[head.z * w.lanes + w.lane], first + pass, w);
             else if (head.x == OP_UNIFORM) {
-                if (w.lane == 0) u[head.y] = group_sum(head.z, pairs, u, mine, w);
+                if (w.lane == 0) u[head.y] = group_sum(head.z, record + 1, u, mine, w);
             } else group_function(head, mine, boys_table, w);
         }
         __syncthreads();

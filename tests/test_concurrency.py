@@ -1,0 +1,73 @@
+"""Integrals asked for from several threads and from forked processes, and what an interrupt leaves behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.backends.base import Job
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.integrals.engine import Engine
+
+
+@pytest.fixture(scope="module")
+def water() -> tuple[cuanto.Molecule, cuanto.Basis]:
+    molecule = cuanto.Molecule.from_string("3\n\nO 0 0 0\nH 0 0.76 0.59\nH 0 -0.76 0.59\n")
+    return molecule, cuanto.Basis("sto-3g", molecule)
+
+
+def test_threads_do_not_take_each_others_work(water: tuple[cuanto.Molecule, cuanto.Basis]) -> None:
+    molecule, basis = water
+    backend = CpuBackend(threads=2)
+    aux = cuanto.Basis("def2-universal-jkfit", molecule)
+    expected = cuanto.integrals.eri_3c(basis, aux, backend=backend)
+    stop = threading.Event()
+
+    def noise() -> None:
+        while not stop.is_set():
+            cuanto.integrals.overlap(basis, backend=backend)
+
+    others = [threading.Thread(target=noise) for _ in range(3)]
+    for thread in others:
+        thread.start()
+    try:
+        for _ in range(20):
+            # Unfinished results would be zeros.
+            np.testing.assert_array_equal(cuanto.integrals.eri_3c(basis, aux, backend=backend), expected)
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+
+
+def _trace(basis: cuanto.Basis) -> float:
+    return float(np.trace(cuanto.integrals.overlap(basis, backend="cpu")))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own(water: tuple[cuanto.Molecule, cuanto.Basis]) -> None:
+    _, basis = water
+    here = _trace(basis)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(_trace, (basis,)).get(timeout=60) == here
+
+
+def test_an_error_stops_the_rest_and_leaves_nothing(
+    water: tuple[cuanto.Molecule, cuanto.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    molecule, basis = water
+    backend = CpuBackend(threads=2)
+    good = cuanto.integrals.nuclear(basis, molecule, backend=backend)
+
+    def broken(*_: object) -> Job:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "job", broken)
+        with pytest.raises(KeyboardInterrupt):
+            cuanto.integrals.nuclear(basis, molecule, backend=backend)
+    np.testing.assert_array_equal(cuanto.integrals.nuclear(basis, molecule, backend=backend), good)
