@@ -29,6 +29,7 @@ def cache_folder() -> Path:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
     # A read-only home (containers, clusters) must not stop a calculation.
     if _writable(folder):
+        folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since
         return folder
     logger.warning("%s cannot be written; compiled kernels go to %s", folder, _own_temporary_folder())
     return _own_temporary_folder()
