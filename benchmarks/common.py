@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +55,14 @@ def processor_name() -> str:
     except OSError:
         return platform.processor()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def last_number(command: list[str], **environment: str) -> float:
+    """The number a child process prints last; a failed child's own words end the benchmark."""
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode != 0:
+        sys.exit(f"{done.stderr.strip()}\nthis child process failed with status {done.returncode}")
+    return float(done.stdout.split()[-1])
 
 
 def save(path: str | None, record: dict[str, Any]) -> None:

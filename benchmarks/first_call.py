@@ -8,13 +8,11 @@ Each figure comes from a process of its own; the second run of the integrals fin
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from typing import Any
 
-from common import ROOT, geometry, machine, save
+from common import ROOT, geometry, last_number, machine, save
 
 IMPORT = "import time; t = time.perf_counter(); import cuanto; cuanto.Molecule; print(time.perf_counter() - t)"
 INTEGRALS = """
@@ -36,18 +34,13 @@ print(time.perf_counter() - start)
 
 def run(code: str, *arguments: str, cache: str | None = None) -> float:
     """Seconds that the code prints, in a fresh interpreter."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    if cache:
-        environment["CUANTO_CACHE"] = cache
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
+    environment = {"PYTHONPATH": str(ROOT / "src")} | ({"CUANTO_CACHE": cache} if cache else {})
+    return last_number([sys.executable, "-c", code, *arguments], **environment)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--backend", default="cpu", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--json", help="write the result here")
     options = parser.parse_args()
     from cuanto.backends.base import get_backend

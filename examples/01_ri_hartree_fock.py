@@ -9,7 +9,7 @@ B_Ppq = sum_Q L^-1_PQ (Q|pq), where (P|Q) = sum_R L_PR L_QR, every (pq|rt) is ab
 
 from __future__ import annotations
 
-import sys
+import argparse
 from importlib.resources import as_file, files
 
 import numpy as np
@@ -83,4 +83,11 @@ def main(xyz: str | None = None, basis_name: str = "cc-pvdz") -> float:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Restricted Hartree-Fock with density fitting.")
+    parser.add_argument("xyz", nargs="?", metavar="MOLECULE.xyz", help="geometry in Angstrom (default: water)")
+    parser.add_argument("basis", nargs="?", metavar="BASIS", default="cc-pvdz", help="default: cc-pvdz")
+    options = parser.parse_args()
+    try:
+        main(options.xyz, options.basis)
+    except cuanto.errors.CuantoError as error:
+        parser.exit(2, f"{error}\n")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from cuanto.cli.integrals import save_npz
 from cuanto.cli.kernel import angular_momentum
 from cuanto.cli.main import app, explain, run
 from cuanto.errors import CompilerError, InputError
+from cuanto.kernels.spec import MAX_L
 
 WATER = str(files("cuanto") / "data" / "molecules" / "water.xyz")
 
@@ -72,6 +75,18 @@ def test_help_imports_no_heavy_library() -> None:
         (["kernel", "3c", "1", "0"], "3c"),
         (["kernel", "5c", "1", "0"], "5c"),
         (["kernel", "3c", "1", "0", "1", "--schedule", "sideways"], "sideways"),
+        (["kernel", "3c", "1", "0", "1", "--target", "abacus"], "abacus"),
+        (["kernel", "3c", "1", "0", "-1"], "-1"),
+        (["kernel", "3c", "1", "0", "--", "-1"], f"0 to {MAX_L}"),
+        (["kernel", "3c", "1", "0", str(MAX_L + 1)], f"0 to {MAX_L}"),
+        (["kernel", "overlap", "1", "0", "--algorithm", "md"], "coulomb integrals"),
+        (["integrals", WATER, "-b", "cc-pvdz", "--backend", "simt"], "reference"),
+        (["integrals", WATER, "-b", "cc-pvdz", "--charge", "one"], "--charge"),
+        (["integrals", WATER], "--basis"),
+        (["integrals", WATER, "-b"], "-b"),
+        (["doctor", "please"], "please"),
+        (["--loud"], "--loud"),
+        (["energies"], "energies"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
@@ -113,9 +128,39 @@ def test_errors_are_explained() -> None:
     assert status == 70 and "ZeroDivisionError" in line and "report" in line
 
 
-def test_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of("kernel", "3c", "1", "0", "1", "--target", "abacus") == 2
-    assert "abacus" in capsys.readouterr().err
+def test_usage_errors_have_no_traceback_even_when_debugging(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUANTO_DEBUG", "1")
+    assert status_of("kernel", "3c", "--loud") == 2
+    assert error_line(capsys).endswith("see `cuanto kernel --help`")
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of() == 0
+    assert "Usage: cuanto" in capsys.readouterr().out
+
+
+def test_interrupt_is_one_line_and_status_130() -> None:
+    code = (
+        "import os, signal, time\n"
+        "from cuanto.cli.main import app, run\n"
+        "@app.command()\n"
+        "def wait() -> None:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+        "run(['wait'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "cuanto: interrupted\n"
+
+
+@pytest.mark.parametrize("arguments", [["-v", "integrals"], ["integrals", "--verbose"]])
+def test_verbose_on_both_sides_of_the_command(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "cuanto", *arguments, WATER, "-b", "sto-3g", "--backend", "cpu"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "eri_pqP: " in done.stderr
 
 
 def test_doctor_never_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +195,45 @@ def test_doctor_without_a_compiler_names_the_extra(monkeypatch: pytest.MonkeyPat
     assert finding.found is False and "zig" in finding.text
 
 
+def test_doctor_counts_the_threads_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUANTO_THREADS", raising=False)
+    assert "cores usable" in doctor.processor().text
+    monkeypatch.setenv("CUANTO_THREADS", "3")
+    assert "3 threads (CUANTO_THREADS)" in doctor.processor().text
+
+
+def test_doctor_tells_when_the_cache_is_a_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "kernels"))
+    assert "fallback" not in doctor.kernel_cache().text
+    (tmp_path / "file").write_text("in the way of a folder")
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "file"))
+    assert f"fallback, because {tmp_path / 'file'} cannot be written" in doctor.kernel_cache().text
+    monkeypatch.delenv("CUANTO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    assert "fallback, because the cache folder in your home" in doctor.kernel_cache().text
+
+
+def test_doctor_tells_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cuanto.backends.cuda.backend import why_no_gpu
+
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def no_driver() -> int:
+        raise CUDARuntimeError("cudaErrorInsufficientDriver")
+
+    runtime = SimpleNamespace(getDeviceCount=no_driver, CUDARuntimeError=CUDARuntimeError)
+    without_driver = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    for module, expected in [(None, "CuPy"), (without_driver, "cudaErrorInsufficientDriver")]:
+        monkeypatch.setitem(sys.modules, "cupy", module)
+        why_no_gpu.cache_clear()
+        finding = doctor.look(doctor.gpu)
+        assert finding.found is False and expected in finding.text and "NVIDIA driver" in finding.text
+    monkeypatch.undo()
+    why_no_gpu.cache_clear()
+
+
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("algorithm", ["hgp", "md", "auto"])
 def test_kernel_prints_source_and_cost(algorithm: str, target: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,7 +249,15 @@ def test_kernel_takes_letters(capsys: pytest.CaptureFixture[str]) -> None:
     by_letter = capsys.readouterr().out
     assert status_of("kernel", "3c", "1", "0", "1") == 0
     assert capsys.readouterr().out == by_letter
-    assert [angular_momentum(word) for word in ("0", "d", "12")] == [0, 2, 12]
+    assert [angular_momentum(word) for word in ("0", "d", "F")] == [0, 2, 3]
+
+
+def test_every_letter_offered_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="a letter of") as refused:
+        angular_momentum("x")
+    letters = str(refused.value).split()[-1]
+    assert [angular_momentum(letter) for letter in letters] == list(range(MAX_L + 1))
+    assert status_of("kernel", "overlap", letters[-1], "s") == 0
 
 
 def test_cache_shows_and_clears(

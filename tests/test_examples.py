@@ -1,7 +1,9 @@
-"""Every example runs, and its numbers are right."""
+"""Every example runs, and its numbers are right; what the documentation says exists."""
 
 from __future__ import annotations
 
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -14,7 +16,9 @@ from pyscf import df, gto, scf
 import cuanto
 from cuanto.basis import auxiliary_basis
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def pyscf_shells(basis: cuanto.Basis, atom: int) -> list[list[object]]:
@@ -60,3 +64,44 @@ def test_example_runs_as_a_script(script: Path) -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "converged" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "expected"),
+    [
+        (["nowhere.xyz"], {}, "nowhere.xyz"),
+        ([], {"CUANTO_CXX": "no-such-compiler"}, "no working C++ compiler"),
+    ],
+)
+def test_example_explains_its_failure_in_one_line(
+    arguments: list[str], variables: dict[str, str], expected: str
+) -> None:
+    command = [sys.executable, str(EXAMPLES / "01_ri_hartree_fock.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    assert done.returncode == 2
+    assert expected in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_python_of_the_readme_runs_in_a_checkout() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_and_geometries_of_the_documentation_exist(page: Path) -> None:
+    text = page.read_text()
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / link).exists(), link
+    for path in re.findall(r"\bsrc/[\w/.-]+\.xyz", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"^  - .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == [path.name for path in PAGES[1:]]
+
+
+def test_every_environment_variable_is_documented() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    documented = re.findall(r"^`(CUANTO_\w+)`$", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(set(re.findall(r"\bCUANTO_[A-Z_]+", sources)))

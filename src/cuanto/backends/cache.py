@@ -31,8 +31,7 @@ def cache_folder() -> Path:
     if _writable(folder):
         folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since
         return folder
-    logger.warning("%s cannot be written; compiled kernels go to %s", folder, _own_temporary_folder())
-    return _own_temporary_folder()
+    return _own_temporary_folder(folder)
 
 
 @cache
@@ -47,8 +46,9 @@ def _writable(folder: Path) -> bool:
 
 
 @cache
-def _own_temporary_folder() -> Path:
+def _own_temporary_folder(wanted: Path) -> Path:
     """A folder nobody else can write to: what lies there will be executed."""
+    logger.warning("%s cannot be written; compiled kernels go to the temporary folder", wanted)
     folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -7,7 +7,9 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
+from cuanto.cli.verbose import Verbose
 from cuanto.errors import CuantoError
 
 
@@ -19,7 +21,7 @@ class Finding:
     found: bool | None = None
 
 
-def doctor() -> None:
+def doctor(verbose: Verbose = False) -> None:
     """Say what was found: versions, cores, compiler, GPU, cache."""
     from rich.console import Console
     from rich.table import Table
@@ -62,10 +64,12 @@ def basis_sets() -> Finding:
 def processor() -> Finding:
     import numpy as np
 
+    from cuanto.backends.cpu.backend import cores
+
     simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
     widest = [*simd.get("baseline", []), *simd.get("found", [])][-1:]
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Finding(f"{platform.machine()}, {usable} cores usable, vectors: {(widest or ['unknown'])[0]}")
+    threads = f"{cores()} threads " + ("(CUANTO_THREADS)" if os.environ.get("CUANTO_THREADS") else "(cores usable)")
+    return Finding(f"{platform.machine()}, {threads}, vectors: {(widest or ['unknown'])[0]}")
 
 
 def compiler() -> Finding:
@@ -76,15 +80,15 @@ def compiler() -> Finding:
 
 
 def gpu() -> Finding:
-    try:
-        import cupy
-    except ImportError as error:
-        return Finding(f"CuPy cannot be imported ({error}); pip install 'cuanto[gpu]' on a CUDA machine", found=False)
+    from cuanto.backends.cuda.backend import why_no_gpu
+
+    if reason := why_no_gpu():
+        return Finding(f"{' '.join(reason.split())}; {nvidia_driver()}", found=False)
+    import cupy
+
     runtime = cupy.cuda.runtime
-    try:
-        count = runtime.getDeviceCount()
-    except runtime.CUDARuntimeError as error:
-        return Finding(f"CuPy {cupy.__version__} finds no CUDA device ({error})", found=False)
+    cupy.zeros(1).get()  # a device that counts may still refuse to work: taken by another process, no memory
+    count = runtime.getDeviceCount()
     properties = runtime.getDeviceProperties(0)
     memory = properties["totalGlobalMem"] / 2**30
     driver = runtime.driverGetVersion()
@@ -94,6 +98,12 @@ def gpu() -> Finding:
         f"CuPy {cupy.__version__}" + (f"; {count} devices" if count > 1 else ""),
         found=True,
     )
+
+
+def nvidia_driver() -> str:
+    """Is installing CuPy worth the trouble?"""
+    loaded = Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
+    return "an NVIDIA driver is loaded" if loaded else "no NVIDIA driver is loaded here"
 
 
 def nvrtc() -> Finding:
@@ -106,7 +116,11 @@ def kernel_cache() -> Finding:
     from cuanto.backends.cache import cache_folder, files
     from cuanto.cli.cache import contents
 
-    return Finding(f"{cache_folder()}: {contents(files())}")
+    folder = cache_folder()
+    given = os.environ.get("CUANTO_CACHE")
+    usual = folder == Path(given).expanduser() if given else folder.parts[-2:] == ("cuanto", "kernels")
+    reason = f"; a fallback, because {given or 'the cache folder in your home'} cannot be written: set CUANTO_CACHE"
+    return Finding(f"{folder}: {contents(files())}" + ("" if usual else reason))
 
 
 PROBES: dict[str, Callable[[], Finding]] = {

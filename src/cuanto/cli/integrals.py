@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Jobs = dict[str, Callable[[], Any]]
 
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the slow NumPy twin, for those who doubt a kernel."
+BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: a slow NumPy twin, for those who doubt a kernel."
 
 
 class BackendName(StrEnum):

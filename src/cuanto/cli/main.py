@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -64,17 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         line, status = explain(error)
         _print_error(line)
     if status == INTERRUPTED:
-        _leave_at_once()
+        _print_error("interrupted")
     sys.exit(status)
-
-
-def _leave_at_once() -> NoReturn:
-    """An ordinary exit would first wait for every job that the pools of threads still have in their queues."""
-    _print_error("interrupted")
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
-    os._exit(INTERRUPTED)
 
 
 def explain(error: Exception) -> tuple[str, int]:
