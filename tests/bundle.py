@@ -199,7 +199,7 @@ def our_block(device: Backend | None, operator: str, basis: Basis, aux: Basis, a
 @cache
 def expected(operator: str, basis: Basis, aux: Basis) -> Array:
     """The same integrals from libcint. Where forms are mixed, its cartesian integrals are transformed."""
-    bases = _sides(operator, basis, aux)
+    bases = sides(operator, basis, aux)
     forms = {shell.pure for b in bases for shell in b.shells if shell.l >= 2}
     if len(forms) < 2:
         return _elsewhere(operator, bases, "_cart" if forms == {False} else "_sph")
@@ -217,11 +217,11 @@ def natural_scale(operator: str, basis: Basis, aux: Basis, horizontal: bool = Fa
     A pure function is a sum of cartesian ones that may cancel: this is the largest cartesian element of the block
     (point charges summed by size; for the kinetic energy overlaps times the exponents, which it is a difference of).
     """
-    bases = [cartesian(b) for b in _sides(operator, basis, aux)]
-    scale = _block_maxima(np.abs(_elsewhere(operator, bases, "_cart", magnitudes=True)), bases)
+    bases = [cartesian(b) for b in sides(operator, basis, aux)]
+    scale = block_maxima(np.abs(_elsewhere(operator, bases, "_cart", magnitudes=True)), bases)
     if operator == "kinetic":
         alpha = np.array([shell.exponents.max() for shell in basis.shells])
-        S = _block_maxima(np.abs(_elsewhere("overlap", bases, "_cart")), bases)
+        S = block_maxima(np.abs(_elsewhere("overlap", bases, "_cart")), bases)
         scale = scale + S * np.maximum.outer(alpha, alpha)
     if horizontal:
         scale = np.maximum(scale, _horizontal_scale(operator, basis, aux))
@@ -240,7 +240,7 @@ def _horizontal_scale(operator: str, basis: Basis, aux: Basis) -> Array:
     scale: Array = np.zeros(())
     for r in range(max(l) + 1):
         sides = [_with_momenta(basis, l + r), _with_momenta(basis, 0 * l), *last]
-        size = _block_maxima(np.abs(_elsewhere(operator, sides, "_cart", magnitudes=True)), sides)
+        size = block_maxima(np.abs(_elsewhere(operator, sides, "_cart", magnitudes=True)), sides)
         # binomial(lb, r) |AB|^(lb - r) for pairs with la >= lb >= r
         steps = np.array([comb(lb, r) for lb in l]) * np.where(l >= r, distance ** np.maximum(l - r, 0), 0.0)
         steps = np.where(l[:, None] >= l, steps, 0.0)
@@ -253,7 +253,7 @@ def _with_momenta(basis: Basis, momenta: NDArray[np.int64]) -> Basis:
     return Basis.from_shells(changed, basis.R_ax)
 
 
-def _sides(operator: str, basis: Basis, aux: Basis) -> list[Basis]:
+def sides(operator: str, basis: Basis, aux: Basis) -> list[Basis]:
     return {"2c": [aux, aux], "3c": [basis, basis, aux]}.get(operator, [basis, basis])
 
 
@@ -282,20 +282,27 @@ _NAMES = {"overlap": "int1e_ovlp", "kinetic": "int1e_kin", "dipole": "int1e_r", 
 _NAMES |= {"2c": "int2c2e", "3c": "int3c2e"}
 
 
+HAS_PYSCF = find_spec("pyscf") is not None
+"""A GPU node may have none: the reference takes the part of libcint there."""
+
+
 def _elsewhere(operator: str, bases: Sequence[Basis], kind: str, magnitudes: bool = False) -> Array:
-    """From libcint, or on a machine without PySCF (a GPU node, say) from the reference; charges one by one."""
-    values = _libcint if find_spec("pyscf") else _by_reference
+    """From another program; with `magnitudes` the contributions of point charges are summed by size."""
     extra = arguments(operator, bases[0])
+    if magnitudes and operator == "nuclear":
+        extra["charges"] = np.abs(extra["charges"])
+    if not HAS_PYSCF:
+        return _by_reference(operator, bases, extra)
     if operator != "nuclear":
-        return values(operator, bases, kind, extra)
+        return _libcint(operator, bases, kind, extra)
     total = np.zeros((bases[0].nbf, bases[1].nbf))
     for charge, position in zip(extra["charges"], extra["positions"], strict=True):
-        one = values(operator, bases, kind, {"charges": [charge], "positions": [position]})
+        one = _libcint(operator, bases, kind, {"charges": [charge], "positions": [position]})
         total += np.abs(one) if magnitudes else one
     return total
 
 
-def _by_reference(operator: str, bases: Sequence[Basis], kind: str, extra: dict[str, Any]) -> Array:
+def _by_reference(operator: str, bases: Sequence[Basis], extra: dict[str, Any]) -> Array:
     lead = (3,) if operator == "dipole" else ()
     values = np.empty((*lead, *(b.nbf for b in bases)))
     for position in np.ndindex(*(len(b.shells) for b in bases)):
@@ -326,7 +333,7 @@ def _libcint(operator: str, bases: Sequence[Basis], kind: str, extra: dict[str, 
 # -------------------------------------------------------------------------------------------- block by block
 
 
-def _block_maxima(values: Array, bases: Sequence[Basis]) -> Array:
+def block_maxima(values: Array, bases: Sequence[Basis]) -> Array:
     """Largest element of every block of shells; operator components count as one."""
     lead = values.ndim - len(bases)
     for axis, b in enumerate(bases, start=lead):
@@ -349,12 +356,12 @@ def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, algorithm
     function on different centres some of libcint's blocks are good to 1e-5 only. What a horizontal recurrence loses
     is allowed where it was asked for (algorithm "hgp").
     """
-    bases = _sides(operator, basis, aux)
+    bases = sides(operator, basis, aux)
     scale = natural_scale(operator, basis, aux, horizontal=operator == "3c" and algorithm == "hgp")
     wanted = expected(operator, basis, aux)
     assert np.isfinite(got).all() and got.shape == wanted.shape, what
-    allowed = INTEGRAL_REL * _block_maxima(np.abs(wanted), bases) + INTEGRAL_ABS * scale + SMALLEST
-    for position in np.argwhere(_block_maxima(np.abs(got - wanted), bases) > allowed):
+    allowed = INTEGRAL_REL * block_maxima(np.abs(wanted), bases) + INTEGRAL_ABS * scale + SMALLEST
+    for position in np.argwhere(block_maxima(np.abs(got - wanted), bases) > allowed):
         shells, centres, place = block_at(bases, position.tolist())
         exact = reference_block(operator, shells, centres, **arguments(operator, basis))
         tolerance = INTEGRAL_REL * np.abs(exact).max() + INTEGRAL_ABS * scale[tuple(position)] + SMALLEST

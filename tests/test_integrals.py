@@ -11,6 +11,7 @@ import pytest
 from bundle import (
     BACKENDS,
     FORMS,
+    HAS_PYSCF,
     ONE_ELECTRON,
     Case,
     arguments,
@@ -46,6 +47,8 @@ REACH = {  # highest momentum of orbital and auxiliary shells; straight-line ker
 def cases_of(name: str, form: str) -> list[Case]:
     """Mixed forms make many more classes: up to f and g, or d and p for kernels that are compiled one by one."""
     l_max, aux_max = REACH[name]
+    if not HAS_PYSCF:  # the reference would take minutes for more
+        l_max, aux_max = min(l_max, 3), min(aux_max, 4)
     if form == "both":
         l_max, aux_max = (2, 1) if name in ("cpu-lane", "simt-thread") else (min(l_max, 3), min(aux_max, 4))
     return cases(form, l_max, aux_max, short=name != "cpu-table")

@@ -1,0 +1,1 @@
+"""Fingerprints of generated kernels."""

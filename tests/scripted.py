@@ -1,0 +1,96 @@
+"""C++ compilers that misbehave on purpose, and Python processes to watch, for tests of cache, compilers and tiers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from cuanto.backends.cpu import compiler
+from cuanto.basis import Basis, Shell
+
+HERE = Path(__file__).parent
+FULL_PATH = os.environ["PATH"]
+REAL = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "c++"
+
+_SCRIPT = """#!/bin/sh
+case "$*" in *--version*) echo "{version}"; exit 0;; esac
+previous=; out=; for word; do [ "$previous" = -o ] && out=$word; previous=$word; done
+text=$previous
+compile() {{ PATH="{path}" {real} "$@"; }}
+{body}
+"""
+
+
+def compiler_script(path: Path, body: str, version: str = "scripted 1.0") -> str:
+    """A compiler whose work is `body`: shell with $text (the source), $out (the library) and `compile "$@"`."""
+    path.write_text(_SCRIPT.format(version=version, path=FULL_PATH, real=REAL, body=body))
+    path.chmod(0o755)
+    return str(path)
+
+
+@contextmanager
+def forgotten_compiler() -> Iterator[None]:
+    """The choice of a compiler is made anew inside, and again afterwards."""
+    compiler.find_compiler.cache_clear()
+    try:
+        yield
+    finally:
+        compiler.find_compiler.cache_clear()
+
+
+def some_basis(l_max: int = 2, count: int = 2) -> Basis:
+    """`count` shells of every momentum to `l_max`."""
+    rng = np.random.default_rng(3)
+    momenta = [l for l in range(l_max + 1) for _ in range(count)]
+    shells = [
+        Shell.from_table(atom, l, np.array([0.4 + 0.2 * atom, 2.0]), np.array([[0.7], [0.4]]), True)
+        for atom, l in enumerate(momenta)
+    ]
+    return Basis.from_shells(shells, rng.normal(size=(len(momenta), 3)))
+
+
+def start_python(code: str, cache: Path, **environment: str) -> subprocess.Popen[str]:
+    """A Python of its own, in a process group of its own, that uses this cache."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "CUANTO_CACHE": str(cache), "PYTHONPATH": str(HERE), **environment},
+    )
+
+
+def run_python(code: str, cache: Path, **environment: str) -> str:
+    """What it prints; it must end well."""
+    process = start_python(code, cache, **environment)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, f"status {process.returncode}\n{out}\n{err}"
+    return out
+
+
+def finals(folder: Path) -> list[Path]:
+    """Complete files of a cache, by their names."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def drafts(folder: Path) -> list[Path]:
+    """Files that are being written, or were when something ended."""
+    return sorted(path for path in folder.iterdir() if path.name.startswith("."))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Soon, but nobody knows when."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"still not so after {seconds} s"
+        time.sleep(0.02)

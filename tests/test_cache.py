@@ -1,0 +1,261 @@
+"""The cache of compiled kernels: many processes, damaged files, killed compilers, folders that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuanto import integrals
+from cuanto.backends import cache
+from cuanto.backends.cpu import compiler
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.reference import overlap_matrix
+from cuanto.errors import CompilerError
+from cuanto.kernels.build import straight_source, table_source
+from cuanto.kernels.spec import KernelSpec, Shells
+from scripted import compiler_script, drafts, finals, forgotten_compiler, run_python, some_basis, start_python
+from tolerances import INTEGRAL_REL
+
+SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    path = tmp_path / "kernels"
+    path.mkdir()
+    monkeypatch.setenv("CUANTO_CACHE", str(path))
+    return path
+
+
+@pytest.fixture
+def choose_again() -> Iterator[None]:
+    with forgotten_compiler():
+        yield
+
+
+# ------------------------------------------------------------------------------------------- many processes
+
+TOGETHER = """
+from scripted import some_basis
+from cuanto import integrals
+from cuanto.backends.reference import overlap_matrix
+from cuanto.backends.cpu.backend import CpuBackend
+basis = some_basis(1)
+print("ready", flush=True)
+input()
+S = integrals.overlap(basis, backend=CpuBackend(threads=1, schedule="table"))
+print(abs(S - overlap_matrix(basis)).max())
+"""
+
+
+def test_processes_that_compile_the_same_kernel_at_once(folder: Path) -> None:
+    processes = [start_python(TOGETHER, folder) for _ in range(3)]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert float(out) < INTEGRAL_REL
+    assert len(finals(folder)) == 1 and not drafts(folder)
+
+
+# -------------------------------------------------------------------------------------------- damaged files
+
+DAMAGED = """
+import sys
+from scripted import some_basis
+from cuanto import integrals
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.reference import overlap_matrix
+from cuanto.errors import CompilerError
+basis, backend = some_basis(0), CpuBackend(threads=1, schedule="lane")
+try:
+    integrals.overlap(basis, backend=backend)
+except CompilerError as error:
+    print(error, file=sys.stderr)
+    assert "removed" in str(error) and len(str(error).splitlines()) == 1
+print(abs(integrals.overlap(basis, backend=backend) - overlap_matrix(basis)).max())
+"""
+
+
+@pytest.mark.parametrize("kept", ["nothing", "garbage", "zeros", "a tenth", "half", "most"])
+def test_a_damaged_library_is_replaced(kept: str, folder: Path) -> None:
+    """At once, or after an error that says so; in a process of its own, for the loader may crash."""
+    library = compiler.compile_library(SMALL)
+    good = library.read_bytes()
+    part = {"a tenth": 0.1, "half": 0.5, "most": 0.75}.get(kept, 0.0)
+    content = {"garbage": b"no library\n" * 1000, "zeros": bytes(len(good))}.get(kept, good[: int(part * len(good))])
+    library.unlink()  # never change a file that this process may have mapped
+    library.write_bytes(content)
+    assert float(run_python(DAMAGED, folder)) < INTEGRAL_REL
+    assert finals(folder) == [library] and library.stat().st_size == len(good)
+
+
+# ------------------------------------------------------------------------------------ interrupted compilers
+
+
+@pytest.mark.usefixtures("choose_again")
+@pytest.mark.parametrize("end", ["kill -9 $$", "kill -9 $PPID", "echo no space left >&2; exit 1"])
+def test_a_compiler_that_dies_half_way_leaves_nothing(
+    end: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = compiler_script(tmp_path / "dying", f'echo half > "$out"; {end}')
+    monkeypatch.setenv("CUANTO_CXX", script)
+    with pytest.raises(CompilerError, match=SMALL.entry):
+        compiler.compile_library(SMALL)
+    assert finals(folder) == drafts(folder) == []
+
+
+@pytest.mark.usefixtures("choose_again")
+def test_a_compiler_that_makes_nothing_is_an_error(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "idle", 'rm -f "$out"; exit 0'))
+    with pytest.raises(CompilerError, match=SMALL.entry):
+        compiler.compile_library(SMALL)
+    assert finals(folder) == drafts(folder) == []
+
+
+def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
+    source = table_source("cpu", "double")
+    final = compiler.library_path(source)
+    process, _, _ = compiler.start_compiler(source, final, polite=True)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode != 0 and finals(folder) == []
+    S = integrals.overlap(basis := some_basis(1), backend=CpuBackend(threads=1, schedule="table"))
+    np.testing.assert_allclose(S, overlap_matrix(basis), rtol=0, atol=INTEGRAL_REL)
+    assert finals(folder) == [final]
+
+
+@pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "os.replace"])
+def test_an_interrupted_write_keeps_what_was_there(step: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    final = folder / "kernel.cubin"
+    cache.write(final, b"whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.write(final, b"another")
+    assert final.read_bytes() == b"whole" and not drafts(folder)
+    cache.write(final, b"another")
+    assert final.read_bytes() == b"another" and finals(folder) == [final] and not drafts(folder)
+
+
+# ------------------------------------------------------------------------------------------- the folder
+
+
+def test_the_folder_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "a" / "b"))
+    assert cache.cache_folder() == tmp_path / "a" / "b" and (tmp_path / "a" / "b").is_dir()
+    monkeypatch.delenv("CUANTO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cache.cache_folder() == tmp_path / "c" / "cuanto" / "kernels"
+
+
+def impossible_folder(kind: str, tmp_path: Path) -> Path:
+    """Nothing can be written there."""
+    if kind == "inside a file":
+        (tmp_path / "file").write_text("")
+        return tmp_path / "file" / "kernels"
+    path = tmp_path / "fixed"
+    path.mkdir()
+    path.chmod(0o500)
+    return Path("/proc/self") if os.access(path, os.W_OK) else path  # root writes anywhere but there
+
+
+ELSEWHERE = """
+from scripted import some_basis
+from cuanto import integrals
+from cuanto.backends import cache
+from cuanto.backends.cpu.backend import CpuBackend
+integrals.overlap(some_basis(0), backend=CpuBackend(threads=1, schedule="lane"))
+print(cache.cache_folder())
+"""
+
+
+def replacement(kind: str, tmp_path: Path) -> Path:
+    """The cache that a process takes instead of an impossible one."""
+    (tmp_path / "temporary").mkdir(exist_ok=True)
+    impossible = impossible_folder(kind, tmp_path)
+    return Path(run_python(ELSEWHERE, impossible, TMPDIR=str(tmp_path / "temporary")).strip())
+
+
+@pytest.mark.parametrize("kind", ["inside a file", "read-only"])
+def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) -> None:
+    folder = replacement(kind, tmp_path)
+    assert folder.parent == tmp_path / "temporary"
+    assert len(finals(folder)) == 1 and not drafts(folder)
+
+
+def test_the_replacement_belongs_to_nobody_else(tmp_path: Path) -> None:
+    """What lies there is executed: a folder of that name that others may write to is not taken."""
+    folder = replacement("inside a file", tmp_path)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    another = replacement("inside a file", tmp_path)
+    assert another != folder and stat.S_IMODE(another.stat().st_mode) == 0o700
+
+
+def test_clear_removes_everything(folder: Path) -> None:
+    assert cache.clear() == (0, 0)
+    compiler.compile_library(SMALL)
+    cache.temporary(folder / "draft.so").write_bytes(b"x" * 100)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert len(cache.files()) == 2
+    assert cache.clear() == (2, size)
+    assert list(folder.iterdir()) == []
+    assert compiler.compile_library(SMALL).exists()
+
+
+def test_a_folder_that_vanishes_is_made_again(folder: Path) -> None:
+    compiler.compile_library(SMALL).unlink()
+    folder.rmdir()
+    assert compiler.compile_library(SMALL).parent == folder
+
+
+def test_clear_does_not_mind_another_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "one.so").write_bytes(b"xyz")
+    monkeypatch.setattr(cache, "files", lambda: [folder / "gone.so", folder / "one.so"])
+    assert cache.clear() == (1, 3)
+
+
+# ----------------------------------------------------------------------------------------------- the key
+
+
+def test_the_key_keeps_its_parts_apart() -> None:
+    assert cache.key(["ab", "c"]) != cache.key(["a", "bc"]) != cache.key(["abc"])
+    assert cache.key(["ab", "c"]) == cache.key(iter(["ab", "c"]))
+
+
+def test_whatever_decides_the_binary_decides_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {compiler.library_path(SMALL), compiler.library_path(table_source("cpu", "double"))}
+    found = compiler.find_compiler()
+    changes = {
+        "FLAGS": (*compiler.FLAGS, "-O3"),
+        "native_flag": lambda: "-march=other",
+        "processor": lambda: "another one",
+        "find_compiler": lambda: compiler.Compiler(found.command, "next version"),
+    }
+    for name, value in changes.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, name, value)
+            names.add(compiler.library_path(SMALL))
+    assert len(names) == 2 + len(changes)
+    assert compiler.library_path(SMALL) in names

@@ -1,0 +1,185 @@
+"""Which C++ compiler is taken, what is said when there is none, and zig's where there is no other."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuanto.backends.cpu import compiler
+from cuanto.backends.simt.kernel import compile_simt
+from cuanto.cli.main import run
+from cuanto.errors import CompilerError
+from cuanto.kernels.build import Source
+from scripted import REAL, compiler_script, drafts, finals, forgotten_compiler, run_python
+from tolerances import INTEGRAL_REL
+
+BROKEN = Source('extern "C" void broken() {\n    a_line_that_is_wrong;\n}\n', "broken", "cpu", ())
+SOUND = Source('extern "C" void sound() {}\n', "sound", "cpu", ())
+WATER = "\n".join(["3", "", "O 0.0 0.0 0.1173", "H 0.0 0.7572 -0.4692", "H 0.0 -0.7572 -0.4692", ""])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache; compilers are looked for in every test anew."""
+    path = tmp_path / "kernels"
+    path.mkdir()
+    monkeypatch.setenv("CUANTO_CACHE", str(path))
+    monkeypatch.delenv("CUANTO_CXX", raising=False)
+    with forgotten_compiler():
+        yield path
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with the commands every system has, and no compiler."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    for name in ("mv", "rm", "nice", "grep"):
+        found = shutil.which(name)
+        assert found is not None
+        (path / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(path))
+    return path
+
+
+@pytest.fixture
+def no_zig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+
+
+# -------------------------------------------------------------------------------------------------- the log
+
+
+def test_compile_errors_show_the_log(folder: Path) -> None:
+    with pytest.raises(CompilerError) as caught:
+        compiler.compile_library(BROKEN)
+    first, *log = str(caught.value).splitlines()
+    assert "broken" in first and compiler.find_compiler().path in first
+    assert any("error" in line for line in log) and any("a_line_that_is_wrong" in line for line in log)
+    assert finals(folder) == drafts(folder) == []
+    assert compiler.compile_library(SOUND).exists()
+
+
+def test_compile_errors_of_simt_show_the_log(folder: Path) -> None:
+    with pytest.raises(CompilerError, match="broken") as caught:
+        compile_simt('extern "C" __global__ void broken(int* x) { a_line_that_is_wrong; }', "broken")
+    assert "a_line_that_is_wrong" in str(caught.value) and "error" in str(caught.value)
+    assert finals(folder) == drafts(folder) == []
+
+
+def test_a_log_that_is_no_text_is_shown_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", r"printf 'bad \377 byte\n' >&2; exit 3"))
+    with pytest.raises(CompilerError, match=r"bad . byte"):
+        compiler.compile_library(SOUND)
+
+
+# ------------------------------------------------------------------------------------------------ the choice
+
+
+@pytest.mark.usefixtures("bare_path", "no_zig")
+def test_no_compiler_names_the_zig_extra() -> None:
+    with pytest.raises(CompilerError) as caught:
+        compiler.find_compiler()
+    message = str(caught.value)
+    assert "no working C++ compiler" in message and "cuanto[zig]" in message and "CUANTO_CXX" in message
+    assert "\n" not in message
+
+
+@pytest.mark.usefixtures("bare_path", "no_zig")
+def test_no_compiler_is_one_line_at_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cuanto.backends.base import get_backend
+
+    get_backend.cache_clear()  # one of another test may know its kernels already
+    (tmp_path / "water.xyz").write_text(WATER)
+    with pytest.raises(SystemExit) as leaving:
+        run(["integrals", str(tmp_path / "water.xyz"), "-b", "sto-3g", "--backend", "cpu"])
+    err = capsys.readouterr().err
+    assert leaving.value.code == 2 and "cuanto[zig]" in err
+    assert len(err.strip().splitlines()) == 1, err
+
+
+@pytest.mark.usefixtures("no_zig")
+def test_a_compiler_that_does_not_start_is_passed_over(bare_path: Path) -> None:
+    (bare_path / "c++").write_text("#!/bin/sh\nexit 1\n")
+    (bare_path / "c++").chmod(0o755)
+    with pytest.raises(CompilerError, match=r"tried .*c\+\+"):
+        compiler.find_compiler()
+    compiler_script(bare_path / "clang++", 'compile "$@"', version="clang from a script")
+    assert compiler.find_compiler() == compiler.Compiler((str(bare_path / "clang++"),), "clang from a script")
+    assert compiler.compile_library(SOUND).exists()
+
+
+def test_order_of_preference(bare_path: Path) -> None:
+    zig = (sys.executable, "-m", "ziglang", "c++")
+    assert compiler.find_compiler().command[: len(zig)] == zig
+    for name in ("clang++", "g++", "c++"):
+        compiler_script(bare_path / name, "exit 1", version=name)
+        compiler.find_compiler.cache_clear()
+        assert compiler.find_compiler().command == (str(bare_path / name),)
+
+
+def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mine = compiler_script(tmp_path / "my compiler", 'compile "$@"', version="mine 3.1")
+    monkeypatch.setenv("CUANTO_CXX", f"{shlex.quote(mine)} -DMINE=1")
+    found = compiler.find_compiler()
+    assert found.command == (mine, "-DMINE=1") and found.version == "mine 3.1"
+    source = Source('#ifndef MINE\n#error\n#endif\nextern "C" void mine() {}\n', "mine", "cpu", ())
+    assert compiler.compile_library(source).exists()
+
+
+def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CXX", "no-such-compiler --fast")
+    with pytest.raises(CompilerError, match="no-such-compiler --fast"):
+        compiler.find_compiler()
+
+
+def test_another_compiler_means_another_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
+    for version in ("1", "2"):
+        monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", 'compile "$@"', version=version))
+        compiler.find_compiler.cache_clear()
+        compiler.compile_library(SOUND)
+    assert len(finals(folder)) == 2
+
+
+# ------------------------------------------------------------------------------------------------------ zig
+
+WATER_OVERLAP = f"""
+import cuanto
+from cuanto import integrals
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cpu.compiler import find_compiler
+from cuanto.backends.reference import overlap_matrix
+molecule = cuanto.Molecule.from_string({WATER!r})
+basis = cuanto.Basis("sto-3g", molecule)
+worst = 0.0
+for schedule in ("table", "lane"):
+    S = integrals.overlap(basis, backend=CpuBackend(threads=2, schedule=schedule))
+    worst = max(worst, abs(S - overlap_matrix(basis)).max())
+print(find_compiler().path)
+print(worst)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("bare_path")
+@pytest.mark.parametrize("how", ["found", "named"])
+def test_zig_alone_is_enough(how: str, folder: Path) -> None:
+    zig = shlex.join([sys.executable, "-m", "ziglang", "c++"])
+    # Without the flag zig builds a C++ library for itself first, which takes minutes and no kernel needs.
+    named = {"CUANTO_CXX": f"{zig} -nostdlib++"} if how == "named" else {}
+    path, worst = run_python(WATER_OVERLAP, folder, **named).splitlines()
+    assert path.startswith(zig)
+    assert float(worst) < INTEGRAL_REL
+    assert len(finals(folder)) == 5 and not drafts(folder)  # the general kernel, and (s|s) ... (p|p)
+
+
+def test_the_scripts_of_these_tests_have_a_compiler() -> None:
+    assert os.access(REAL, os.X_OK)

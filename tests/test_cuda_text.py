@@ -1,0 +1,164 @@
+"""Generated CUDA text is what NVRTC takes: a sample that covers every algorithm, schedule, operator and size.
+
+All classes to l = 3 (auxiliary 4) are compiled by `tools/check_cuda.py`; here its list is held to what is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bundle import Case, bundle
+from cuanto import integrals
+from cuanto.backends.base import Job
+from cuanto.backends.cuda.launch import GroupTables, group_launch, straight_is_right, thread_launch
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.host import HostMemory
+from cuanto.kernels.build import Source, cost_of, source_of, unrolled
+from cuanto.kernels.cost import Cost
+from cuanto.kernels.spec import KernelSpec, Shells
+
+TOOLS = Path(__file__).resolve().parents[1] / "tools"
+CUBIN = b"\x7fELF"
+
+
+def spec(operator: str, bra: str, ket: str, algorithm: str, schedule: str, **more: Any) -> KernelSpec:
+    """Shells by letter; capitals are cartesian."""
+
+    def shells(letters: str) -> Shells:
+        return Shells(tuple("spdfghi".index(x.lower()) for x in letters), tuple(x.islower() for x in letters))
+
+    return KernelSpec(operator, shells(bra), shells(ket), algorithm, schedule, **more)
+
+
+SAMPLE = [
+    spec("overlap", "f", "d", "os", "thread"),
+    spec("overlap", "s", "s", "os", "thread", columns=16),
+    spec("kinetic", "d", "D", "os", "thread"),
+    spec("dipole", "p", "d", "os", "thread", columns=2),
+    spec("coulomb", "ss", "s", "hgp", "thread", columns=16),
+    spec("coulomb", "pp", "p", "md", "thread"),
+    spec("coulomb", "pp", "d", "hgp", "thread", real="float"),
+    spec("coulomb", "Ds", "P", "hgp", "thread", columns=2),
+    spec("coulomb", "fs", "F", "md", "thread"),
+    spec("coulomb", "dd", "d", "hgp", "thread"),
+    spec("coulomb", "ff", "f", "hgp", "thread"),
+    spec("coulomb", "g", "f", "md", "thread"),
+    spec("coulomb", "i", "h", "hgp", "thread"),
+    spec("coulomb", "hh", "i", "md", "group"),
+    spec("coulomb", "hh", "i", "hgp", "group", real="float"),
+]
+SIZES = (100, 500, 2000)
+"""Operations in the text; the unrolling limit comes next."""
+
+
+def class_cost(kernel: KernelSpec) -> Cost:
+    return cost_of(kernel.operator, kernel.bra, kernel.ket, kernel.algorithm)
+
+
+def check_cuda() -> ModuleType:
+    found = importlib.util.spec_from_file_location("check_cuda", TOOLS / "check_cuda.py")
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
+def test_nvrtc_compiles(kernel: KernelSpec) -> None:
+    source = source_of(kernel)
+    cubin, log = compile_nvrtc(source.text, "sm_90")
+    assert cubin.startswith(CUBIN) and source.entry.encode() in cubin
+    assert "warning" not in log, log
+
+
+def test_sample_covers_every_kind() -> None:
+    assert {kernel.operator for kernel in SAMPLE} == {"overlap", "kinetic", "dipole", "coulomb"}
+    assert {kernel.algorithm for kernel in SAMPLE} == {"os", "hgp", "md"}
+    assert {kernel.schedule for kernel in SAMPLE} == {"thread", "group"}
+    assert {kernel.real for kernel in SAMPLE} == {"double", "float"}
+    assert {len(kernel.bra.l) for kernel in SAMPLE if kernel.operator == "coulomb"} == {1, 2}
+    straight = [class_cost(kernel) for kernel in SAMPLE if kernel.schedule == "thread"]
+    assert all(unrolled("cuda", cost) for cost in straight)
+    sizes = {int(np.searchsorted(SIZES, cost.text_operations)) for cost in straight}
+    assert sizes == set(range(len(SIZES) + 1))
+    assert not any(unrolled("cuda", class_cost(kernel)) for kernel in SAMPLE if kernel.schedule == "group")
+
+
+@pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
+def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
+    source = source_of(kernel)
+    assert source.text.count('extern "C"') == source.text.count("__global__") == 1
+    assert "<<<" not in source.text and "#include" not in source.text
+    assert re.search(rf"__global__[^;{{]*\b(ENTRY|{source.entry})\b", source.text)
+
+
+class Recorder(HostMemory):
+    """Takes the jobs of a GPU and computes nothing."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        self.jobs += [job for group in groups for job in group]
+
+    def finish_compiling(self) -> None:
+        """Nothing is compiled."""
+
+
+@pytest.fixture(scope="module")
+def jobs() -> list[Job]:
+    """Everything that the integrals of shells to f (auxiliary ones to g) ask a GPU for."""
+    recorder = Recorder()
+    for contraction in ("primitive", "general"):
+        basis, aux = bundle(Case(contraction=contraction, l_max=3, aux_max=4))
+        for operator in (integrals.overlap, integrals.kinetic, integrals.dipole):
+            operator(basis, backend=recorder)
+        integrals.nuclear(basis, charges=[1.0], positions=[[0.0, 0.0, 0.0]], backend=recorder)
+        for algorithm in ("auto", "hgp", "md"):
+            integrals.eri_2c(aux, algorithm=algorithm, backend=recorder)
+            integrals.eri_3c(basis, aux, algorithm=algorithm, backend=recorder, threshold=0.0)
+    return recorder.jobs
+
+
+def texts(job: Job) -> list[Source]:
+    """The straight-line kernel where it is right, and the general one."""
+    general = group_launch(job, GroupTables(np.asarray), 200_000, 8, np.zeros).source
+    return [thread_launch(job).source, general] if straight_is_right(job) else [general]
+
+
+def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job]) -> None:
+    module = check_cuda()
+    asked = {(job.operator, job.bra, job.ket, job.algorithm) for job in jobs}
+    assert asked == set(module.classes(3, 4))
+    kernels = module.specs(3, 4)
+    compiled = {source_of(kernel).hash for kernel in kernels}
+    assert len(compiled) == len(kernels)
+    fewest_and_most = [job for job in jobs if job.columns in (1, max(job.columns for job in jobs))]
+    missing = {source.entry for job in fewest_and_most for source in texts(job) if source.hash not in compiled}
+    assert not missing
+
+
+def test_check_knows_both_schedules() -> None:
+    kernels = check_cuda().specs(3, 4)
+    assert {kernel.schedule for kernel in kernels} == {"thread", "group"}
+    assert [kernel.real for kernel in kernels if kernel.schedule == "group"] == ["double", "float"]
+    assert all(unrolled("cuda", class_cost(kernel)) for kernel in kernels if kernel.schedule == "thread")
+
+
+def test_check_reports_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = check_cuda()
+    kernel = spec("overlap", "s", "s", "os", "thread")
+    assert module.compile_spec(kernel, "sm_80")[1] == ""
+    broken = Source("__global__ void f() { wrong_line(); }", "f", "cuda", ())
+    monkeypatch.setattr(module, "source_of", lambda spec: broken)
+    assert "wrong_line" in module.compile_spec(kernel, "sm_80")[1]

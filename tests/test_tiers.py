@@ -1,0 +1,319 @@
+"""Tiers: the general kernel serves at once, specialised ones are compiled in the background and take over."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto import integrals
+from cuanto.backends.background import Background
+from cuanto.backends.cpu import backend as cpu
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cpu.compiler import compile_library, load_function
+from cuanto.backends.cuda import launch
+from cuanto.backends.reference import overlap_matrix
+from cuanto.backends.simt.backend import SimtBackend
+from cuanto.errors import CompilerError
+from scripted import compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
+from tolerances import INTEGRAL_REL
+
+TABLE = "table_kernel"
+BASIS = some_basis(1)
+CLASSES = {f"overlap_{a}_{b}_os_lane_double_1" for a in "sp" for b in "sp"}
+
+
+class Watch:
+    """Which kernels were compiled, by which thread and how, and which were called; `gate` holds the background."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.compiled: dict[str, tuple[str, bool]] = {}
+        self.called: Counter[str] = Counter()
+        self.gate = threading.Event()
+        self.before_call: Callable[[str], None] = lambda entry: None
+
+        def compile_watched(source: Any, polite: bool = False) -> Path:
+            self.compiled[source.entry] = (threading.current_thread().name, polite)
+            if polite:
+                assert self.gate.wait(60)
+            return compile_library(source, polite)
+
+        def load_watched(source: Any, library: Path) -> Any:
+            function = load_function(source, library)
+
+            def call(*arguments: Any) -> None:
+                self.before_call(source.entry)
+                self.called[source.entry] += 1
+                function(*arguments)
+
+            return call
+
+        monkeypatch.setattr(cpu, "compile_library", compile_watched)
+        monkeypatch.setattr(cpu, "load_function", load_watched)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    path = tmp_path / "kernels"
+    path.mkdir()
+    monkeypatch.setenv("CUANTO_CACHE", str(path))
+    return path
+
+
+@pytest.fixture
+def watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+    watching = Watch(monkeypatch)
+    yield watching
+    watching.gate.set()
+
+
+@pytest.fixture
+def much_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every job is worth a kernel of its own."""
+    monkeypatch.setattr(cpu, "WORTH_COMPILING", 0.0)
+    monkeypatch.setattr(launch, "WORTH_COMPILING", 0.0)
+
+
+def assert_right(S: Any) -> None:
+    np.testing.assert_allclose(S, overlap_matrix(BASIS), rtol=0, atol=INTEGRAL_REL)
+
+
+def test_little_work_needs_the_general_kernel_only(watch: Watch, folder: Path) -> None:
+    backend = CpuBackend(threads=2)
+    assert_right(integrals.overlap(BASIS, backend=backend))
+    backend.finish_compiling()
+    assert watch.compiled == {TABLE: (threading.current_thread().name, False)}
+    assert set(watch.called) == {TABLE} and len(finals(folder)) == 1
+
+
+@pytest.mark.usefixtures("much_work")
+def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
+    backend = CpuBackend(threads=2)
+    first = integrals.overlap(BASIS, backend=backend)
+    assert_right(first)
+    assert set(watch.called) == {TABLE} and len(finals(folder)) == 1
+
+    watch.gate.set()
+    backend.finish_compiling()
+    assert set(watch.compiled) == {TABLE, *CLASSES}
+    for entry in CLASSES:
+        thread, polite = watch.compiled[entry]
+        assert polite and thread.startswith("cuanto-compile")
+    assert len(finals(folder)) == 1 + len(CLASSES) and not drafts(folder)
+
+    watch.called.clear()
+    second = integrals.overlap(BASIS, backend=backend)
+    assert set(watch.called) == CLASSES
+    np.testing.assert_allclose(second, first, rtol=0, atol=INTEGRAL_REL)
+
+
+@pytest.mark.usefixtures("much_work")
+def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "CACHE_BYTES", 1)  # one bra at a time
+    basis, backend = some_basis(0, count=12), CpuBackend(threads=1)
+
+    def compile_after_the_first_call(entry: str) -> None:
+        if watch.called[TABLE] == 1:
+            watch.gate.set()
+            backend.finish_compiling()
+
+    watch.before_call = compile_after_the_first_call
+    S = integrals.overlap(basis, backend=backend)
+    special = "overlap_s_s_os_lane_double_1"
+    assert watch.called[TABLE] == 2 and watch.called[special] == len(basis.shells) - 2
+    np.testing.assert_allclose(S, overlap_matrix(basis), rtol=0, atol=INTEGRAL_REL)
+
+
+@pytest.mark.usefixtures("much_work")
+def test_specialised_kernels_of_an_earlier_process_serve_at_once(watch: Watch, folder: Path) -> None:
+    watch.gate.set()
+    earlier = CpuBackend(threads=2)
+    integrals.overlap(BASIS, backend=earlier)
+    earlier.finish_compiling()
+    files = {path: path.stat().st_mtime_ns for path in finals(folder)}
+    watch.called.clear()
+    assert_right(integrals.overlap(BASIS, backend=CpuBackend(threads=2)))
+    assert set(watch.called) == CLASSES
+    assert {path: path.stat().st_mtime_ns for path in finals(folder)} == files
+
+
+def test_each_kernel_is_compiled_once(watch: Watch, much_work: None) -> None:
+    backend = CpuBackend(threads=2)
+    for _ in range(3):
+        integrals.overlap(BASIS, backend=backend)
+    assert len(backend._compiling) == len(CLASSES)
+    watch.gate.set()
+    backend.finish_compiling()
+    assert set(watch.compiled) == {TABLE, *CLASSES}
+
+
+@pytest.mark.parametrize("schedule", ["table", "lane"])
+def test_a_schedule_that_was_asked_for_is_the_only_one(schedule: str, watch: Watch, much_work: None) -> None:
+    watch.gate.set()
+    assert_right(integrals.overlap(BASIS, backend=CpuBackend(threads=2, schedule=schedule)))
+    assert set(watch.called) == ({TABLE} if schedule == "table" else CLASSES)
+
+
+@pytest.mark.usefixtures("much_work")
+def test_a_specialised_kernel_that_fails_stops_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "CUANTO_CXX",
+        compiler_script(tmp_path / "c++", f'grep -q {TABLE} "$text" && compile "$@" && exit; echo "no space"; exit 1'),
+    )
+    with forgotten_compiler():
+        backend = CpuBackend(threads=2)
+        assert_right(integrals.overlap(BASIS, backend=backend))
+        with pytest.raises(CompilerError, match="no space"):
+            backend.finish_compiling()
+        wait_until(lambda: all(future.done() for future in backend._compiling.values()))
+        assert_right(integrals.overlap(BASIS, backend=backend))
+    assert len(finals(folder)) == 1 and not drafts(folder)
+
+
+def test_a_gpu_compiles_for_work_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Any] = []
+    monkeypatch.setattr(SimtBackend, "run", lambda self, groups: jobs.extend(job for group in groups for job in group))
+    integrals.overlap(BASIS, backend=SimtBackend())
+    assert jobs and all(launch.straight_is_right(job) for job in jobs)
+    assert not any(launch.worth_compiling(job) for job in jobs)
+    monkeypatch.setattr(launch, "WORTH_COMPILING", 0.0)
+    assert all(launch.worth_compiling(job) for job in jobs)
+
+
+# ---------------------------------------------------------------------------------------- the end of a process
+
+QUEUE = """
+import sys
+from scripted import some_basis
+from cuanto import integrals
+from cuanto.backends.cpu import backend
+backend.WORTH_COMPILING = 0.0
+S = integrals.overlap(some_basis(2), backend=backend.CpuBackend(threads=2))
+print("computed", flush=True)
+if input() == "stay":
+    print("staying", flush=True)
+    import time
+    time.sleep(100)
+"""
+THREADS = 2
+
+
+@pytest.fixture
+def held(folder: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process whose first result is there while its specialised kernels wait for a slow compiler; the file `go`
+    lets the compiler finish, half of a library is there already."""
+    go = tmp_path / "go"
+    slow = f"""if grep -q {TABLE} "$text"; then compile "$@"; exit; fi
+echo half > "$out"
+for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done
+compile "$@" """
+    process = start_python(QUEUE, folder, CUANTO_CXX=compiler_script(tmp_path / "c++", slow))
+    assert process.stdout is not None and process.stdout.readline() == "computed\n"
+    wait_until(lambda: len([path for path in drafts(folder) if path.read_bytes() == b"half\n"]) == THREADS)
+    yield process, go
+    go.touch()
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+    wait_until(lambda: not drafts(folder))
+
+
+def assert_complete(folder: Path, go: Path) -> None:
+    """No more than the general kernel is there; what was under way arrives whole, what was queued never does."""
+    assert len(finals(folder)) == 1
+    go.touch()
+    wait_until(lambda: not drafts(folder))
+    libraries = finals(folder)
+    assert len(libraries) == 1 + THREADS
+    for library in libraries:
+        ctypes.CDLL(str(library))
+
+
+def test_a_process_does_not_wait_for_its_queue(held: tuple[subprocess.Popen[str], Path], folder: Path) -> None:
+    process, go = held
+    start = time.monotonic()
+    _, err = process.communicate("leave\n", timeout=20)
+    assert process.returncode == 0 and err == ""
+    assert time.monotonic() - start < 5.0
+    assert_complete(folder, go)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_process_leaves_whole_files_only(
+    end: signal.Signals, held: tuple[subprocess.Popen[str], Path], folder: Path
+) -> None:
+    """The whole process group is hit, as by Ctrl-C or a closed terminal."""
+    process, go = held
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("stay\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "staying\n"
+    os.killpg(process.pid, end)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert_complete(folder, go)
+
+
+FOREGROUND = """
+from scripted import some_basis
+from cuanto import integrals
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cpu.compiler import compile_library, load_function
+integrals.overlap(some_basis(0), backend=CpuBackend(threads=1))
+"""
+
+
+def test_an_interrupt_while_somebody_waits_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    script = compiler_script(tmp_path / "c++", 'echo half > "$out"; sleep 30; compile "$@"')
+    process = start_python(FOREGROUND, folder, CUANTO_CXX=script)
+    wait_until(lambda: any(path.read_bytes() == b"half\n" for path in drafts(folder)))
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode != 0 and "KeyboardInterrupt" in err
+    assert list(folder.iterdir()) == []
+
+
+# ----------------------------------------------------------------------------------------------- Background
+
+
+def test_background_delivers_results_and_errors() -> None:
+    work = Background(2, "test", finish_running=False)
+    futures = [work.submit(partial(pow, k, 2)) for k in range(5)]
+    assert [future.result(timeout=10) for future in futures] == [0, 1, 4, 9, 16]
+    with pytest.raises(ZeroDivisionError):
+        work.submit(lambda: 1 // 0).result(timeout=10)
+    assert work.submit(lambda: "alive").result(timeout=10) == "alive"
+
+
+@pytest.mark.parametrize("finish", [True, False])
+def test_what_is_under_way_is_finished_only_where_it_must(finish: bool, tmp_path: Path) -> None:
+    code = f"""
+import time
+from cuanto.backends.background import Background
+work = Background(1, "test", finish_running={finish})
+def slow(k):
+    print("begin", k, flush=True)
+    time.sleep(1.0)
+    print("end", k, flush=True)
+for k in range(3):
+    work.submit(lambda k=k: slow(k))
+time.sleep(0.2)
+"""
+    process = start_python(code, tmp_path)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and err == ""
+    assert out.splitlines() == (["begin 0", "end 0"] if finish else ["begin 0"])
