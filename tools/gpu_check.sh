@@ -6,7 +6,10 @@ OUT=${OUT:-build}
 mkdir -p "$OUT"
 export PYTHONPATH=src PYTHONUNBUFFERED=1 CUANTO_BASIS_PATH=$PWD/tests/data/basis
 status=0
-python3 -m pytest -q -m gpu -p no:cacheprovider tests 2>&1 | tee "$OUT/pytest.log" || status=1
+# Only the files with GPU tests: others may need packages (PySCF, the Basis Set Exchange) that are not there.
+python3 -m pytest -q -m gpu -p no:cacheprovider $(grep -lE 'mark\.gpu|import.* bundle|from bundle' tests/test_*.py) 2>&1 \
+  | tee "$OUT/pytest.log" || status=1
+python3 benchmarks/first_call.py --backend cuda --json "$OUT/first_call_gpu.json" 2>&1 || status=1
 python3 benchmarks/three_centre.py --backend cuda --classes --json "$OUT/three_centre_gpu.json" 2>&1 \
   | tee "$OUT/three_centre.log" || status=1
 exit $status
