@@ -56,7 +56,7 @@ def many_shells(seed: int = 3) -> tuple[Basis, Basis]:
         ]
         return Basis.from_shells(shells, 3 * rng.normal(size=(count, 3)))
 
-    return basis(19, 2), basis(107, 1)
+    return basis(11, 2), basis(71, 1)
 
 
 @on(*(name for name in BACKENDS if name != "reference"))
