@@ -65,6 +65,19 @@ def last_number(command: list[str], **environment: str) -> float:
     return float(done.stdout.split()[-1])
 
 
+def pyscf_mole(molecule: Any, basis: Any) -> Any:
+    """A PySCF molecule with exactly these functions."""
+    from pyscf import gto
+    from pyscf.gto.mole import gto_norm
+
+    shells: dict[str, list[Any]] = {}
+    for shell in basis.shells:
+        rows = [[e, *(row / gto_norm(shell.l, e))] for e, row in zip(shell.exponents, shell.coefficients, strict=True)]
+        shells.setdefault(f"{molecule.symbols[shell.atom]}{shell.atom}", []).append([shell.l, *rows])
+    atoms = [(f"{s}{i}", tuple(x)) for i, (s, x) in enumerate(zip(molecule.symbols, molecule.R_ax, strict=True))]
+    return gto.M(atom=atoms, unit="Bohr", basis=shells, cart=not basis.spherical, spin=None, verbose=0)
+
+
 def save(path: str | None, record: dict[str, Any]) -> None:
     """Write a result file when one was asked for."""
     if path:

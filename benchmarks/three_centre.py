@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from common import geometry, last_number, machine, save
+from common import geometry, last_number, machine, pyscf_mole, save
 
 import cuanto
 from cuanto import integrals
@@ -96,20 +96,9 @@ def with_peer(options: argparse.Namespace, backend: Any) -> bool:
 
 def pyscf_call(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis) -> Any:
     """PySCF's int3c2e over the same functions, lower triangle of pairs."""
-    from pyscf import df, gto
-    from pyscf.gto.mole import gto_norm
+    from pyscf import df
 
-    def mole(b: cuanto.Basis) -> Any:
-        shells: dict[str, list[Any]] = {}
-        for shell in b.shells:
-            rows = [
-                [e, *(row / gto_norm(shell.l, e))] for e, row in zip(shell.exponents, shell.coefficients, strict=True)
-            ]
-            shells.setdefault(f"{molecule.symbols[shell.atom]}{shell.atom}", []).append([shell.l, *rows])
-        atoms = [(f"{s}{i}", tuple(x)) for i, (s, x) in enumerate(zip(molecule.symbols, molecule.R_ax, strict=True))]
-        return gto.M(atom=atoms, unit="Bohr", basis=shells, cart=not b.spherical, spin=None, verbose=0)
-
-    mol, auxmol = mole(basis), mole(aux)
+    mol, auxmol = pyscf_mole(molecule, basis), pyscf_mole(molecule, aux)
     return lambda: df.incore.aux_e2(mol, auxmol, "int3c2e", aosym="s2ij")
 
 

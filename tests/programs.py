@@ -45,14 +45,15 @@ def _call(name: str, index: int, argument: Array) -> Array:
     return np.asarray(boys(order, np.asarray(argument))[index])
 
 
-def sweep_sums(integrals: Integrals, sums: Array, shell: Array) -> Array:
+def sweep_sums(integrals: Integrals, sums: Array, bra_shell: Array, ket_shell: Array) -> Array:
     """Contracted sums -> integrals [component, bra function, ket function] of one bra and one ket."""
     block = np.full((integrals.components, integrals.bra_functions, integrals.ket_functions), np.nan)
     source = sums
     for sweep in integrals.sweeps:
         left = []
         for i in range(sweep.repeat):
-            results = evaluate_stage(sweep.stage, {"acc": source[i * sweep.outer :: sweep.inner], "shell": shell})
+            values = {"acc": source[i * sweep.outer :: sweep.inner], "bra_shell": bra_shell, "ket_shell": ket_shell}
+            results = evaluate_stage(sweep.stage, values)
             left += results
             for o, value in enumerate(results if sweep.final else []):
                 bra, ket = sweep.block(o, integrals.ket_functions)

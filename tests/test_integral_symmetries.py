@@ -30,7 +30,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell, cartesian_powers, shell_matrix
 from cuanto.errors import InputError
 from cuanto.integrals import api
-from cuanto.integrals.batches import ket_batches
+from cuanto.integrals.batches import ket_batch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
@@ -115,7 +115,7 @@ def test_pairs_the_other_way_round(momenta: tuple[int, int, int], algorithm: str
     """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never asks for, are right as well."""
     basis, aux = bundle(Case("pure", "contracted", l_max=max(momenta[:2]), aux_max=momenta[2]))
     first, second = (next(g for g in segments(basis) if g.l == l) for l in momenta[:2])
-    ket = next(ket_batches(g, coulomb=True)[0] for g in segments(aux) if g.l == momenta[2])
+    ket = next(ket_batch(g, coulomb=True) for g in segments(aux) if g.l == momenta[2])
     results = []
     for a, b in ((first, second), (second, first)):
         out = np.zeros((basis.nbf, basis.nbf, aux.nbf))

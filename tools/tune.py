@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from common import machine  # noqa: E402
 
-from cuanto.integrals.batches import ket_batches  # noqa: E402
+from cuanto.integrals.batches import ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
 from cuanto.integrals.pairs import pair_batches  # noqa: E402
 from cuanto.integrals.segments import SegmentClass  # noqa: E402
@@ -73,7 +73,7 @@ def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: in
     per_pair = (2 * la + 1) * (2 * lb + 1) * (2 * lc + 1) * kets
     count = int(np.clip(np.sqrt(RESULT_NUMBERS / per_pair), 6, 64))
     a, b = (segment_class(rng, l, count, primitives) for l in (la, lb))
-    ket = ket_batches(segment_class(rng, lc, kets, 1), coulomb=True)[0]
+    ket = ket_batch(segment_class(rng, lc, kets, 1), coulomb=True)
     size = count * (2 * la + 1)
     rows = []
     for schedule, backend in found.items():

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batches, shell_batch
+from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
 from cuanto.integrals.engine import Engine, resolve
-from cuanto.integrals.pairs import RowMap, pair_batches
+from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, segments
 from cuanto.system import Molecule
 
@@ -40,6 +40,11 @@ def _numbers(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     if array.shape != shape or not np.isfinite(array).all():
         raise InputError(f"{what} must be finite numbers of shape {shape}, shape {array.shape} was given")
     return array
+
+
+def _check_threshold(threshold: float) -> None:
+    if not threshold >= 0.0:
+        raise InputError(f"threshold must be a number, zero or positive, {threshold} was given")
 
 
 def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
@@ -94,15 +99,14 @@ def nuclear(
     V = _allocate(device, (n * (n + 1) // 2,))
     for bra in basis_pairs(basis, RowMap(n, packed=True), PAIR_THRESHOLD):
         # Rows of this batch only, so that the potentials of many charges need little memory.
-        own = np.where(bra.rows >= 0, np.arange(bra.rows.size).reshape(bra.rows.shape), -1)
-        wanted = np.flatnonzero(bra.rows >= 0)
-        rows = device.to_device(bra.rows.reshape(-1)[wanted])
+        own = np.arange(bra.rows.size).reshape(bra.rows.shape)
+        rows = device.to_device(bra.rows.reshape(-1))
         at_once = max(1, POTENTIALS_AT_ONCE // bra.rows.size)
         for start in range(0, len(Z_a), at_once):
             kets = charge_batch(Z_a[start : start + at_once], R_ax[start : start + at_once])
             potentials = device.zeros((bra.rows.size, kets.count), np.float64)
             Engine(device, potentials, row_stride=kets.count).run("coulomb", [replace(bra, rows=own)], [kets])
-            V[rows] -= potentials.sum(axis=1)[device.to_device(wanted)]
+            V[rows] = V[rows] - potentials.sum(axis=1)
     return unpack(V, n, device)
 
 
@@ -130,6 +134,17 @@ def unpack(packed: Any, n: int, device: Backend) -> Any:
     return full
 
 
+def add_transpose(matrix: Any, tile: int = 1024) -> None:
+    """M + M^T in place of M, by tiles."""
+    n = len(matrix)
+    for i in range(0, n, tile):
+        for j in range(0, i + 1, tile):
+            rows, cols = slice(i, i + tile), slice(j, j + tile)
+            total = matrix[rows, cols] + matrix[cols, rows].T
+            matrix[rows, cols] = total
+            matrix[cols, rows] = total.T
+
+
 def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraBatch]:
     """All pairs of shells of a basis; high momenta first, so that the last ranges of work are short ones."""
     classes = segments(basis)
@@ -140,7 +155,7 @@ def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraB
 
 def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
     """All shells of a basis as kets."""
-    return [batch for group in segments(basis) for batch in ket_batches(group, coulomb)]
+    return [ket_batch(group, coulomb) for group in segments(basis)]
 
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto") -> Any:
@@ -165,8 +180,7 @@ def eri_3c(
 
     `algorithm`: `hgp`, `md` or `auto`. `threshold`: products of primitives whose size is below it are left out.
     """
-    if not threshold >= 0.0:
-        raise InputError(f"threshold must be a number, zero or positive, {threshold} was given")
+    _check_threshold(threshold)
     device = resolve(backend)
     n, naux = _checked(basis).nbf, _checked(aux, "aux").nbf
     if packed:
@@ -181,4 +195,27 @@ def eri_3c(
     return out
 
 
-__all__ = ["dipole", "eri_2c", "eri_3c", "kinetic", "nuclear", "overlap"]
+def eri_4c(
+    basis: Basis,
+    *,
+    packed: bool = False,
+    algorithm: str = "auto",
+    backend: str | Backend = "auto",
+    threshold: float = PAIR_THRESHOLD,
+) -> Any:
+    """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s]."""
+    _check_threshold(threshold)
+    device, n = resolve(backend), _checked(basis).nbf
+    pairs = n * (n + 1) // 2
+    if not packed and 8 * n**4 > device.memory()[0]:
+        raise InputError(f"the result needs {8 * n**4 / 2**30:.1f} GiB; packed=True needs a quarter of it")
+    out = _allocate(device, (pairs, pairs))
+    bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
+    Engine(device, out, row_stride=pairs).run_triangle(bras, [pair_kets(bra) for bra in bras], algorithm)
+    add_transpose(out)
+    if packed:
+        return out
+    return unpack(unpack(out, n, device).transpose(2, 0, 1), n, device).transpose(2, 3, 0, 1)
+
+
+__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap"]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.integrals.segments import Array, Indices, SegmentClass
+from cuanto.kernels.abi import BLOCK, COULOMB_BRA
 from cuanto.kernels.spec import Shells
 
-KET_PADDING = 32
-"""Kets are padded to a multiple of this: a warp, or four vectors of eight lanes."""
 COULOMB_FACTOR = 2.0 * np.pi**2.5
 
 
@@ -24,7 +23,7 @@ class BraBatch:
     first: NDArray[np.int32]
     record: Array
     coefficient: Array
-    shell_record: Array
+    shell: Array
     rows: Indices
     delicate: bool = False
 
@@ -36,49 +35,74 @@ class BraBatch:
 
 @dataclass(frozen=True)
 class KetBatch:
-    """Shells, or point charges, of one class: record [primitive, field, ket]."""
+    """Shells, pairs of shells, or point charges, of one class, in blocks of `abi.BLOCK` kets."""
 
     shells: Shells
     count: int
-    primitives: int
-    record: Array
-    cols: NDArray[np.int32]
+    first: NDArray[np.int32]  # [block + 1]: primitives of each block
+    record: Array  # [primitive, field, lane]
+    shell: Array  # [block, axis, lane]: distance of the two centres of a pair
+    cols: NDArray[np.int32]  # [ket function, ket]
+
+    @property
+    def primitives(self) -> float:
+        """Primitives of a ket, on the average."""
+        return len(self.record) * BLOCK / max(1, self.count)
 
 
-def ket_batches(group: SegmentClass, coulomb: bool) -> list[KetBatch]:
-    """Every column of every segment as a ket, by number of primitives."""
-    return [_kets(group, int(k), coulomb) for k in np.unique(group.sizes)]
-
-
-def _kets(group: SegmentClass, size: int, coulomb: bool) -> KetBatch:
-    """Segments of so many primitives; first field 1/exponent (Coulomb) or exponent."""
-    mine = np.flatnonzero(group.sizes == size)
-    primitives = group.first[mine] + np.arange(size)[:, None]  # [primitive, segment]
-    exponents = np.repeat(group.exponents[primitives], group.columns, axis=1)
-    coefficients = group.coefficients[primitives].reshape(size, -1)
-    record = np.empty((size, 5, exponents.shape[1]))
-    record[:, 0] = 1.0 / exponents if coulomb else exponents
-    record[:, 1:4] = np.repeat(group.centres[mine], group.columns, axis=0).T
-    record[:, 4] = coefficients * exponents**-1.5 if coulomb else coefficients
-    cols = group.ao[mine].reshape(-1).astype(np.int32)
-    return KetBatch(Shells((group.l,), (group.pure,)), len(cols), size, _padded(record), cols)
+def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
+    """Every column of every segment as a ket; first field 1/exponent (Coulomb) or exponent."""
+    owner = np.repeat(np.arange(group.count), group.sizes)
+    record = np.empty((len(group.exponents), group.columns, 5))
+    record[:, :, 0] = (1.0 / group.exponents if coulomb else group.exponents)[:, None]
+    record[:, :, 1:4] = group.centres[owner][:, None, :]
+    weight = group.exponents**-1.5 if coulomb else np.ones(len(group.exponents))
+    record[:, :, 4] = group.coefficients * weight[:, None]
+    kets = owner[:, None] * group.columns + np.arange(group.columns)
+    cols = group.ao.reshape(-1) + np.arange(group.functions)[:, None]
+    shells = Shells((group.l,), (group.pure,))
+    return blocked(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
 
 
 def charge_batch(charges: Array, positions: Array) -> KetBatch:
     """Point charges as s functions of infinite exponent; the density of a unit charge tends to (c/pi)^(3/2)."""
     n = len(charges)
-    record = np.zeros((1, 5, n))
-    record[0, 1:4] = positions.T
-    record[0, 4] = charges * np.pi**-1.5
-    return KetBatch(Shells((0,)), n, 1, _padded(record), np.arange(n, dtype=np.int32))
+    record = np.zeros((n, 5))
+    record[:, 1:4] = positions
+    record[:, 4] = charges * np.pi**-1.5
+    return blocked(Shells((0,)), np.arange(n), record, np.zeros((n, 3)), np.arange(n)[None, :])
 
 
-def _padded(record: Array) -> Array:
-    """The last ket repeated with coefficient zero."""
-    extra = -record.shape[2] % KET_PADDING
-    tail = np.repeat(record[:, :, -1:], extra, axis=2)
-    tail[:, 4] = 0.0
-    return np.ascontiguousarray(np.concatenate([record, tail], axis=2))
+def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols: Indices) -> KetBatch:
+    """Kets sorted by number of primitives, BLOCK together; a block is padded with zeros of its last primitives.
+
+    `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].
+    """
+    count = cols.shape[1]
+    sizes = np.bincount(owner, minlength=count)
+    order = np.argsort(-sizes, kind="stable")
+    blocks = -(-count // BLOCK)
+    # Lanes without a ket repeat the last one.
+    lanes = np.concatenate([order, np.repeat(order[-1:], blocks * BLOCK - count)]).reshape(blocks, BLOCK)
+    first = np.concatenate([[0], np.cumsum(sizes[lanes].max(axis=1))])
+    start = np.cumsum(sizes) - sizes
+    sorted_primitives = np.argsort(owner, kind="stable")
+    block = np.repeat(np.arange(blocks), np.diff(first))
+    within = (np.arange(first[-1]) - first[block])[:, None]
+    ket = lanes[block]  # [primitive, lane]
+    valid = within < sizes[ket]
+    source = sorted_primitives[start[ket] + np.minimum(within, sizes[ket] - 1)]
+    padded = record[source]  # [primitive, lane, field]
+    padded[~valid, 4] = 0.0
+    padded[first[block[-1:]][0] :][:, count - (blocks - 1) * BLOCK :, 4] = 0.0
+    return KetBatch(
+        shells,
+        count,
+        first.astype(np.int32),
+        np.ascontiguousarray(padded.transpose(0, 2, 1)),
+        np.ascontiguousarray(distance[lanes].transpose(0, 2, 1)),
+        np.ascontiguousarray(cols[:, order].astype(np.int32)),
+    )
 
 
 def shell_batch(group: SegmentClass, coulomb: bool) -> BraBatch:
@@ -86,7 +110,7 @@ def shell_batch(group: SegmentClass, coulomb: bool) -> BraBatch:
     exponents = group.exponents
     centres = np.repeat(group.centres, group.sizes, axis=0)
     if coulomb:
-        record = np.zeros((len(exponents), 14))
+        record = np.zeros((len(exponents), COULOMB_BRA))
         record[:, 0], record[:, 1:4], record[:, 10] = exponents, centres, 0.5 / exponents
         factor = COULOMB_FACTOR / exponents
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from cuanto.backends.base import Backend, Job, get_backend
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
-from cuanto.kernels.abi import BRA_FIELDS
+from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.tuning import choose_algorithm
 
@@ -24,6 +25,11 @@ def resolve(backend: str | Backend) -> Backend:
     if not hasattr(backend, "run"):
         raise InputError(f"backend must be a name (auto, cpu, cuda) or a backend, {type(backend).__name__} was given")
     return backend
+
+
+def _check_algorithm(algorithm: str) -> None:
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
 
 
 class Engine:
@@ -49,7 +55,7 @@ class Engine:
             "bra_record": put(batch.record.astype(self.real, copy=False)),
             "bra_coefficient": put(batch.coefficient.astype(self.real, copy=False)),
             "columns": batch.columns,
-            "shell_record": put(batch.shell_record.astype(self.real, copy=False)),
+            "bra_shell": put(batch.shell.astype(self.real, copy=False)),
             "rows": put(batch.rows),
         }
 
@@ -58,18 +64,34 @@ class Engine:
         put = self.backend.to_device
         return {
             "kets": batch.count,
-            "ket_stride": batch.record.shape[2],
-            "ket_primitives": batch.primitives,
+            "ket_first": put(batch.first),
             "ket_record": put(batch.record.astype(self.real, copy=False)),
+            "ket_shell": put(batch.shell.astype(self.real, copy=False)),
             "cols": put(batch.cols),
         }
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
         """All bras against all kets; a batch of bras is at work while the next one is made."""
-        if algorithm not in ALGORITHMS:
-            raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
+        _check_algorithm(algorithm)
         ket_arguments = [self.ket(ket) for ket in kets]
         self.backend.run(self.jobs(operator, bra, kets, ket_arguments, algorithm) for bra in bras)
+
+    def run_triangle(self, pairs: list[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
+        """Pairs against themselves, each product of two batches once: integrals with their transpose are the result.
+
+        A batch against itself has all products, so it gets half of each.
+        """
+        _check_algorithm(algorithm)
+        arguments = [self.ket(ket) for ket in kets]
+
+        def groups() -> Iterator[list[Job]]:
+            for k, pair in enumerate(pairs):
+                if k:
+                    yield self.jobs("coulomb", pair, kets[:k], arguments[:k], algorithm)
+                half = replace(pair, coefficient=0.5 * pair.coefficient)
+                yield self.jobs("coulomb", half, kets[k : k + 1], arguments[k : k + 1], algorithm)
+
+        self.backend.run(groups())
 
     def jobs(
         self, operator: str, bra: BraBatch, kets: list[KetBatch], ket_arguments: list[dict[str, Any]], algorithm: str
@@ -97,5 +119,5 @@ class Engine:
             bra.count,
             ket.count,
             primitives,
-            {"bra_fields": BRA_FIELDS[operator], **self.fixed, **arguments},
+            {"bra_fields": bra_fields(operator), "ket_fields": ket_fields(ket.shells), **self.fixed, **arguments},
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch
+from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch, KetBatch, blocked
 from cuanto.integrals.segments import Array, Indices, SegmentClass
+from cuanto.kernels.abi import COULOMB_BRA, PAIR_KET
 from cuanto.kernels.spec import Shells
 
 DIGIT_LOSS = 30.0
@@ -50,7 +51,7 @@ def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, t
         if mine.any():
             pairs, numbers = np.unique(s[mine], return_inverse=True)
             primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
-            rows = _pair_rows(a, b, i[pairs], j[pairs], same, row_of)
+            rows = _pair_rows(a, b, i[pairs], j[pairs], row_of)
             batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag))
     return batches
 
@@ -89,7 +90,7 @@ def _batch(
     s, x, y, alpha, beta, K = primitives
     AB = a.centres[i] - b.centres[j]
     p = alpha + beta
-    record = np.empty((len(s), 14))
+    record = np.empty((len(s), COULOMB_BRA))
     record[:, 0] = p
     record[:, 4:7] = -(beta / p)[:, None] * AB[s]
     record[:, 7:10] = (alpha / p)[:, None] * AB[s]
@@ -110,6 +111,25 @@ def _batch(
     )
 
 
+def pair_kets(bra: BraBatch) -> KetBatch:
+    """Pairs of shells as kets: every contraction column a ket of its own."""
+    columns, functions = bra.columns, bra.rows.shape[1] // bra.columns
+    owner = np.repeat(np.arange(bra.count), np.diff(bra.first))
+    p = bra.record[:, 0]
+    record = np.empty((len(p), columns, PAIR_KET))
+    record[:, :, 0] = (1.0 / p)[:, None]
+    record[:, :, 1:4] = bra.record[:, None, 1:4]
+    # The bra's factor is 2 pi^(5/2) / p, the ket's 1 / q^(3/2).
+    record[:, :, 4] = bra.coefficient * (p**-0.5 / COULOMB_FACTOR)[:, None]
+    record[:, :, 5:11] = bra.record[:, None, 4:10]
+    record[:, :, 11:14] = bra.record[:, None, 11:14]
+    kets = owner[:, None] * columns + np.arange(columns)
+    cols = bra.rows.reshape(-1, functions).T
+    return blocked(
+        bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), np.repeat(bra.shell, columns, axis=0), cols
+    )
+
+
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     """x + y as a rounded sum and its exact error (Knuth)."""
     total = x + y
@@ -117,12 +137,8 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     return total, (x - (total - shift)) + (y - shift)
 
 
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, same: bool, row_of: RowMap) -> Indices:
-    """[pair, column a, column b, function a, function b] -> row; the upper half of a diagonal pair is not wanted."""
+def _pair_rows(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, row_of: RowMap) -> Indices:
+    """[pair, column a, column b, function a, function b] -> row."""
     ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
     ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)
-    rows = row_of(ao_a, ao_b)
-    if same:
-        twice = (i == j)[:, None, None, None, None] & (ao_a < ao_b)
-        rows = np.where(twice, -1, rows)
-    return np.ascontiguousarray(rows.reshape(len(i), -1))
+    return np.ascontiguousarray(row_of(ao_a, ao_b).reshape(len(i), -1))

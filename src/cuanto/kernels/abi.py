@@ -1,16 +1,33 @@
 """The argument lists of all integral kernels: a batch of bras against a batch of kets.
 
 A bra (uniform) is a shell or a pair of shells: primitives `bra_first[b]` to `bra_first[b + 1]`, each a record of
-`BRA_FIELDS` numbers and one coefficient per contraction column; `shell_record` holds what the contracted stage needs
-(A - B). Kets (lanes) all have `ket_primitives` primitives: record[k][field][ket]. Results go to
-out[component, rows[bra, column, bra function], cols[ket] + ket function]; a negative row is not wanted.
+`bra_fields` numbers and one coefficient per contraction column; `bra_shell` holds what the contracted stage needs
+(A - B). Kets (lanes) come in blocks of `BLOCK`: block k has the primitives `ket_first[k]` to `ket_first[k + 1]`, each a
+record [field][lane], and `ket_shell` [axis][lane] (C - D). Results go to
+out[component, rows[bra, column, bra function], cols[ket function, ket]]; the two halves of a pair of a shell with
+itself go to the same places.
 """
 
 from __future__ import annotations
 
-BRA_FIELDS = {"coulomb": 14, "overlap": 5, "kinetic": 5, "dipole": 5}
-KET_FIELDS = 5
+from cuanto.kernels.spec import Shells
+
+BLOCK = 32
+"""Kets that share their number of primitives: a warp, or four vectors of eight lanes."""
 SHELL_FIELDS = 3
+COULOMB_BRA, ONE_ELECTRON_BRA = 14, 5
+SINGLE_KET, PAIR_KET = 5, 14
+
+
+def bra_fields(operator: str) -> int:
+    """Numbers in the record of a bra primitive."""
+    return COULOMB_BRA if operator == "coulomb" else ONE_ELECTRON_BRA
+
+
+def ket_fields(ket: Shells) -> int:
+    """Numbers in the record of a ket primitive."""
+    return PAIR_KET if len(ket.l) == 2 else SINGLE_KET
+
 
 Arguments = tuple[tuple[str, str], ...]
 
@@ -21,12 +38,12 @@ BATCH: Arguments = (
     ("const REAL*", "bra_record"),
     ("const REAL*", "bra_coefficient"),
     ("int", "columns"),
-    ("const REAL*", "shell_record"),
+    ("const REAL*", "bra_shell"),
     ("const INDEX*", "rows"),
     ("INDEX", "kets"),
-    ("INDEX", "ket_stride"),
-    ("int", "ket_primitives"),
+    ("const int*", "ket_first"),
     ("const REAL*", "ket_record"),
+    ("const REAL*", "ket_shell"),
     ("const int*", "cols"),
     ("REAL*", "out"),
     ("INDEX", "row_stride"),
@@ -37,6 +54,7 @@ BATCH: Arguments = (
 
 TABLES: Arguments = (
     ("int", "bra_fields"),
+    ("int", "ket_fields"),
     ("int", "width"),
     ("int", "bra_functions"),
     ("const int*", "primitive_table"),

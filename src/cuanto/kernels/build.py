@@ -59,11 +59,13 @@ def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels:
     """Index tables of a class: depth first for one core, by `levels` for a group of threads."""
     integrals = integrals_of(operator, bra, ket, algorithm)
     assemble = by_levels if levels else depth_first
-    primitive = assemble(integrals.primitive, Shape(abi.BRA_FIELDS[operator], abi.KET_FIELDS))
+    primitive = assemble(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
     for sweep in integrals.sweeps:
-        count = sum(kind is Kind.INPUT and label[0] == "acc" for kind, label in _nodes(sweep.stage.graph))
-        sweeps.append(assemble(sweep.stage, Shape(abi.SHELL_FIELDS, count, sweep, integrals.ket_functions)))
+        records = [label[0] for kind, label in _nodes(sweep.stage.graph) if kind is Kind.INPUT]
+        values, shell = records.count("acc"), records.count("ket_shell")
+        shape = Shape(abi.SHELL_FIELDS, values + shell, sweep, integrals.ket_functions, values)
+        sweeps.append(assemble(sweep.stage, shape))
     if len(sweeps) == 1:
         nothing = Sweep(Stage(Graph(), ()), repeat=0, outer=0, inner=0)
         sweeps.insert(0, assemble(nothing.stage, Shape(abi.SHELL_FIELDS, 1, nothing)))
@@ -83,7 +85,7 @@ def template(name: str) -> str:
 def _head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, object]) -> str:
     defines = {
         "REAL": real,
-        "KET_FIELDS": abi.KET_FIELDS,
+        "BLOCK": abi.BLOCK,
         "SHELL_FIELDS": abi.SHELL_FIELDS,
         "PARAMETERS": abi.parameters(arguments),
         "ARGUMENTS": ", ".join(name for _, name in arguments),
@@ -104,7 +106,8 @@ def straight_source(spec: KernelSpec) -> Source:
     defines: dict[str, object] = {
         "ENTRY": entry,
         "WIDTH": integrals.width,
-        "BRA_FIELDS": abi.BRA_FIELDS[spec.operator],
+        "BRA_FIELDS": abi.bra_fields(spec.operator),
+        "KET_FIELDS": abi.ket_fields(spec.ket),
         "BRA_FUNCTIONS": integrals.bra_functions,
         "COLUMNS": spec.columns,
     }

@@ -151,7 +151,13 @@ class CpuBackend(HostMemory):
         integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
         programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=False)
         keep = [array for program in programs for array in (program.table, program.constants.astype(real))]
-        tables = [job.arguments["bra_fields"], integrals.width, integrals.bra_functions, *map(_address, keep)]
+        tables = [
+            job.arguments["bra_fields"],
+            job.arguments["ket_fields"],
+            integrals.width,
+            integrals.bra_functions,
+            *map(_address, keep),
+        ]
         vectors = _vectors(programs[0], integrals.width * job.columns, job.kets)
         batch = _batch_values(job)
 

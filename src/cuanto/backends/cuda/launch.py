@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Job
+from cuanto.kernels.abi import BLOCK
 from cuanto.kernels.build import (
     Programs,
     Source,
@@ -62,7 +63,7 @@ def columns_at_once(job: Job) -> int:
 def thread_launch(job: Job) -> Launch:
     """One ket per thread, straight-line code."""
     spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", job.real_name, columns_at_once(job))
-    items = job.bras * job.arguments["ket_stride"]
+    items = job.bras * -(-job.kets // BLOCK) * BLOCK
     return Launch(straight_source(spec), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
 
 

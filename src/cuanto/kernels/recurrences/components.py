@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.kernels.ir import Graph, Stage, Sweep, inputs, linear
+from cuanto.kernels.ir import Graph, linear
 
 Powers = tuple[int, int, int]
 ORIGIN: Powers = (0, 0, 0)
@@ -63,16 +63,6 @@ def transform(graph: Graph, l: int, pure: bool, values: Sequence[int]) -> list[i
     if l < 2 or not pure:
         return list(values)
     return [linear(graph, row, values) for row in kernel_matrix(l, pure)]
-
-
-def ket_sweep(l: int, pure: bool, bra_values: int) -> list[Sweep]:
-    """The ket's monomials -> its functions, for every accumulated bra value; nothing to do for most kets."""
-    if l < 2 or not pure:
-        return []
-    g = Graph()
-    count = len(powers(l))
-    stage = Stage(g, tuple(transform(g, l, pure, inputs(g, "acc", count, uniform=False))))
-    return [Sweep(stage, repeat=bra_values, outer=count, inner=1)]
 
 
 def pair_functions(

@@ -1,4 +1,4 @@
-"""Coulomb integrals over a pair of shells and one shell by Obara-Saika and Head-Gordon-Pople recurrences.
+"""Coulomb integrals (ab|cd), (ab|c) and (a|c) by Obara-Saika and Head-Gordon-Pople recurrences.
 
 Obara and Saika, J. Chem. Phys. 84, 3963 (1986), doi:10.1063/1.450106 (vertical recurrence, eq. 39);
 Head-Gordon and Pople, J. Chem. Phys. 89, 5777 (1988), doi:10.1063/1.455553 (horizontal recurrence, eq. 18);
@@ -11,15 +11,16 @@ the limit 1/c = 0 of an s function, so the same kernels give the nuclear attract
 
 from __future__ import annotations
 
+from math import prod
 from typing import TypeVar
 
+from cuanto.kernels import abi
 from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import (
     ORIGIN,
     Powers,
     cheapest_axis,
     function_count,
-    ket_sweep,
     pair_functions,
     powers,
     raised,
@@ -30,51 +31,53 @@ T = TypeVar("T")
 
 
 class CoulombGeometry:
-    """Scalars of a primitive (pair | single) that both Coulomb algorithms need."""
+    """Scalars of two primitive charge distributions that both Coulomb algorithms need.
 
-    def __init__(self, graph: Graph, order: int, two_centres: bool) -> None:
+    Either side is a single shell or a pair; a single shell has its charge cloud at its own centre.
+    """
+
+    def __init__(self, graph: Graph, bra: Shells, ket: Shells) -> None:
         g = graph
-        bra = inputs(g, "bra", 14, uniform=True)
-        ket = inputs(g, "ket", 5, uniform=False)
-        self.p, P, self.h = bra[0], bra[1:4], bra[10]
-        # A single shell as bra has its charge cloud at its own centre.
-        self.PA = bra[4:7] if two_centres else [g.zero] * 3
-        self.PB = bra[7:10] if two_centres else [g.zero] * 3
-        self.ic, C, ck = ket[0], ket[1:4], ket[4]
-        pc = g.mul(self.p, self.ic)
-        self.r = g.call("rcp", g.add(g.one, pc))  # c / (p + c)
-        self.rho = g.mul(self.p, self.r)
-        # P in two parts: a tight function on a nucleus C sees a P that differs from C by less than P's last digit.
-        P_low = bra[11:14] if two_centres else [g.zero] * 3
-        self.PC = [g.add(g.sub(P[i], C[i]), P_low[i]) for i in range(3)]
-        R2 = g.sum((1.0, x, x) for x in self.PC)
+        order = sum(bra.l) + sum(ket.l)
+        nothing = [g.zero] * 3
+        p, *rest = inputs(g, "bra", abi.COULOMB_BRA, uniform=True)
+        P, self.h, pair_bra = rest[0:3], rest[9], len(bra.l) == 2
+        self.PA, self.PB = (rest[3:6], rest[6:9]) if pair_bra else (nothing, nothing)
+        iq, *rest_ket = inputs(g, "ket", abi.ket_fields(ket), uniform=False)
+        Q, ck, pair_ket = rest_ket[0:3], rest_ket[3], len(ket.l) == 2
+        self.QC, self.QD = (rest_ket[4:7], rest_ket[7:10]) if pair_ket else (nothing, nothing)
+        self.p, self.iq = p, iq
+        self.r = g.call("rcp", g.add(g.one, g.mul(p, iq)))  # q / (p + q)
+        self.rho = g.mul(p, self.r)
+        # P and Q in two parts: a tight function on a nucleus sees a P that differs from it by less than its last digit.
+        low = [rest[10 + i] if pair_bra else g.zero for i in range(3)]
+        low_ket = [rest_ket[10 + i] if pair_ket else g.zero for i in range(3)]
+        self.PQ = [g.add(g.sub(P[i], Q[i]), g.sub(low[i], low_ket[i])) for i in range(3)]
+        R2 = g.sum((1.0, x, x) for x in self.PQ)
         self.T = g.mul(self.rho, R2)
         self.prefactor = g.mul(g.call("sqrt", self.r), ck)
         self.F = [g.call(f"boys{order}", self.T, m) for m in range(order + 1)]
 
 
 def vertical(graph: Graph, bra: Shells, ket: Shells) -> Stage:
-    """[e 0|c] for all e from la to la + lb, per primitive; order of outputs: e, component of e, component of c."""
-    la, lb, lc = *padded(bra.l, 0), ket.l[0]
-    two_centres = len(bra.l) == 2
-    # The terms that lower a solid harmonic cancel: on the ket, and on a bra of one shell, where they would cost
-    # digits as well.
-    solid_bra, solid_ket = not two_centres and bra.pure[0], ket.pure[0]
+    """[e 0|f 0] for e from la to la + lb and f from lc to lc + ld, per primitive; order of outputs: e, f."""
     g = graph
-    geo = CoulombGeometry(g, la + lb + lc, two_centres)
-    WP = [g.scale(-1.0, g.mul(geo.r, x)) for x in geo.PC]
-    p_share = g.mul(geo.p, g.mul(geo.ic, geo.r))  # p / (p + c)
-    WC = [g.mul(p_share, x) for x in geo.PC]
-    hq = g.scale(0.5, g.mul(geo.ic, geo.r))  # 1 / 2(p + c)
+    geo = CoulombGeometry(g, bra, ket)
+    # The terms that lower a solid harmonic cancel on a side of one shell, where they would cost digits as well.
+    solid_bra, solid_ket = (len(side.l) == 1 and side.pure[0] for side in (bra, ket))
+    WP = [g.scale(-1.0, g.mul(geo.r, x)) for x in geo.PQ]
+    p_share = g.mul(geo.p, g.mul(geo.iq, geo.r))  # p / (p + q)
+    WQ = [g.mul(p_share, x) for x in geo.PQ]
+    hs = g.scale(0.5, g.mul(geo.iq, geo.r))  # 1 / 2(p + q)
     hr = g.mul(geo.h, geo.r)
-    hc = g.scale(0.5, geo.ic)
-    hcp = g.mul(hc, p_share)
+    hq = g.scale(0.5, geo.iq)
+    hqp = g.mul(hq, p_share)
     known: dict[tuple[Powers, Powers, int], int] = {}
 
-    def value(e: Powers, c: Powers, m: int) -> int:
-        key = (e, c, m)
+    def value(e: Powers, f: Powers, m: int) -> int:
+        key = (e, f, m)
         if key not in known:
-            known[key] = lower_ket(e, c, m) if c != ORIGIN else lower_bra(e, m) if e != ORIGIN else base(m)
+            known[key] = lower_ket(e, f, m) if f != ORIGIN else lower_bra(e, m) if e != ORIGIN else base(m)
         return known[key]
 
     def base(m: int) -> int:
@@ -83,62 +86,88 @@ def vertical(graph: Graph, bra: Shells, ket: Shells) -> Stage:
     def lower_bra(e: Powers, m: int) -> int:
         i = cheapest_axis(e)
         e1 = raised(e, i, -1)
-        terms = [(1.0, geo.PA[i], value(e1, ORIGIN, m)), (1.0, WP[i], value(e1, ORIGIN, m + 1))]
+        terms = [(1.0, WP[i], value(e1, ORIGIN, m + 1))]
+        if geo.PA[i] != g.zero:
+            terms.append((1.0, geo.PA[i], value(e1, ORIGIN, m)))
         if (n := e1[i]) and not solid_bra:
             e2 = raised(e1, i, -1)
             terms += [(n, geo.h, value(e2, ORIGIN, m)), (-n, hr, value(e2, ORIGIN, m + 1))]
         return g.sum(terms)
 
-    def lower_ket(e: Powers, c: Powers, m: int) -> int:
-        i = cheapest_axis(c)
-        c1 = raised(c, i, -1)
-        terms = [(1.0, WC[i], value(e, c1, m + 1))]
+    def lower_ket(e: Powers, f: Powers, m: int) -> int:
+        i = cheapest_axis(f)
+        f1 = raised(f, i, -1)
+        terms = [(1.0, WQ[i], value(e, f1, m + 1))]
+        if geo.QC[i] != g.zero:
+            terms.append((1.0, geo.QC[i], value(e, f1, m)))
         if e[i]:
-            terms.append((float(e[i]), hq, value(raised(e, i, -1), c1, m + 1)))
-        if c1[i] and not solid_ket:
-            c2 = raised(c1, i, -1)
-            terms += [(c1[i], hc, value(e, c2, m)), (-c1[i], hcp, value(e, c2, m + 1))]
+            terms.append((float(e[i]), hs, value(raised(e, i, -1), f1, m + 1)))
+        if f1[i] and not solid_ket:
+            f2 = raised(f1, i, -1)
+            terms += [(f1[i], hq, value(e, f2, m)), (-f1[i], hqp, value(e, f2, m + 1))]
         return g.sum(terms)
 
-    targets = [value(e, c, 0) for l in range(la, la + lb + 1) for e in powers(l) for c in powers(lc)]
-    return Stage(g, tuple(targets))
+    return Stage(g, tuple(value(e, f, 0) for e in built_up(bra) for f in built_up(ket)))
 
 
-def horizontal(la: int, lb: int, pure: tuple[bool, bool], ket_functions: int) -> Sweep:
-    """Contracted (e 0|c) -> (a b|c) in the functions of a and b, for one function of c after the other."""
-    g = Graph()
-    AB = inputs(g, "shell", 3, uniform=True)
-    bra = [e for l in range(la, la + lb + 1) for e in powers(l)]
-    known = {(e, ORIGIN): x for e, x in zip(bra, inputs(g, "acc", len(bra), uniform=False), strict=True)}
+def built_up(side: Shells) -> list[Powers]:
+    """The monomials that a vertical recurrence makes for a side: all momentum on its first centre."""
+    return [e for l in range(side.l[0], sum(side.l) + 1) for e in powers(l)]
+
+
+def shifted(graph: Graph, side: Shells, values: list[int], distance: list[int]) -> list[int]:
+    """(e 0| -> (a b| in the functions of the shells (Head-Gordon and Pople, eq. 18); a single shell: its functions."""
+    la, lb = padded(side.l, 0)
+    known = {(e, ORIGIN): x for e, x in zip(built_up(side), values, strict=True)}
 
     def value(a: Powers, b: Powers) -> int:
         if (a, b) not in known:
             i = cheapest_axis(b)
             b1 = raised(b, i, -1)
-            known[a, b] = g.sum(((1.0, value(raised(a, i), b1), g.one), (1.0, AB[i], value(a, b1))))
+            terms = ((1.0, value(raised(a, i), b1), graph.one), (1.0, distance[i], value(a, b1)))
+            known[a, b] = graph.sum(terms)
         return known[a, b]
 
-    values = [[value(a, b) for b in powers(lb)] for a in powers(la)]
-    outputs = pair_functions(g, (la, lb), pure, values)
-    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_functions, final=True)
+    table = [[value(a, b) for b in powers(lb)] for a in powers(la)]
+    return pair_functions(graph, (la, lb), padded(side.pure, True), table)
+
+
+def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
+    """Horizontal recurrence and functions of the ket, for every bra value; nothing to do for s and p alone."""
+    if sum(ket.l[1:]) == 0 and (ket.l[0] < 2 or not any(p and l > 1 for l, p in zip(ket.l, ket.pure, strict=True))):
+        return []
+    g = Graph()
+    count = len(built_up(ket))
+    values = inputs(g, "acc", count, uniform=False)
+    outputs = shifted(g, ket, values, inputs(g, "ket_shell", 3, uniform=False))
+    return [Sweep(Stage(g, tuple(outputs)), repeat=len(built_up(bra)), outer=count, inner=1)]
+
+
+def bra_sweep(bra: Shells, ket: Shells) -> Sweep:
+    """Horizontal recurrence and functions of the bra, for one ket function after the other."""
+    g = Graph()
+    values = inputs(g, "acc", len(built_up(bra)), uniform=False)
+    outputs = shifted(g, bra, values, inputs(g, "bra_shell", 3, uniform=True))
+    count = side_functions(ket)
+    return Sweep(Stage(g, tuple(outputs)), count, outer=1, inner=count, final=True)
+
+
+def side_functions(side: Shells) -> int:
+    """Functions of a shell or of a pair."""
+    return prod(function_count(l, pure) for l, pure in zip(side.l, side.pure, strict=True))
 
 
 def integrals(bra: Shells, ket: Shells) -> Integrals:
-    """(a b|c), or (a|c) for a bra of one shell."""
-    la, lb, lc = *padded(bra.l, 0), ket.l[0]
-    pure = padded(bra.pure, True)
-    primitive = vertical(Graph(), bra, ket)
-    functions = function_count(lc, ket.pure[0])
-    to_functions = ket_sweep(lc, ket.pure[0], len(primitive.outputs) // len(powers(lc)))
+    """(a b|c d), where either side may be a single shell."""
     return Integrals(
-        primitive=primitive,
-        sweeps=(*to_functions, horizontal(la, lb, pure, functions)),
+        primitive=vertical(Graph(), bra, ket),
+        sweeps=(*ket_sweep(bra, ket), bra_sweep(bra, ket)),
         components=1,
-        bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
-        ket_functions=functions,
+        bra_functions=side_functions(bra),
+        ket_functions=side_functions(ket),
     )
 
 
 def padded(pair: tuple[T, ...], missing: T) -> tuple[T, T]:
-    """A bra of one shell has an s function of exponent zero as its second."""
+    """A side of one shell has an s function of exponent zero as its second."""
     return pair[0], pair[1] if len(pair) == 2 else missing

@@ -1,4 +1,4 @@
-"""Coulomb integrals over a pair of shells and one shell by the McMurchie-Davidson scheme.
+"""Coulomb integrals (ab|cd), (ab|c) and (a|c) by the McMurchie-Davidson scheme.
 
 McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978), doi:10.1016/0021-9991(78)90092-X; notation of Helgaker,
 Jorgensen and Olsen, Molecular Electronic-Structure Theory (2000), chapter 9: E by eqs. 9.5.6-9.5.7, R by eqs.
@@ -8,18 +8,19 @@ expansion has the highest degree only.
 
 from __future__ import annotations
 
+from math import prod
+
 from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import (
     Powers,
     cheapest_axis,
     degree,
-    function_count,
     kernel_matrix,
     pair_functions,
     powers,
     raised,
 )
-from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, padded
+from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, padded, side_functions
 from cuanto.kernels.spec import Shells
 
 
@@ -49,7 +50,7 @@ class HermiteCoulomb:
     """R_tuv^n: batch t + u + v = k of order n needs batches k - 1 and k - 2 of order n + 1 only."""
 
     def __init__(self, graph: Graph, geo: CoulombGeometry, scale: int) -> None:
-        self.g, self.X = graph, geo.PC
+        self.g, self.X = graph, geo.PQ
         step = graph.scale(-2.0, geo.rho)
         self.base = [graph.mul(graph.mul(scale, graph.power(step, n)), F) for n, F in enumerate(geo.F)]
         self.known: dict[tuple[Powers, int], int] = {}
@@ -73,39 +74,33 @@ def hermite_tuples(order: int) -> list[Powers]:
     return [t for l in range(order + 1) for t in powers(l)]
 
 
-def ket_in_hermites(graph: Graph, geo: CoulombGeometry, order: int, lc: int, pure: bool) -> list[dict[Powers, int]]:
-    """For every ket function the potential in the Hermite Gaussians of the bra, (-1)^l absorbed."""
+def ket_potentials(graph: Graph, geo: CoulombGeometry, order: int, ket: Shells) -> list[dict[Powers, int]]:
+    """For every ket value the potential in the Hermite Gaussians of the bra (t + u + v <= order)."""
     g = graph
-    hc = g.scale(0.5, geo.ic)
-    if pure or lc < 2:
-        # (-1/2c)^l S_lm(d/dP): one factor for all.
-        R = HermiteCoulomb(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hc), lc)))
-        expansions = [
-            [(c, g.one, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, pure)
-        ]
-    else:
-        R = HermiteCoulomb(g, geo, geo.prefactor)
-        E = Expansion(g, g.zero, g.zero, hc)
-        expansions = []
-        for c in powers(lc):
-            expansion = []
-            for t in hermite_tuples(lc):
-                factor = g.mul(g.mul(E(c[0], 0, t[0]), E(c[1], 0, t[1])), E(c[2], 0, t[2]))
-                if factor != g.zero:
-                    expansion.append(((-1.0) ** degree(t), factor, t))
-            expansions.append(expansion)
-
-    def shifted(t: Powers, s: Powers) -> Powers:
-        return (t[0] + s[0], t[1] + s[1], t[2] + s[2])
-
-    return [
-        {t: g.sum((c, f, R(shifted(t, s))) for c, f, s in expansion) for t in hermite_tuples(order)}
-        for expansion in expansions
-    ]
+    hq = g.scale(0.5, geo.iq)
+    if len(ket.l) == 1 and ket.pure[0]:
+        # (-1/2q)^l S_lm(d/dP): one factor for all.
+        lc = ket.l[0]
+        R = HermiteCoulomb(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hq), lc)))
+        rows = [[(c, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, True)]
+        return [{t: g.sum((c, g.one, R(plus(t, x))) for c, x in row) for t in hermite_tuples(order)} for row in rows]
+    R = HermiteCoulomb(g, geo, geo.prefactor)
+    E = [Expansion(g, geo.QC[i], geo.QD[i], hq) for i in range(3)]
+    lc, ld = padded(ket.l, 0)
+    by_tuple = {}
+    for t in hermite_tuples(order):
+        potential = {s: g.scale((-1.0) ** degree(s), R(plus(t, s))) for s in hermite_tuples(lc + ld)}
+        by_tuple[t] = from_hermites(g, E, lc, ld, potential)
+    return [{t: values[k] for t, values in by_tuple.items()} for k in range(len(powers(lc)) * len(powers(ld)))]
 
 
-def bra_from_hermites(graph: Graph, E: list[Expansion], la: int, lb: int, potential: dict[Powers, int]) -> list[int]:
-    """(a b| from Hermite integrals, one axis after the other; order of outputs: a, b."""
+def plus(t: Powers, s: Powers) -> Powers:
+    """Sum of two tuples."""
+    return (t[0] + s[0], t[1] + s[1], t[2] + s[2])
+
+
+def from_hermites(graph: Graph, E: list[Expansion], la: int, lb: int, potential: dict[Powers, int]) -> list[int]:
+    """(a b| over monomials from Hermite integrals, one axis after the other; order of outputs: a, b."""
     g = graph
     along_z: dict[tuple[int, int, int, int], int] = {}
     along_yz: dict[tuple[int, int, int, int, int], int] = {}
@@ -130,28 +125,47 @@ def bra_from_hermites(graph: Graph, E: list[Expansion], la: int, lb: int, potent
 
 
 def integrals(bra: Shells, ket: Shells) -> Integrals:
-    """(a b|c), or (a|c) for a bra of one shell; the bra's solid harmonics after contraction."""
-    la, lb, lc = *padded(bra.l, 0), ket.l[0]
-    pure = padded(bra.pure, True)
+    """(a b|c d), where either side may be a single shell; solid harmonics of pairs after contraction."""
     g = Graph()
-    geo = CoulombGeometry(g, la + lb + lc, two_centres=len(bra.l) == 2)
+    geo = CoulombGeometry(g, bra, ket)
+    la, lb = padded(bra.l, 0)
     E = [Expansion(g, geo.PA[i], geo.PB[i], geo.h) for i in range(3)]
-    potentials = ket_in_hermites(g, geo, la + lb, lc, ket.pure[0])
-    blocks = [bra_from_hermites(g, E, la, lb, potential) for potential in potentials]
+    blocks = [from_hermites(g, E, la, lb, potential) for potential in ket_potentials(g, geo, la + lb, ket)]
     outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
     return Integrals(
         primitive=Stage(g, tuple(outputs)),
-        sweeps=(pure_bra(la, lb, len(blocks), pure),),
+        sweeps=(*pure_ket(bra, ket), pure_bra(bra, ket)),
         components=1,
-        bra_functions=function_count(la, pure[0]) * function_count(lb, pure[1]),
-        ket_functions=function_count(lc, ket.pure[0]),
+        bra_functions=side_functions(bra),
+        ket_functions=side_functions(ket),
     )
 
 
-def pure_bra(la: int, lb: int, ket_functions: int, pure: tuple[bool, bool]) -> Sweep:
-    """Monomials of both bra shells -> their functions, for one ket function after the other."""
-    g = Graph()
+def monomials(side: Shells) -> int:
+    """Pairs of monomials of a side."""
+    return prod(len(powers(l)) for l in side.l)
+
+
+def to_functions(graph: Graph, side: Shells) -> list[int]:
+    """Accumulated monomials of a side -> its functions."""
+    la, lb = padded(side.l, 0)
     nb = len(powers(lb))
-    acc = inputs(g, "acc", len(powers(la)) * nb, uniform=False)
-    outputs = pair_functions(g, (la, lb), pure, [acc[a * nb : (a + 1) * nb] for a in range(len(powers(la)))])
-    return Sweep(Stage(g, tuple(outputs)), ket_functions, outer=1, inner=ket_functions, final=True)
+    acc = inputs(graph, "acc", len(powers(la)) * nb, uniform=False)
+    values = [acc[a * nb : (a + 1) * nb] for a in range(len(powers(la)))]
+    return pair_functions(graph, (la, lb), padded(side.pure, True), values)
+
+
+def pure_ket(bra: Shells, ket: Shells) -> list[Sweep]:
+    """Functions of a pair on the ket, for every bra value; a single shell has them already."""
+    if len(ket.l) == 1 or monomials(ket) == side_functions(ket):
+        return []
+    g = Graph()
+    count = monomials(ket)
+    return [Sweep(Stage(g, tuple(to_functions(g, ket))), repeat=monomials(bra), outer=count, inner=1)]
+
+
+def pure_bra(bra: Shells, ket: Shells) -> Sweep:
+    """Functions of the bra, for one ket function after the other."""
+    g = Graph()
+    count = side_functions(ket)
+    return Sweep(Stage(g, tuple(to_functions(g, bra))), count, outer=1, inner=count, final=True)

@@ -7,19 +7,19 @@ from cuanto.kernels.ir import Integrals, Sweep
 
 
 def primitive_function(integrals: Integrals, syntax: Syntax) -> str:
-    """`primitive(bra, ket, ket_stride, boys_table, value)`: all accumulated values of one primitive quartet."""
+    """`primitive(bra, ket, boys_table, value)`: all accumulated values of one primitive quartet."""
 
     def read(record: str, index: int) -> str:
-        return f"bra[{index}]" if record == "bra" else f"vload(ket + {index} * ket_stride)"
+        return f"bra[{index}]" if record == "bra" else f"vload(ket + {index} * BLOCK)"
 
     order = list(range(integrals.width))
     lines = straight_line(integrals.primitive, order, syntax, read, lambda k, name: f"value[{k}] = {name};")
-    head = "FN void primitive(const REAL* bra, const REAL* ket, INDEX ket_stride, const REAL* boys_table, VEC* value)"
+    head = "FN void primitive(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* value)"
     return _function(head, lines)
 
 
 def contracted_function(integrals: Integrals, syntax: Syntax) -> str:
-    """`contracted(shell, acc, store)`: hands each final integral to `store`."""
+    """`contracted(bra_shell, ket_shell, acc, store)`: hands each final integral to `store`."""
     lines = [f"VEC middle[{integrals.middle}];"] if integrals.middle else []
     source = "acc"
     for sweep in integrals.sweeps:
@@ -29,14 +29,20 @@ def contracted_function(integrals: Integrals, syntax: Syntax) -> str:
         lines += ["    " + line for line in _sweep_lines(sweep, source, integrals.ket_functions, syntax)]
         lines.append("}")
         source = "middle"
-    return _function("template <class S> FN void contracted(const REAL* shell, const VEC* acc, const S& store)", lines)
+    head = "template <class S> FN void contracted("
+    head += "const REAL* bra_shell, const REAL* ket_shell, const VEC* acc, const S& store)"
+    return _function(head, lines)
 
 
 def _sweep_lines(sweep: Sweep, source: str, ket_functions: int, syntax: Syntax) -> list[str]:
     count = len(sweep.stage.outputs)
 
     def read(record: str, index: int) -> str:
-        return f"shell[{index}]" if record == "shell" else f"{source}[i * {sweep.outer} + {index * sweep.inner}]"
+        if record == "bra_shell":
+            return f"bra_shell[{index}]"
+        if record == "ket_shell":
+            return f"vload(ket_shell + {index} * BLOCK)"
+        return f"{source}[i * {sweep.outer} + {index * sweep.inner}]"
 
     def write(k: int, name: str) -> str:
         if not sweep.final:

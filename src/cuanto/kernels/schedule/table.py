@@ -46,14 +46,15 @@ class Shape:
     lane_inputs: int
     sweep: Sweep | None = None
     ket_functions: int = 1
+    values: int = 0  # of the lane inputs so many are accumulated values; `ket_shell` follows them
 
     def header(self) -> list[int]:
         """Passes, strides of the inputs, and what a pass changes in the position of a result."""
         if self.sweep is None:
-            return [1, 0, 1, 0, 0, 0, 0]
+            return [1, 0, 1, 0, 0, 0, 0, 0]
         s = self.sweep
         steps = [int(s.per_component), int(s.final and not s.per_component)]
-        return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs)]
+        return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs), self.values]
 
     def place(self, output: int) -> tuple[int, int]:
         """Bra and ket function of a result; otherwise its position."""
@@ -86,7 +87,8 @@ class _Storage:
     def lane(self, node: int) -> int:
         """Slot of a lane value that was computed or loaded."""
         if self.graph.kind[node] is Kind.INPUT:
-            return self.graph.label[node][1]
+            record, index = self.graph.label[node]
+            return self.shape.values + index if record == "ket_shell" else index
         return self.slot[node]
 
     def take(self, node: int) -> int:

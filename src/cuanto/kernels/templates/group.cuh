@@ -28,12 +28,14 @@ struct GroupLeave {
 
 struct GroupStore {
     const INDEX* rows;
+    const int* cols;
+    INDEX kets;
     REAL* out;
     INDEX row_stride, pass_stride;
+    int ket_step;
     bool wanted;
     FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
-        const INDEX row = rows[head.w];
-        if (wanted && row >= 0) out[pass * pass_stride + row * row_stride + ket] = value;
+        if (wanted) out[pass * pass_stride + rows[head.w] * row_stride + cols[(ket + pass * ket_step) * kets]] = value;
     }
 };
 
@@ -97,16 +99,17 @@ FN void group_uniforms(const Program& program, REAL* u) {
 }
 
 template <class Result>
-FN void group_sweep(const Program& sweep, const REAL* acc, REAL* u, REAL* v, int slots, const REAL* boys_table,
-                    const Result& result, const Workers& w) {
-    const int inputs = sweep.lane_inputs(), repeat = sweep.repeat();
+FN void group_sweep(const Program& sweep, const REAL* acc, const REAL* distance, REAL* u, REAL* v, int slots,
+                    const REAL* boys_table, const Result& result, const Workers& w) {
+    const int inputs = sweep.lane_inputs(), values = sweep.values(), repeat = sweep.repeat();
     const int at_once = slots / sweep.slots();
     for (int first = 0; first < repeat; first += at_once) {
         const int passes = repeat - first < at_once ? repeat - first : at_once;
         for (int item = w.worker; item < inputs * passes; item += w.count) {
             const int pass = item / inputs, j = item - pass * inputs;
             v[(pass * sweep.slots() + j) * w.lanes + w.lane] =
-                acc[((first + pass) * sweep.outer() + j * sweep.inner()) * w.lanes + w.lane];
+                j < values ? acc[((first + pass) * sweep.outer() + j * sweep.inner()) * w.lanes + w.lane]
+                           : distance[(j - values) * BLOCK];
         }
         __syncthreads();
         group_execute(sweep, first, passes, u, v, boys_table, result, w);
@@ -134,14 +137,16 @@ ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
     for (INDEX item = blockIdx.x; item < blocks * (bra_end - bra_begin); item += gridDim.x) {
         const INDEX b = bra_begin + item / blocks;
         const INDEX ket = item % blocks * lanes + w.lane;
+        const INDEX block = ket / BLOCK, lane = ket % BLOCK;
+        const REAL* distance = ket_shell + block * SHELL_FIELDS * BLOCK + lane;
         for (int i = threadIdx.x; i < columns * width * lanes; i += blockDim.x) acc[i] = 0;
-        if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = shell_record[b * SHELL_FIELDS + threadIdx.x];
+        if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = bra_shell[b * SHELL_FIELDS + threadIdx.x];
         for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
             if (threadIdx.x < bra_fields) u[threadIdx.x] = bra_record[k * bra_fields + threadIdx.x];
             const GroupAccumulate sums = {acc, bra_coefficient + k * columns, columns, width};
-            for (INDEX c = 0; c < ket_primitives; ++c) {
-                for (int f = w.worker; f < KET_FIELDS; f += w.count)
-                    v[f * lanes + w.lane] = ket_record[(c * KET_FIELDS + f) * ket_stride + ket];
+            for (INDEX c = ket_first[block]; c < ket_first[block + 1]; ++c) {
+                for (int f = w.worker; f < ket_fields; f += w.count)
+                    v[f * lanes + w.lane] = ket_record[(c * ket_fields + f) * BLOCK + lane];
                 __syncthreads();
                 group_execute(primitive, 0, 1, u, v, boys_table, sums, w);
             }
@@ -149,11 +154,10 @@ ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
         for (int q = 0; q < columns; ++q) {
             REAL* mine = acc + (INDEX)q * width * lanes;
             const GroupLeave leave = {middle, ket_sweep.outputs()};
-            group_sweep(ket_sweep, mine, ket_u, v, slots, boys_table, leave, w);
-            const INDEX step = bra_sweep.component_step() * component_stride + bra_sweep.ket_step();
-            const GroupStore store = {rows + (b * columns + q) * bra_functions, out + (ket < kets ? cols[ket] : 0),
-                                      row_stride, step, ket < kets};
-            group_sweep(bra_sweep, left ? middle : mine, bra_u, v, slots, boys_table, store, w);
+            group_sweep(ket_sweep, mine, distance, ket_u, v, slots, boys_table, leave, w);
+            const GroupStore store = {rows + (b * columns + q) * bra_functions, cols + ket, kets, out, row_stride,
+                                      bra_sweep.component_step() * component_stride, bra_sweep.ket_step(), ket < kets};
+            group_sweep(bra_sweep, left ? middle : mine, distance, bra_u, v, slots, boys_table, store, w);
         }
         __syncthreads();
     }

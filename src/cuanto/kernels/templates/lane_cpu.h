@@ -1,20 +1,20 @@
 // Straight-line kernels on the CPU: one ket per SIMD lane. Included behind the generated functions
-// primitive() and contracted(), which know WIDTH, BRA_FIELDS and BRA_FUNCTIONS.
+// primitive() and contracted(), which know WIDTH, BRA_FIELDS, KET_FIELDS and BRA_FUNCTIONS.
 
 struct LaneStore {
     const INDEX* rows;
     const int* cols;
+    INDEX kets;
     REAL* out;
     INDEX row_stride, component_stride;
     int count;
     FN_MEMBER void operator()(int component, int bra, int ket, VEC value) const {
-        const INDEX row = rows[bra];
-        if (row < 0) return;
-        REAL* target = out + component * component_stride + row * row_stride + ket;
+        REAL* target = out + component * component_stride + rows[bra] * row_stride;
+        const int* col = cols + ket * kets;
         if (count >= LANES) {
-            for (int lane = 0; lane < LANES; ++lane) target[cols[lane]] = value[lane];
+            for (int lane = 0; lane < LANES; ++lane) target[col[lane]] = value[lane];
         } else {
-            for (int lane = 0; lane < count; ++lane) target[cols[lane]] = value[lane];
+            for (int lane = 0; lane < count; ++lane) target[col[lane]] = value[lane];
         }
     }
 };
@@ -32,13 +32,14 @@ extern "C" void ENTRY(PARAMETERS) {
     VEC* acc = lane_memory((INDEX)columns * WIDTH);
     VEC value[WIDTH];
     for (INDEX b = bra_begin; b < bra_end; ++b) {
-        const REAL* shell = shell_record + b * SHELL_FIELDS;
+        const REAL* shell = bra_shell + b * SHELL_FIELDS;
         for (INDEX first = 0; first < kets; first += LANES) {
+            const INDEX block = first / BLOCK, lane = first % BLOCK;
             bool start = true;
             for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
                 const REAL* bra = bra_record + k * BRA_FIELDS;
-                for (INDEX c = 0; c < ket_primitives; ++c) {
-                    primitive(bra, ket_record + c * KET_FIELDS * ket_stride + first, ket_stride, boys_table, value);
+                for (INDEX c = ket_first[block]; c < ket_first[block + 1]; ++c) {
+                    primitive(bra, ket_record + c * KET_FIELDS * BLOCK + lane, boys_table, value);
                     contract(acc, value, bra_coefficient + k * columns, columns, start);
                     start = false;
                 }
@@ -46,7 +47,8 @@ extern "C" void ENTRY(PARAMETERS) {
             const int count = (int)(kets - first);
             for (int q = 0; q < columns; ++q) {
                 const INDEX* target = rows + (b * columns + q) * BRA_FUNCTIONS;
-                contracted(shell, acc + q * WIDTH, LaneStore{target, cols + first, out, row_stride, component_stride, count});
+                contracted(shell, ket_shell + block * SHELL_FIELDS * BLOCK + lane, acc + q * WIDTH,
+                           LaneStore{target, cols + first, kets, out, row_stride, component_stride, count});
             }
         }
     }

@@ -18,5 +18,6 @@ struct Program {
     FN_MEMBER int component_step() const { return table[11]; }
     FN_MEMBER int ket_step() const { return table[12]; }
     FN_MEMBER int outputs() const { return table[13]; }
+    FN_MEMBER int values() const { return table[14]; }
     FN_MEMBER const int* level_starts() const { return table + 16; }
 };

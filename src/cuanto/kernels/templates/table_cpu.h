@@ -25,17 +25,17 @@ template <int NV> struct Leave {
 
 template <int NV> struct Store {
     const INDEX* rows;
-    const int* cols;
+    const int* cols;  // of this pass
+    INDEX kets;
     REAL* out;  // of this pass
     INDEX row_stride;
     int count;
     void operator()(const int* pc, const VEC* value) const {
-        const INDEX row = rows[pc[3]];
-        if (row < 0) return;
-        REAL* target = out + row * row_stride + pc[4];
+        REAL* target = out + rows[pc[3]] * row_stride;
+        const int* col = cols + pc[4] * kets;
         for (int i = 0; i < NV; ++i)
             for (int lane = 0; lane < LANES && i * LANES + lane < count; ++lane)
-                target[cols[i * LANES + lane]] = value[i][lane];
+                target[col[i * LANES + lane]] = value[i][lane];
     }
 };
 
@@ -103,7 +103,7 @@ static REAL* uniform_values(const Program& program, REAL* u) {
 template <int NV> static void table_batch(PARAMETERS) {
     const Program primitive{primitive_table, primitive_constants};
     const Program sweeps[2] = {{ket_table, ket_constants}, {bra_table, bra_constants}};
-    const INDEX block = NV * LANES;
+    const INDEX step = NV * LANES;
     const INDEX acc_size = (INDEX)columns * width * NV;
     INDEX slots = primitive.slots();
     for (const Program& sweep : sweeps) slots = sweep.slots() > slots ? sweep.slots() : slots;
@@ -117,34 +117,40 @@ template <int NV> static void table_batch(PARAMETERS) {
     for (int s = 0; s < 2; ++s) uniform_values(sweeps[s], sweep_u[s]);
     for (INDEX b = bra_begin; b < bra_end; ++b) {
         for (int s = 0; s < 2; ++s)
-            for (int i = 0; i < SHELL_FIELDS; ++i) sweep_u[s][i] = shell_record[b * SHELL_FIELDS + i];
-        for (INDEX first = 0; first < kets; first += block) {
+            for (int i = 0; i < SHELL_FIELDS; ++i) sweep_u[s][i] = bra_shell[b * SHELL_FIELDS + i];
+        for (INDEX first = 0; first < kets; first += step) {
+            const INDEX block = first / BLOCK, lane = first % BLOCK;
+            const REAL* distance = ket_shell + block * SHELL_FIELDS * BLOCK + lane;
             for (INDEX i = 0; i < acc_size; ++i) acc[i] = vset(0);
             for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
                 for (int i = 0; i < bra_fields; ++i) u[i] = bra_record[k * bra_fields + i];
                 const Accumulate<NV> sums{acc, bra_coefficient + k * columns, columns, width};
-                for (INDEX c = 0; c < ket_primitives; ++c) {
-                    const REAL* source = ket_record + c * KET_FIELDS * ket_stride + first;
-                    for (int f = 0; f < KET_FIELDS; ++f)
-                        for (int i = 0; i < NV; ++i) v[f * NV + i] = vload(source + f * ket_stride + i * LANES);
+                for (INDEX c = ket_first[block]; c < ket_first[block + 1]; ++c) {
+                    const REAL* source = ket_record + c * ket_fields * BLOCK + lane;
+                    for (int f = 0; f < ket_fields; ++f)
+                        for (int i = 0; i < NV; ++i) v[f * NV + i] = vload(source + f * BLOCK + i * LANES);
                     execute<NV>(primitive, u, v, boys_table, sums);
                 }
             }
-            const int count = (int)(kets - first < block ? kets - first : block);
+            const int count = (int)(kets - first < step ? kets - first : step);
             for (int q = 0; q < columns; ++q)
                 for (int s = 0; s < 2; ++s)
                     for (INDEX pass = 0; pass < sweeps[s].repeat(); ++pass) {
                         const Program& sweep = sweeps[s];
                         const VEC* start = (s == 1 && middle_size ? middle : acc + (INDEX)q * width * NV) + pass * sweep.outer() * NV;
-                        for (INDEX j = 0; j < sweep.lane_inputs(); ++j)
+                        for (INDEX j = 0; j < sweep.values(); ++j)
                             for (int i = 0; i < NV; ++i) v[j * NV + i] = start[j * sweep.inner() * NV + i];
+                        for (INDEX j = sweep.values(); j < sweep.lane_inputs(); ++j)
+                            for (int i = 0; i < NV; ++i)
+                                v[j * NV + i] = vload(distance + (j - sweep.values()) * BLOCK + i * LANES);
                         if (!sweep.final()) {
                             execute<NV>(sweep, sweep_u[s], v, boys_table, Leave<NV>{middle + pass * sweep.outputs() * NV});
                         } else {
                             const INDEX* target = rows + (b * columns + q) * bra_functions;
-                            REAL* place = out + pass * (sweep.component_step() * component_stride + sweep.ket_step());
+                            REAL* place = out + pass * sweep.component_step() * component_stride;
+                            const int* columns_of_pass = cols + pass * sweep.ket_step() * kets + first;
                             execute<NV>(sweep, sweep_u[s], v, boys_table,
-                                        Store<NV>{target, cols + first, place, row_stride, count});
+                                        Store<NV>{target, columns_of_pass, kets, place, row_stride, count});
                         }
                     }
         }
