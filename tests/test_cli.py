@@ -244,6 +244,11 @@ def test_kernel_prints_source_and_cost(algorithm: str, target: str, capsys: pyte
     assert "3c 1 0 1" in printed.err
 
 
+def test_kernel_of_four_centres(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("kernel", "4c", "1", "0", "1", "0", "--target", "cuda") == 0
+    assert "coulomb_ps_ps_hgp_thread" in capsys.readouterr().out
+
+
 def test_kernel_takes_letters(capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("kernel", "3c", "p", "S", "p") == 0
     by_letter = capsys.readouterr().out

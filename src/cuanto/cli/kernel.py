@@ -9,7 +9,7 @@ import typer
 
 from cuanto.cli.verbose import Verbose
 
-COULOMB = ("nuclear", "2c", "3c")
+COULOMB = ("nuclear", "2c", "3c", "4c")
 
 
 class Algorithm(StrEnum):
@@ -24,7 +24,7 @@ class Target(StrEnum):
 
 
 def kernel(
-    integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, 2c or 3c.")],
+    integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, 2c, 3c or 4c.")],
     momenta: Annotated[
         list[str],
         typer.Argument(metavar="L...", help="Angular momenta, the auxiliary one last: 1 0 1, or p s p."),

@@ -14,7 +14,7 @@ from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import MAX_L, KernelSpec, Shells
 from cuanto.kernels.tuning import choose_algorithm
 
-SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3}
+SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
 SCHEDULES = {"cpu": ("lane", "table"), "cuda": ("thread", "group")}
 
 
@@ -85,6 +85,8 @@ def _sides(integral: str, momenta: tuple[int, ...]) -> tuple[str, Shells, Shells
     high, low = max(momenta[:2]), min(momenta[:2])
     if integral == "3c":
         return "coulomb", Shells((high, low)), Shells(momenta[2:])
+    if integral == "4c":
+        return "coulomb", Shells((high, low)), Shells((max(momenta[2:]), min(momenta[2:])))
     if integral == "nuclear":
         return "coulomb", Shells((high, low)), Shells((0,))
     operator = "coulomb" if integral == "2c" else integral
