@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,8 +13,12 @@ from cuanto import integrals
 from cuanto.backends import reference
 from cuanto.backends.base import Backend
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.basis import Basis
+from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
+from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.engine import Engine
+from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
+from cuanto.integrals.segments import segments
 from oracle import Array, _libcint_arrays, reference_block
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SYMMETRY_REL
 
@@ -98,15 +103,10 @@ def test_high_momenta_against_the_reference(momenta: tuple[int, int, int, int], 
     assert np.abs(got - exact).max() <= INTEGRAL_REL * np.abs(exact).max() + INTEGRAL_ABS
 
 
-def block(shells: list, centres: Array, algorithm: str) -> Array:  # type: ignore[type-arg]
+def block(shells: list[Shell], centres: Array, algorithm: str) -> Array:
     """(ab|cd) of four shells, without the other blocks of their basis."""
-    from dataclasses import replace
 
-    from cuanto.integrals.engine import Engine
-    from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
-    from cuanto.integrals.segments import segments
-
-    def pair(i: int, j: int) -> tuple:  # type: ignore[type-arg]
+    def pair(i: int, j: int) -> tuple[list[BraBatch], int, int]:
         basis = Basis.from_shells([replace(shells[i], atom=0), replace(shells[j], atom=1)], centres[[i, j]])
         n = basis.nbf
         classes = segments(basis)

@@ -159,16 +159,23 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     return storage.program([0], code)
 
 
+def _call(storage: _Storage, node: int, code: list[int], length: int) -> set[int]:
+    """Append a function call, padded to `length`; the Boys function computes all its orders at once."""
+    graph = storage.graph
+    function, _ = graph.label[node]
+    argument = graph.pairs[node][0][0]
+    source = storage.lane(argument)
+    order = boys_order(function)
+    operation = OPERATIONS["boys" if order is not None else function]
+    code += [operation, storage.take(node), source, order or 0, *[0] * (length - 4)]
+    return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
+
+
 def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
     """Append a statement; returns the nodes it computes."""
     graph = storage.graph
     if graph.kind[node] is Kind.CALL:
-        function, _ = graph.label[node]
-        argument = graph.pairs[node][0][0]
-        source = storage.lane(argument)
-        order = boys_order(function)
-        code += [OPERATIONS["boys" if order is not None else function], storage.take(node), source, order or 0, 0]
-        return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
+        return _call(storage, node, code, STATEMENT)
     groups: tuple[list[int], list[int], list[int]] = ([], [], [])
     for x, y in graph.pairs[node]:
         kind = 0 if graph.uniform[y] else 1 if graph.uniform[x] else 2
@@ -234,13 +241,7 @@ def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
     """Append a record: operation, destination, source or number of terms, order, then the factors of TERMS pairs."""
     graph = storage.graph
     if graph.kind[node] is Kind.CALL:
-        function, _ = graph.label[node]
-        argument = graph.pairs[node][0][0]
-        source = storage.lane(argument)
-        order = boys_order(function)
-        code = OPERATIONS["boys" if order is not None else function]
-        records += [code, storage.take(node), source, order or 0, *[0] * 8]
-        return {graph.call(function, argument, m) for m in range((order or 0) + 1)}
+        return _call(storage, node, records, RECORD)
 
     def factor(x: int) -> int:
         return -1 - storage.uniform(x) if graph.uniform[x] else storage.lane(x)
