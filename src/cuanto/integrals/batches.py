@@ -82,7 +82,7 @@ def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols
     sizes = np.bincount(owner, minlength=count)
     order = np.argsort(-sizes, kind="stable")
     blocks = -(-count // BLOCK)
-    # Lanes without a ket repeat the last one.
+    # Lanes without a ket repeat the last one; nobody stores what they compute.
     lanes = np.concatenate([order, np.repeat(order[-1:], blocks * BLOCK - count)]).reshape(blocks, BLOCK)
     first = np.concatenate([[0], np.cumsum(sizes[lanes].max(axis=1))])
     start = np.cumsum(sizes) - sizes
@@ -94,7 +94,6 @@ def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols
     source = sorted_primitives[start[ket] + np.minimum(within, sizes[ket] - 1)]
     padded = record[source]  # [primitive, lane, field]
     padded[~valid, 4] = 0.0
-    padded[first[block[-1:]][0] :][:, count - (blocks - 1) * BLOCK :, 4] = 0.0
     return KetBatch(
         shells,
         count,
