@@ -13,12 +13,14 @@ from cuanto import integrals
 from cuanto.backends import reference
 from cuanto.backends.base import Backend
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import segments
+from cuanto.kernels.describe import describe
 from oracle import Array, _libcint_arrays, reference_block
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SYMMETRY_REL
 
@@ -122,6 +124,13 @@ def block(shells: list[Shell], centres: Array, algorithm: str) -> Array:
     full = out.reshape(n, n, m, m)
     # Rows and columns are those of the lower triangle.
     return full[na:, :na, nc:, :nc].transpose(1, 0, 3, 2)
+
+
+@pytest.mark.parametrize("algorithm", ["hgp", "md"])
+@pytest.mark.parametrize("momenta", [(0, 0, 0, 0), (1, 1, 1, 0), (2, 1, 2, 1)])
+def test_the_cuda_text_compiles(momenta: tuple[int, int, int, int], algorithm: str) -> None:
+    source = describe("4c", momenta, algorithm, "cuda", "thread").source
+    assert compile_nvrtc(source.text, "sm_90")[0][:4] == b"\x7fELF"
 
 
 def test_symmetries_and_translation() -> None:

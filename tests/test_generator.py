@@ -179,6 +179,16 @@ def test_cost_is_what_the_text_says(syntax: Syntax) -> None:
         assert primitive + contracted == cost.text_operations, name_of(class_)
 
 
+@pytest.mark.parametrize("algorithm", ["hgp", "md"])
+def test_cost_of_four_centres_is_what_the_text_says(algorithm: str) -> None:
+    pairs = [(a, b) for a in range(3) for b in range(a + 1)]
+    for bra, ket in product(pairs, pairs):
+        class_ = ("coulomb", Shells(bra), Shells(ket), algorithm)
+        integrals, cost = integrals_of(*class_), cost_of(*class_)
+        texts = primitive_function(integrals, CUDA), contracted_function(integrals, CUDA)
+        assert sum(map(text_operations, texts)) == cost.text_operations, name_of(class_)
+
+
 def test_other_numbers_of_the_cost_model() -> None:
     for class_ in SAMPLE:
         integrals, cost = integrals_of(*class_), cost_of(*class_)

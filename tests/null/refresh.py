@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 ONE_ELECTRON = [(0, 0), (1, 0), (2, 1), (3, 2)]
 TWO_CENTRES = [(0, 0), (1, 2), (3, 3), (4, 6)]
 THREE_CENTRES = [(0, 0, 0), (1, 0, 1), (1, 1, 2), (2, 1, 3), (3, 0, 4)]
+FOUR_CENTRES = [(0, 0, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (2, 1, 1, 0)]
 LARGE = [(3, 2, 4), (4, 4, 5)]
 
 
@@ -32,6 +33,8 @@ def specs() -> list[KernelSpec]:
                 chosen.append(KernelSpec("coulomb", Shells((a,)), Shells((b,)), algorithm, straight))
             for a, b, c in THREE_CENTRES:
                 chosen.append(KernelSpec("coulomb", Shells((a, b)), Shells((c,)), algorithm, straight))
+            for a, b, c, d in FOUR_CENTRES:
+                chosen.append(KernelSpec("coulomb", Shells((a, b)), Shells((c, d)), algorithm, straight))
             cartesian = Shells((2, 1), (False, False)), Shells((2,), (False,))
             chosen.append(KernelSpec("coulomb", *cartesian, algorithm, straight))
     chosen.append(KernelSpec("coulomb", Shells((1, 1)), Shells((0,)), "hgp", "thread", columns=4))
@@ -40,6 +43,7 @@ def specs() -> list[KernelSpec]:
         chosen.append(KernelSpec("dipole", Shells((3,)), Shells((2,)), "os", tables))
         for algorithm in ("hgp", "md"):
             chosen += [KernelSpec("coulomb", Shells((a, b)), Shells((c,)), algorithm, tables) for a, b, c in LARGE]
+            chosen.append(KernelSpec("coulomb", Shells((2, 2)), Shells((2, 2)), algorithm, tables))
             chosen.append(
                 KernelSpec("coulomb", Shells(TWO_CENTRES[3][:1]), Shells(TWO_CENTRES[3][1:]), algorithm, tables)
             )
