@@ -178,7 +178,8 @@ def eri_3c(
 ) -> Any:
     """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P].
 
-    `algorithm`: `hgp`, `md` or `auto`. `threshold`: products of primitives whose size is below it are left out.
+    `algorithm`: `auto`, `md`, or `hgp`, which loses digits between a tight shell and a distant diffuse one.
+    `threshold`: products of primitives whose size is below it are left out.
     """
     _check_threshold(threshold)
     device = resolve(backend)

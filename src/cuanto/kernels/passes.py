@@ -9,7 +9,7 @@ from cuanto.kernels.ir import Graph, Kind, Stage
 
 UNROLL_LIMIT = {"cpu": 4500, "cuda": 7000}
 """Operations in a kernel's text above which loops over index tables replace straight-line code. Measured on an H200:
-straight-line code wins by 2-10 up to (ff|f), 5,000 operations, and loses at (ff|g), 7,300. On the CPU it wins by 2-3
+straight-line code wins up to (ff|f), 5,000 operations, by 1.4-25, and not always at (ff|g), 7,300. On the CPU by 2-3
 throughout; compiling takes about a second per thousand operations, which sets the limit."""
 
 
