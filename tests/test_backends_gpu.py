@@ -14,7 +14,7 @@ from cuanto.backends import Backend, get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda import backend as cuda
 from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import GroupTables, Launch, group_launch
+from cuanto.backends.cuda.launch import GroupTables, group_launch
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
@@ -96,16 +96,16 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cac
     monkeypatch.setattr(cuda, "worth_compiling", lambda job: True)
     _, basis, aux = bases("water_01")
     device, launched, patient = CudaBackend(), set[str](), True
-    is_ready, function_of = device._ready, device._function
+    is_ready, function_of = device.ready, device._function
 
     def ready(source: Source) -> bool:
         return is_ready(source) and not patient  # however fast the compiler is
 
-    def function(launch: Launch) -> Any:
-        launched.add(launch.source.entry)
-        return function_of(launch)
+    def function(source: Source) -> Any:
+        launched.add(source.entry)
+        return function_of(source)
 
-    monkeypatch.setattr(device, "_ready", ready)
+    monkeypatch.setattr(device, "ready", ready)
     monkeypatch.setattr(device, "_function", function)
     general = device.to_host(integrals.eri_3c(basis, aux, backend=device))
     assert launched == {"group_kernel"}

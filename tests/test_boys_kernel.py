@@ -114,8 +114,10 @@ extern "C" void words(long n, const REAL* x, REAL* out) {
         vstore(out + 4 * n + i, vround(v));
         vstore(out + 5 * n + i, vselect(v < REAL(-10), vset(REAL(-0.0)), v));
         vstore(out + 6 * n + i, vset(REAL(vany(v < REAL(-100)))));
+        vstore(out + 9 * n + i, vrsqrt(-v));
         for (int j = 0; j < LANES; ++j) {
             out[7 * n + i + j] = vexp(x[i + j]);
+            out[10 * n + i + j] = vrsqrt(-x[i + j]);
             out[8 * n + i + j] = vsqrt(-x[i + j]) - vrcp(x[i + j]) + vfma(x[i + j], x[i + j], REAL(1));
         }
     }
@@ -253,7 +255,7 @@ def test_vocabulary(tmp_path: Path, real: str, lanes: int, machine: str) -> None
     memory = np.empty(len(values) + 1, dtype=dtype)
     x = memory[1:]  # not aligned to a vector
     x[:] = values
-    out = np.empty((9, len(x)), dtype=dtype)
+    out = np.empty((11, len(x)), dtype=dtype)
     library.words(ctypes.c_long(len(x)), ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
 
     wide = x.astype(np.longdouble)
@@ -269,6 +271,8 @@ def test_vocabulary(tmp_path: Path, real: str, lanes: int, machine: str) -> None
     assert np.all(np.signbit(out[5]))
     far = (x < -100).reshape(-1, lanes).any(axis=1)
     np.testing.assert_array_equal(out[6], np.repeat(far, lanes))
+    for row in (9, 10):
+        assert np.all(np.abs(out[row] * np.sqrt(-wide) - 1) < 1.5 * eps)
     np.testing.assert_allclose(out[8], (np.sqrt(-wide) - 1 / wide + wide**2 + 1).astype(dtype), rtol=4 * eps)
 
 

@@ -1,6 +1,7 @@
 """Generated CUDA text is what NVRTC takes: a sample that covers every algorithm, schedule, operator and size.
 
-All classes to l = 3 (auxiliary 4) are compiled by `tools/check_cuda.py`; here its list is held to what is asked for.
+All classes to l = 3 (auxiliary 4, four centres 2) are compiled by `tools/check_cuda.py`; here its list is held to what
+is asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.backends.host import HostMemory
 from cuanto.kernels.build import Source, cost_of, source_of, unrolled
 from cuanto.kernels.cost import Cost
-from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 CUBIN = b"\x7fELF"
@@ -52,6 +53,8 @@ SAMPLE = [
     spec("coulomb", "ff", "f", "hgp", "thread"),
     spec("coulomb", "g", "f", "md", "thread"),
     spec("coulomb", "i", "h", "hgp", "thread"),
+    spec("coulomb", "ps", "pp", "md", "thread"),
+    spec("coulomb", "pp", "DD", "hgp", "thread"),
     spec("coulomb", "hh", "i", "md", "group"),
     spec("coulomb", "hh", "i", "hgp", "group", real="float"),
 ]
@@ -85,6 +88,7 @@ def test_sample_covers_every_kind() -> None:
     assert {kernel.schedule for kernel in SAMPLE} == {"thread", "group"}
     assert {kernel.real for kernel in SAMPLE} == {"double", "float"}
     assert {len(kernel.bra.l) for kernel in SAMPLE if kernel.operator == "coulomb"} == {1, 2}
+    assert {len(kernel.ket.l) for kernel in SAMPLE if kernel.operator == "coulomb"} == {1, 2}
     straight = [class_cost(kernel) for kernel in SAMPLE if kernel.schedule == "thread"]
     assert all(unrolled("cuda", cost) for cost in straight)
     sizes = {int(np.searchsorted(SIZES, cost.text_operations)) for cost in straight}
@@ -130,28 +134,47 @@ def jobs() -> list[Job]:
     return recorder.jobs
 
 
+@pytest.fixture(scope="module")
+def four_centre_jobs() -> list[Job]:
+    """Everything that (pq|rs) of shells to d ask a GPU for."""
+    recorder = Recorder()
+    for form, contraction, geometry, exponents in (
+        ("pure", "primitive", "near", "normal"),
+        ("pure", "contracted", "distant", "mixed"),
+        ("cartesian", "contracted", "near", "normal"),
+    ):
+        basis, _ = bundle(Case(form, contraction, geometry, exponents, l_max=2))
+        integrals.eri_4c(basis, packed=True, backend=recorder, threshold=0.0)
+    return recorder.jobs
+
+
 def texts(job: Job) -> list[Source]:
     """The straight-line kernel where it is right, and the general one."""
     general = group_launch(job, GroupTables(np.asarray), 200_000, 8, np.zeros).source
     return [thread_launch(job).source, general] if straight_is_right(job) else [general]
 
 
-def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job]) -> None:
+def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_centre_jobs: list[Job]) -> None:
     module = check_cuda()
     asked = {(job.operator, job.bra, job.ket, job.algorithm) for job in jobs}
     assert asked == set(module.classes(3, 4))
+    four = {(job.operator, job.bra, job.ket, job.algorithm) for job in four_centre_jobs}
+    assert four <= set(module.four_centre_classes(2))
+    assert {algorithm for _, _, _, algorithm in four} == {"hgp", "md"}
     kernels = module.specs(3, 4)
     compiled = {source_of(kernel).hash for kernel in kernels}
     assert len(compiled) == len(kernels)
-    fewest_and_most = [job for job in jobs if job.columns in (1, max(job.columns for job in jobs))]
+    most = max(job.columns for job in jobs)
+    fewest_and_most = [job for job in (*jobs, *four_centre_jobs) if job.columns in (1, most)]
     missing = {source.entry for job in fewest_and_most for source in texts(job) if source.hash not in compiled}
     assert not missing
 
 
-def test_check_knows_both_schedules() -> None:
+def test_check_knows_every_schedule() -> None:
     kernels = check_cuda().specs(3, 4)
-    assert {kernel.schedule for kernel in kernels} == {"thread", "group"}
-    assert [kernel.real for kernel in kernels if kernel.schedule == "group"] == ["double", "float"]
+    assert {kernel.schedule for kernel in kernels} == {"thread", "group", *BLOCK_SCHEDULES}
+    for schedule in ("group", *BLOCK_SCHEDULES):
+        assert [kernel.real for kernel in kernels if kernel.schedule == schedule] == ["double", "float"]
     assert all(unrolled("cuda", class_cost(kernel)) for kernel in kernels if kernel.schedule == "thread")
 
 

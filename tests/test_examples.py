@@ -31,20 +31,28 @@ def pyscf_shells(basis: cuanto.Basis, atom: int) -> list[list[object]]:
     ]
 
 
-def pyscf_energy(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis) -> float:
-    """RI-RHF by PySCF with exactly our shells, orbital and auxiliary."""
-    labels = [f"{symbol}{a}" for a, symbol in enumerate(molecule.symbols)]
-    shells = [{label: pyscf_shells(b, a) for a, label in enumerate(labels)} for b in (basis, aux)]
-    mol = gto.M(
+def labels_of(molecule: cuanto.Molecule) -> list[str]:
+    return [f"{symbol}{a}" for a, symbol in enumerate(molecule.symbols)]
+
+
+def pyscf_molecule(molecule: cuanto.Molecule, basis: cuanto.Basis) -> gto.Mole:
+    labels = labels_of(molecule)
+    return gto.M(
         atom=list(zip(labels, molecule.R_ax.tolist(), strict=True)),
         unit="Bohr",
-        basis=shells[0],
+        basis={label: pyscf_shells(basis, a) for a, label in enumerate(labels)},
         charge=molecule.charge,
         cart=not basis.spherical,
         verbose=0,
     )
+
+
+def pyscf_energy(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis) -> float:
+    """RI-RHF by PySCF with exactly our shells, orbital and auxiliary."""
+    mol = pyscf_molecule(molecule, basis)
     method = scf.RHF(mol).density_fit()
-    method.with_df = df.DF(mol, auxbasis=shells[1])
+    fitting = {label: pyscf_shells(aux, a) for a, label in enumerate(labels_of(molecule))}
+    method.with_df = df.DF(mol, auxbasis=fitting)
     method.conv_tol = 1e-11
     return float(method.kernel())
 
@@ -57,6 +65,13 @@ def test_ri_hartree_fock_equals_pyscf(molecule_name: str, basis_name: str) -> No
     basis = cuanto.Basis(basis_name, molecule)
     aux = auxiliary_basis(basis, molecule, kind="jk")
     assert example["hartree_fock"](molecule, basis) == pytest.approx(pyscf_energy(molecule, basis, aux), abs=1e-8)
+
+
+def test_direct_hartree_fock_equals_pyscf() -> None:
+    example = runpy.run_path(str(EXAMPLES / "02_direct_hartree_fock.py"))
+    molecule = cuanto.Molecule.from_xyz(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz")
+    expected = float(scf.RHF(pyscf_molecule(molecule, cuanto.Basis("cc-pvdz", molecule))).run(conv_tol=1e-11).e_tot)
+    assert example["main"]() == pytest.approx((expected, expected), abs=1e-8)
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda path: path.stem)

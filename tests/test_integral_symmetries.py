@@ -64,7 +64,7 @@ def test_many_shells(name: str) -> None:
     basis, aux = many_shells()
     for operator in ("overlap", "nuclear", "2c", "3c"):
         got = evaluate(backend(name), operator, basis, aux)
-        assert_blocks(got, operator, basis, aux, "auto", f"many shells, {operator}")
+        assert_blocks(got, operator, basis, aux, f"many shells, {operator}")
 
 
 @on("cpu-table", "simt-group", "cuda-group")

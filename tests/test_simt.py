@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.simt.backend import SimtBackend
 from cuanto.backends.simt.kernel import LaunchError, Order, SimtKernel, compile_simt
 from cuanto.errors import CompilerError
+from cuanto.kernels.build import programs_of
+from cuanto.kernels.spec import Shells
+from stored_blocks import assert_stored, ours
 
 ORDERS: tuple[Order, ...] = ("forward", "reverse")
 
@@ -333,3 +337,12 @@ def test_launches_from_several_threads(folder: Path) -> None:
     for worker in workers:
         worker.join()
     assert [total[0] for total in totals] == [5 * 512.0] * 4
+
+
+def test_programs_beyond_sixteen_bits() -> None:
+    """Cartesian (hh|i) by McMurchie and Davidson: places of its values do not fit into 16 bits."""
+    bra, ket = Shells((5, 5), (False, False)), Shells((6,), (False,))
+    primitive, _, _ = programs_of("coulomb", bra, ket, "md", levels=True)
+    assert primitive.slots > 2**16 and primitive.table.max() > 2**16
+    got = ours(SimtBackend("group"), "3c", "near", "cartesian", "md", [(5, 5, 6)])
+    assert_stored(got, "3c", "near", "cartesian", [(5, 5, 6)])

@@ -1,9 +1,10 @@
 """Compile the CUDA text of every class of integrals with NVRTC, for several architectures, without a GPU.
 
-    python tools/check_cuda.py [--max-l 3] [--max-aux 4] [--arch sm_80 ...] [--jobs 2]
+    python tools/check_cuda.py [--max-l 3] [--max-aux 4] [--max-four 2] [--arch sm_80 ...] [--jobs 2]
 
-Straight-line kernels for the classes below the unrolling limit; the general kernel serves all classes and is
-compiled once. When a kernel fails, the log is printed and the exit status is 1.
+Straight-line kernels for the classes below the unrolling limit: one to three centres, and (ab|cd) to d in both forms.
+The general kernel and the two with a block of threads for an integral or a quartet have one text for all classes: each
+is compiled once per number type. When a kernel fails, the log is printed and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cuanto.backends.cuda.launch import columns_at_once
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import CompilerError
 from cuanto.kernels.build import cost_of, source_of, unrolled
-from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 
 Class = tuple[str, Shells, Shells, str]
 MANY_COLUMNS = 99
@@ -38,16 +39,26 @@ def classes(max_l: int, max_aux: int) -> Iterator[Class]:
         yield "coulomb", bra, Shells((c,)), algorithm
 
 
-def specs(max_l: int, max_aux: int) -> list[KernelSpec]:
+def four_centre_classes(max_l: int) -> Iterator[Class]:
+    """(ab|cd) as `eri_4c` asks for it: the pair of higher momenta is the ket; pure and cartesian."""
+    pairs = [(a, b) for a in range(max_l + 1) for b in range(a + 1)]
+    for i, bra in enumerate(pairs):
+        for ket, pure, algorithm in product(pairs[i:], (True, False), ("hgp", "md")):
+            if pure or max(bra + ket) > 1:
+                yield "coulomb", Shells(bra, (pure, pure)), Shells(ket, (pure, pure)), algorithm
+
+
+def specs(max_l: int, max_aux: int, max_four: int = 2) -> list[KernelSpec]:
     """Every distinct kernel: with one contraction column and with as many as its threads take; large ones first."""
     straight = []
-    for kind in classes(max_l, max_aux):
+    for kind in dict.fromkeys((*classes(max_l, max_aux), *four_centre_classes(max_four))):
         if unrolled("cuda", cost_of(*kind)):
             most = columns_at_once(Job(*kind, columns=MANY_COLUMNS, bras=1, kets=1, primitives=1.0, arguments={}))
             straight += [KernelSpec(*kind, "thread", columns=columns) for columns in sorted({1, most})]
     straight.sort(key=lambda s: -cost_of(s.operator, s.bra, s.ket, s.algorithm).text_operations)
     any_class = next(classes(0, 0))
-    return straight + [KernelSpec(*any_class, "group", real) for real in ("double", "float")]
+    general = ("group", *BLOCK_SCHEDULES)
+    return straight + [KernelSpec(*any_class, schedule, real) for schedule in general for real in ("double", "float")]
 
 
 def compile_spec(spec: KernelSpec, architecture: str) -> tuple[float, str]:
@@ -62,20 +73,21 @@ def compile_spec(spec: KernelSpec, architecture: str) -> tuple[float, str]:
 
 
 def title(spec: KernelSpec) -> str:
-    """The general kernel belongs to no class."""
-    return f"group_kernel_{spec.real}" if spec.schedule == "group" else spec.name
+    """General kernels belong to no class."""
+    return spec.name if spec.schedule == "thread" else f"{spec.schedule}_kernel_{spec.real}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--max-l", type=int, default=3)
     parser.add_argument("--max-aux", type=int, default=4)
+    parser.add_argument("--max-four", type=int, default=2, help="momenta of four-centre integrals")
     parser.add_argument("--arch", nargs="+", default=["sm_80", "sm_90", "sm_100"])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
 
-    kernels = specs(options.max_l, options.max_aux)
-    count = sum(1 for _ in classes(options.max_l, options.max_aux))
+    kernels = specs(options.max_l, options.max_aux, options.max_four)
+    count = len({*classes(options.max_l, options.max_aux), *four_centre_classes(options.max_four)})
     print(f"{count} classes, {len(kernels)} distinct kernels, for {', '.join(options.arch)}", flush=True)
     start, failures = time.perf_counter(), 0
     seconds: dict[str, list[tuple[float, str]]] = {arch: [] for arch in options.arch}

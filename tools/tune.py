@@ -1,8 +1,8 @@
-"""Time both algorithms for every class of three-centre integrals and write the table of their ratios.
+"""Time both algorithms for every class of three- or four-centre integrals and write the table of their ratios.
 
-    python tools/tune.py --backend cpu  [--max-l 3 --max-aux 4] [--all-schedules]
+    python tools/tune.py --backend cpu  [--centres 4 | --max-l 3 --max-aux 4] [--all-schedules]
 
-The table goes to src/cuanto/kernels/tuning/<backend>.json; all times are printed, --json keeps them as well.
+The ratios are added to src/cuanto/kernels/tuning/<backend>.json; all times are printed, --json keeps them as well.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import time
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from common import machine  # noqa: E402
 
-from cuanto.integrals.batches import ket_batch  # noqa: E402
+from cuanto.integrals.batches import BraBatch, ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
-from cuanto.integrals.pairs import pair_batches  # noqa: E402
-from cuanto.integrals.segments import SegmentClass  # noqa: E402
+from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets  # noqa: E402
+from cuanto.integrals.segments import Indices, SegmentClass  # noqa: E402
 from cuanto.kernels.build import cost_of  # noqa: E402
 from cuanto.kernels.tuning import class_name  # noqa: E402
 
@@ -65,21 +66,37 @@ def seconds(backend: Any, jobs: list[Any]) -> float:
     return best
 
 
-def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: int) -> list[dict[str, Any]]:
-    """All algorithms and schedules of one class."""
-    la, lb, lc = momenta
+class Rows(RowMap):
+    """Row of a pair in a rectangle."""
+
+    def __call__(self, i: Indices, j: Indices) -> Indices:
+        return i * self.nbf + j
+
+
+def pairs(rng: np.random.Generator, momenta: tuple[int, int], count: int, primitives: int) -> tuple[BraBatch, int]:
+    """count x count pairs of one class, and how many rows they have."""
+    a, b = (segment_class(rng, l, count, primitives) for l in momenta)
+    size = count * (2 * max(momenta) + 1)
+    return pair_batches(a, b, False, Rows(size, packed=False), 1e-30, split=False)[0], size * size
+
+
+def measure(
+    found: dict[str, Any], bra_l: tuple[int, int], ket_l: tuple[int, ...], primitives: int
+) -> list[dict[str, Any]]:
+    """All algorithms and schedules of one class; kets of one shell are not contracted."""
     rng = np.random.default_rng(7)
-    kets = 128
-    per_pair = (2 * la + 1) * (2 * lb + 1) * (2 * lc + 1) * kets
-    count = int(np.clip(np.sqrt(RESULT_NUMBERS / per_pair), 6, 64))
-    a, b = (segment_class(rng, l, count, primitives) for l in (la, lb))
-    ket = ket_batch(segment_class(rng, lc, kets, 1), coulomb=True)
-    size = count * (2 * la + 1)
+    functions = prod(2 * l + 1 for l in (*bra_l, *ket_l))
+    if len(ket_l) == 1:
+        ket, columns = ket_batch(segment_class(rng, ket_l[0], 128, 1), coulomb=True), 128 * (2 * ket_l[0] + 1)
+    else:
+        as_bra, columns = pairs(rng, (ket_l[0], ket_l[1]), 12, primitives)
+        ket = pair_kets(as_bra)
+    count = int(np.clip(np.sqrt(RESULT_NUMBERS / (functions * ket.count)), 6, 64))
+    bra, size = pairs(rng, bra_l, count, primitives)
     rows = []
     for schedule, backend in found.items():
-        out = backend.zeros((size * size, kets * (2 * lc + 1)), np.float64)
+        out = backend.zeros((size, columns), np.float64)
         engine = Engine(backend, out, row_stride=out.shape[1])
-        bra = pair_batches(a, b, False, lambda i, j: i * size + j, 1e-30)[0]
         for algorithm in ("hgp", "md"):
             operations = cost_of("coulomb", bra.shells, ket.shells, algorithm).text_operations
             if schedule in ("lane", "thread") and operations > STRAIGHT_LIMIT:
@@ -100,9 +117,18 @@ def measure(found: dict[str, Any], momenta: tuple[int, int, int], primitives: in
     return rows
 
 
+def classes(options: argparse.Namespace) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Bra and ket momenta of all classes asked for."""
+    sides = [(la, lb) for la in range(options.max_l + 1) for lb in range(la + 1)]
+    if options.centres == 4:
+        return [(bra, ket) for bra in sides for ket in sides]
+    return [(bra, (lc,)) for bra in sides for lc in range(options.max_aux + 1)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--centres", type=int, choices=(3, 4), default=3)
     parser.add_argument("--max-l", type=int, default=3)
     parser.add_argument("--max-aux", type=int, default=4)
     parser.add_argument("--all-schedules", action="store_true", help="force each schedule; write no table")
@@ -112,22 +138,22 @@ def main() -> None:
     found = backends(options.backend, options.all_schedules)
     rows: list[dict[str, Any]] = []
     ratios: dict[str, list[tuple[float, float]]] = {}
-    for la in range(options.max_l + 1):
-        for lb in range(la + 1):
-            for lc in range(options.max_aux + 1):
-                for primitives in PRIMITIVES:
-                    mine = measure(found, (la, lb, lc), primitives)
-                    rows += mine
-                    if not options.all_schedules:
-                        hgp, md = mine
-                        ratio = round(md["ns_per_quartet"] / hgp["ns_per_quartet"], 2)
-                        ratios.setdefault(hgp["class"], []).append((round(hgp["primitives"], 1), ratio))
+    for bra_l, ket_l in classes(options):
+        for primitives in PRIMITIVES:
+            mine = measure(found, bra_l, ket_l, primitives)
+            rows += mine
+            if not options.all_schedules:
+                hgp, md = mine
+                ratio = round(md["ns_per_quartet"] / hgp["ns_per_quartet"], 2)
+                ratios.setdefault(hgp["class"], []).append((round(hgp["primitives"], 1), ratio))
     record = {"machine": machine(next(iter(found.values()))), "md_over_hgp": ratios}
     if options.json:
         Path(options.json).write_text(json.dumps({**record, "times": rows}, indent=1) + "\n")
     if not options.all_schedules:
-        target = options.table or ROOT / "src" / "cuanto" / "kernels" / "tuning" / f"{options.backend}.json"
-        Path(target).write_text(json.dumps(record) + "\n")
+        shipped = ROOT / "src" / "cuanto" / "kernels" / "tuning" / f"{options.backend}.json"
+        known = json.loads(shipped.read_text())["md_over_hgp"] if shipped.exists() else {}
+        target = Path(options.table or shipped)
+        target.write_text(json.dumps({**record, "md_over_hgp": known | ratios}) + "\n")
 
 
 if __name__ == "__main__":

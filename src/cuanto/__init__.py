@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuanto import basis, errors, integrals, system, units
+    from cuanto import basis, coulomb, errors, integrals, system, units
     from cuanto.basis import Basis
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
 
-__all__ = ["Basis", "Molecule", "__version__", "basis", "errors", "integrals", "system", "units"]
+__all__ = ["Basis", "Molecule", "__version__", "basis", "coulomb", "errors", "integrals", "system", "units"]
 
-_SUBMODULES = ("basis", "errors", "integrals", "system", "units")
+_SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system"}
 
 

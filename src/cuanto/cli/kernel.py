@@ -31,7 +31,13 @@ def kernel(
     ],
     algorithm: Annotated[Algorithm, typer.Option(help="Recurrences of Coulomb integrals.")] = Algorithm.AUTO,
     target: Annotated[Target, typer.Option(help="Language of the source.")] = Target.CPU,
-    schedule: Annotated[str, typer.Option(help="Which thread or lane does what.")] = "auto",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="Which thread or lane does what. cpu: lane-per-quartet, table; cuda: quartet-per-thread, "
+            "group-per-quartet, block-per-integral, block-per-quartet."
+        ),
+    ] = "auto",
     verbose: Verbose = False,
 ) -> None:
     """Print the generated source of one kernel, and what it costs."""

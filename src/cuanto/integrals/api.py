@@ -178,7 +178,8 @@ def eri_3c(
 ) -> Any:
     """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P].
 
-    `algorithm`: `auto`, `md`, or `hgp`, which loses digits between a tight shell and a distant diffuse one.
+    `algorithm`: `auto`, `md`, or `hgp`; a tight shell and a distant diffuse one, between which `hgp` would lose digits,
+    are always left to `md`.
     `threshold`: products of primitives whose size is below it are left out.
     """
     _check_threshold(threshold)
@@ -203,20 +204,39 @@ def eri_4c(
     algorithm: str = "auto",
     backend: str | Backend = "auto",
     threshold: float = PAIR_THRESHOLD,
+    max_memory: float | None = None,
 ) -> Any:
-    """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s]."""
+    """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s].
+
+    `max_memory`: bytes that the result and its making may take, all that is free by default; more is refused.
+    """
     _check_threshold(threshold)
     device, n = resolve(backend), _checked(basis).nbf
     pairs = n * (n + 1) // 2
-    if not packed and 8 * n**4 > device.memory()[0]:
-        raise InputError(f"the result needs {8 * n**4 / 2**30:.1f} GiB; packed=True needs a quarter of it")
-    out = _allocate(device, (pairs, pairs))
+    _check_memory(n, packed, max_memory, device)
+    out = device.zeros((pairs, pairs), np.float64)
     bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
     Engine(device, out, row_stride=pairs).run_triangle(bras, [pair_kets(bra) for bra in bras], algorithm)
     add_transpose(out)
     if packed:
         return out
-    return unpack(unpack(out, n, device).transpose(2, 0, 1), n, device).transpose(2, 3, 0, 1)
+    half = unpack(out, n, device)
+    del out  # before the largest array is made
+    return unpack(half.transpose(2, 0, 1), n, device).transpose(2, 3, 0, 1)
+
+
+def _check_memory(n: int, packed: bool, max_memory: float | None, device: Backend) -> None:
+    """Refuse four-centre integrals of `n` functions that do not fit."""
+    if max_memory is not None and not max_memory > 0:
+        raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
+    pairs = n * (n + 1) // 2
+    triangle, square = 8 * pairs**2, 8 * max(pairs**2 + n**2 * pairs, n**2 * pairs + n**4)
+    need, free = triangle if packed else square, device.memory()[0]
+    limit = free if max_memory is None else min(max_memory, free)
+    if need > limit:
+        hint = "" if packed else f" (packed=True needs {triangle / 2**30:.3g} GiB)"
+        kind = "are free" if limit == free else "are allowed by max_memory"
+        raise InputError(f"(pq|rs) of {n} functions needs {need / 2**30:.3g} GiB{hint}, {limit / 2**30:.3g} GiB {kind}")
 
 
 __all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap"]

@@ -16,7 +16,10 @@ COULOMB_FACTOR = 2.0 * np.pi**2.5
 
 @dataclass(frozen=True)
 class BraBatch:
-    """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence."""
+    """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence.
+
+    `loss`: the factor by which such a recurrence would multiply rounding errors, of the worst pair.
+    """
 
     shells: Shells
     columns: int
@@ -26,6 +29,7 @@ class BraBatch:
     shell: Array
     rows: Indices
     delicate: bool = False
+    loss: float = 1.0
 
     @property
     def count(self) -> int:
@@ -35,7 +39,7 @@ class BraBatch:
 
 @dataclass(frozen=True)
 class KetBatch:
-    """Shells, pairs of shells, or point charges, of one class, in blocks of `abi.BLOCK` kets."""
+    """Shells, pairs of shells, or point charges, of one class, in blocks of `abi.BLOCK` kets (`delicate`: as bras)."""
 
     shells: Shells
     count: int
@@ -43,6 +47,8 @@ class KetBatch:
     record: Array  # [primitive, field, lane]
     shell: Array  # [block, axis, lane]: distance of the two centres of a pair
     cols: NDArray[np.int32]  # [ket function, ket]
+    delicate: bool = False
+    loss: float = 1.0
 
     @property
     def primitives(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from cuanto.backends.base import Backend, Job, get_backend
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
+from cuanto.integrals.pairs import FOUR_CENTRE_LOSS
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.tuning import choose_algorithm
@@ -106,8 +107,10 @@ class Engine:
     def job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
         """One batch of bras against one batch of kets."""
         primitives = len(bra.record) / bra.count * ket.primitives
-        if algorithm == "auto" and bra.delicate:
-            algorithm = "md"
+        four_centres = len(bra.shells.l) == len(ket.shells.l) == 2
+        delicate = bra.delicate or ket.delicate or (four_centres and bra.loss * ket.loss > FOUR_CENTRE_LOSS)
+        if operator == "coulomb" and delicate:
+            algorithm = "md"  # whatever was asked for: a horizontal recurrence would lose digits
         elif algorithm == "auto":
             algorithm = choose_algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
         return Job(

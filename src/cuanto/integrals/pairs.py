@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch, KetBatch, blocked
 from cuanto.integrals.segments import Array, Indices, SegmentClass
-from cuanto.kernels.abi import COULOMB_BRA, PAIR_KET
+from cuanto.kernels.abi import COULOMB_BRA, PAIR_KET, SIZE
 from cuanto.kernels.spec import Shells
 
 DIGIT_LOSS = 30.0
-"""Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme (unless told otherwise)."""
+"""Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme."""
+FOUR_CENTRE_LOSS = 100.0
+"""The same for the product of the factors of two pairs."""
 
 
 class RowMap:
@@ -25,8 +29,10 @@ class RowMap:
         return high * (high + 1) // 2 + low if self.packed else high * self.nbf + low
 
 
-def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb); with `same` class each pair once. Delicate pairs come as a batch of their own.
+def pair_batches(
+    a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float, split: bool = True
+) -> list[BraBatch]:
+    """Pairs of two classes (la >= lb); with `same` class each pair once; with `split` delicate pairs apart.
 
     A primitive pair is dropped when its overlap factor times its largest coefficients is below `threshold`.
     """
@@ -42,9 +48,11 @@ def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, t
         size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
     keep = size > threshold
     s, x, y, alpha, beta, K = s[keep], x[keep], y[keep], alpha[keep], beta[keep], K[keep]
-    delicate = np.zeros(len(i), dtype=bool)
-    if b.l:
-        delicate[s[_loses_digits(b.l, alpha, beta, np.sqrt(R2[keep]))]] = True
+    delicate, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
+    if split and b.l:
+        R = np.sqrt(R2[keep])
+        delicate[s[_loses_digits(b.l, alpha, beta, R)]] = True
+        loss = _cancellation(b.l, alpha, beta, R, size[keep], s, len(i))
     batches = []
     for flag in (False, True):
         mine = delicate[s] == flag
@@ -52,7 +60,8 @@ def pair_batches(a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, t
             pairs, numbers = np.unique(s[mine], return_inverse=True)
             primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
             rows = _pair_rows(a, b, i[pairs], j[pairs], row_of)
-            batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag))
+            batch = _batch(a, b, i[pairs], j[pairs], primitives, rows, flag)
+            batches.append(replace(batch, loss=float(loss[pairs].max())))
     return batches
 
 
@@ -77,6 +86,21 @@ def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> NDArray[np.bo
     return ratio**lb > DIGIT_LOSS
 
 
+def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: Indices, count: int) -> Array:
+    """For every pair: how large the terms (a + r, 0| |AB|^(b - r) of a horizontal recurrence are against the result.
+
+    Moments about A and B have the sizes of the distances of the product Gaussian, or of its width; primitives count
+    by their `size`.
+    """
+    p = alpha + beta
+    spread = np.sqrt(0.5 / p)
+    terms = ((R + beta / p * R + spread) / (alpha / p * R + spread)) ** lb * size
+    largest, result = np.zeros(count), np.full(count, np.finfo(float).tiny)
+    np.maximum.at(largest, s, terms)
+    np.maximum.at(result, s, size)
+    return largest / result
+
+
 def _batch(
     a: SegmentClass,
     b: SegmentClass,
@@ -98,6 +122,7 @@ def _batch(
     start = np.where(near_a, a.centres[i[s]], b.centres[j[s]])
     record[:, 1:4], record[:, 11:14] = _two_sum(start, np.where(near_a, record[:, 4:7], record[:, 7:10]))
     record[:, 10] = 0.5 / p
+    record[:, SIZE] = 0.0
     products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
     return BraBatch(
         Shells((a.l, b.l), (a.pure, b.pure)),
@@ -122,12 +147,12 @@ def pair_kets(bra: BraBatch) -> KetBatch:
     # The bra's factor is 2 pi^(5/2) / p, the ket's 1 / q^(3/2).
     record[:, :, 4] = bra.coefficient * (p**-0.5 / COULOMB_FACTOR)[:, None]
     record[:, :, 5:11] = bra.record[:, None, 4:10]
-    record[:, :, 11:14] = bra.record[:, None, 11:14]
+    record[:, :, 11:] = bra.record[:, None, 11:]
     kets = owner[:, None] * columns + np.arange(columns)
     cols = bra.rows.reshape(-1, functions).T
-    return blocked(
-        bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), np.repeat(bra.shell, columns, axis=0), cols
-    )
+    distance = np.repeat(bra.shell, columns, axis=0)
+    batch = blocked(bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), distance, cols)
+    return replace(batch, delicate=bra.delicate, loss=bra.loss)
 
 
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:

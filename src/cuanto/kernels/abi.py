@@ -15,8 +15,10 @@ from cuanto.kernels.spec import Shells
 BLOCK = 32
 """Kets that share their number of primitives: a warp, or four vectors of eight lanes."""
 SHELL_FIELDS = 3
-COULOMB_BRA, ONE_ELECTRON_BRA = 14, 5
-SINGLE_KET, PAIR_KET = 5, 14
+COULOMB_BRA, ONE_ELECTRON_BRA = 15, 5
+SINGLE_KET, PAIR_KET = 5, 15
+SIZE = 14
+"""Field of a pair's primitive for kernels that stop early: what it contributes at most, descending within a pair."""
 
 
 def bra_fields(operator: str) -> int:

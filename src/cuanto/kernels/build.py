@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 
-from cuanto.kernels import abi
+from cuanto.kernels import abi, md_blocks
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.emit.cpp import CPP
 from cuanto.kernels.emit.cuda import CUDA
@@ -17,7 +17,7 @@ from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
-from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,18 @@ class Source:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-@cache
-def integrals_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
-    """The expression graphs of a class."""
+def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
+    """The expression graphs of a class, made anew."""
     if operator != "coulomb":
         return one_electron.integrals(operator, bra, ket)
     recurrence = head_gordon_pople.integrals if algorithm == "hgp" else mcmurchie_davidson.integrals
     return recurrence(bra, ket)
+
+
+@cache
+def integrals_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
+    """The expression graphs of a class."""
+    return make_integrals(operator, bra, ket, algorithm)
 
 
 @cache
@@ -56,8 +61,12 @@ Programs = tuple[Program, Program, Program]
 
 @cache
 def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Programs:
-    """Index tables of a class: depth first for one core, by `levels` for a group of threads."""
-    integrals = integrals_of(operator, bra, ket, algorithm)
+    """Index tables of a class."""
+    return make_programs(integrals_of(operator, bra, ket, algorithm), operator, ket, levels)
+
+
+def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool) -> Programs:
+    """Index tables, made anew: depth first for one core, by `levels` for a group of threads."""
     assemble = by_levels if levels else depth_first
     primitive = assemble(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
@@ -82,11 +91,14 @@ def template(name: str) -> str:
     return (resources.files("cuanto.kernels") / "templates" / name).read_text()
 
 
-def _head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, object]) -> str:
+def head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, object]) -> str:
     defines = {
         "REAL": real,
         "BLOCK": abi.BLOCK,
         "SHELL_FIELDS": abi.SHELL_FIELDS,
+        "SIZE": abi.SIZE,
+        "SCREENED": 0,
+        "CUTOFF": 0,
         "PARAMETERS": abi.parameters(arguments),
         "ARGUMENTS": ", ".join(name for _, name in arguments),
         **defines,
@@ -100,24 +112,39 @@ def _head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, o
 def straight_source(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class: schedule `lane` (CPU) or `thread` (CUDA)."""
     target = "cpu" if spec.schedule == "lane" else "cuda"
+    return straight_text(spec, target, STRAIGHT_SKELETONS[target], abi.BATCH)
+
+
+def straight_text(
+    spec: KernelSpec, target: str, skeleton: tuple[str, ...], arguments: abi.Arguments, **extra: object
+) -> Source:
+    """The generated functions of a class in a skeleton of loops; `extra` macros for the skeleton."""
     integrals = integrals_of(spec.operator, spec.bra, spec.ket, spec.algorithm)
     syntax = CPP if target == "cpu" else CUDA
-    entry = spec.name
     defines: dict[str, object] = {
-        "ENTRY": entry,
+        "ENTRY": spec.name,
         "WIDTH": integrals.width,
         "BRA_FIELDS": abi.bra_fields(spec.operator),
         "KET_FIELDS": abi.ket_fields(spec.ket),
         "BRA_FUNCTIONS": integrals.bra_functions,
+        "KET_FUNCTIONS": integrals.ket_functions,
         "COLUMNS": spec.columns,
+        **extra,
     }
-    skeleton = template("batch_cpu.h") + template("lane_cpu.h") if target == "cpu" else template("thread.cuh")
+    loops = "\n".join(template(name) for name in skeleton)
     body = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
-    text = "\n".join([_head(target, spec.real, abi.BATCH, defines), body, skeleton])
-    return Source(text, entry, target, abi.BATCH)
+    text = "\n".join([head(target, spec.real, arguments, defines), body, loops])
+    return Source(text, spec.name, target, arguments)
 
 
-TABLE_SKELETONS = {"cpu": ("batch_cpu.h", "program.h", "table_cpu.h"), "cuda": ("program.h", "group.cuh")}
+STRAIGHT_SKELETONS = {
+    "cpu": ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
+    "cuda": ("sides.h", "thread_sums.cuh", "thread.cuh"),
+}
+TABLE_SKELETONS = {
+    "cpu": ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
+    "cuda": ("sides.h", "program.h", "group.cuh", "group_batch.cuh"),
+}
 TABLE_EXTRAS: dict[str, abi.Arguments] = {
     "cpu": (("int", "vectors"),),
     "cuda": (("int", "lanes"), ("int", "slots"), ("REAL*", "scratch"), ("INDEX", "scratch_stride")),
@@ -130,14 +157,25 @@ def table_source(target: str, real: str) -> Source:
     arguments = abi.BATCH + abi.TABLES
     entry = "table_kernel" if target == "cpu" else "group_kernel"
     skeleton = "\n".join(template(name) for name in TABLE_SKELETONS[target])
-    text = "\n".join([_head(target, real, arguments, {"ENTRY": entry}), skeleton])
+    text = "\n".join([head(target, real, arguments, {"ENTRY": entry}), skeleton])
     return Source(text, entry, target, arguments + TABLE_EXTRAS[target])
+
+
+@cache
+def block_source(schedule: str, real: str) -> Source:
+    """A block of threads for an integral or for a quartet of shells: one text for all classes."""
+    entry = f"{schedule}_kernel"
+    defines = {"ENTRY": entry, "PER_INTEGRAL": int(schedule == "integral_block")}
+    text = "\n".join([head("cuda", real, md_blocks.ARGUMENTS, defines), template("md_blocks.cuh")])
+    return Source(text, entry, "cuda", md_blocks.ARGUMENTS)
 
 
 def source_of(spec: KernelSpec) -> Source:
     """The text for any schedule."""
     if spec.schedule in ("lane", "thread"):
         return straight_source(spec)
+    if spec.schedule in BLOCK_SCHEDULES:
+        return block_source(spec.schedule, spec.real)
     return table_source("cpu" if spec.schedule == "table" else "cuda", spec.real)
 
 

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.errors import InputError
+from cuanto.kernels import md_blocks
 from cuanto.kernels.build import Source, cost_of, programs_of, source_of, unrolled
 from cuanto.kernels.cost import Cost, StageCost
 from cuanto.kernels.schedule.table import Program
-from cuanto.kernels.spec import MAX_L, KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, MAX_L, KernelSpec, Shells, long_name, schedule_name
 from cuanto.kernels.tuning import choose_algorithm
 
 SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
-SCHEDULES = {"cpu": ("lane", "table"), "cuda": ("thread", "group")}
+STRAIGHT = {"cpu": "lane", "cuda": "thread"}
+GENERAL = {"cpu": "table", "cuda": "group"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class KernelDescription:
         """Name and value of what a reader wants to know."""
         return [
             ("kernel", self.spec.name),
-            ("algorithm, schedule", f"{self.spec.algorithm}, {self.spec.schedule}"),
+            ("algorithm, schedule", f"{self.spec.algorithm}, {long_name(self.spec.schedule)}"),
             ("per primitive quartet", _stage(self.cost.primitive)),
             *((f"sweep, {n} passes", _stage(stage)) for n, stage in self.cost.sweeps),
             ("per contracted quartet", f"{self.cost.contracted} operations"),
@@ -58,20 +60,28 @@ def describe(
     operator, bra, ket = _sides(integral, momenta)
     if algorithm not in ("auto", "hgp", "md"):
         raise InputError(f"unknown algorithm {algorithm!r}: choose auto, hgp or md")
-    if algorithm == "auto" or operator != "coulomb":
+    schedule = schedule_name(schedule, target)
+    if schedule in BLOCK_SCHEDULES:
+        algorithm = _block_algorithm(operator, bra, ket, algorithm)
+    elif algorithm == "auto" or operator != "coulomb":
         algorithm = choose_algorithm(target, operator, bra, ket, 1.0)
     cost = cost_of(operator, bra, ket, algorithm)
-    known = SCHEDULES[target]
     if schedule == "auto":
-        schedule = known[0] if unrolled(target, cost) else known[1]
-    if schedule not in known:
-        raise InputError(f"unknown schedule {schedule!r} for target {target}: choose auto, {' or '.join(known)}")
+        schedule = STRAIGHT[target] if unrolled(target, cost) else GENERAL[target]
     spec = KernelSpec(operator, bra, ket, algorithm, schedule)
     tables = ""
     if schedule in ("table", "group"):
         programs = programs_of(operator, bra, ket, algorithm, levels=schedule == "group")
         tables = "".join(_table_text(name, p) for name, p in zip(("primitive", "ket", "bra"), programs, strict=True))
     return KernelDescription(spec, source_of(spec), cost, tables)
+
+
+def _block_algorithm(operator: str, bra: Shells, ket: Shells, algorithm: str) -> str:
+    """These schedules are McMurchie and Davidson's scheme and nothing else."""
+    md_blocks.check(operator, bra, ket)
+    if algorithm == "hgp":
+        raise InputError("a block per integral or quartet works by McMurchie-Davidson: choose --algorithm md or auto")
+    return "md"
 
 
 def _sides(integral: str, momenta: tuple[int, ...]) -> tuple[str, Shells, Shells]:

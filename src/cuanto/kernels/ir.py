@@ -33,6 +33,7 @@ class Graph:
         self.value: list[float] = []
         self.label: list[tuple[str, int]] = []
         self._known: dict[object, int] = {}
+        self._arguments: dict[int, list[int]] = {}
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -129,12 +130,11 @@ class Graph:
 
     def arguments(self, node: int) -> list[int]:
         """The distinct computed or loaded values a node needs (numbers left out)."""
-        out: list[int] = []
-        for pair in self.pairs[node]:
-            for x in pair:
-                if self.kind[x] is not Kind.CONST and x not in out:
-                    out.append(x)
-        return out
+        known = self._arguments.get(node)
+        if known is None:
+            values = dict.fromkeys(x for pair in self.pairs[node] for x in pair)
+            known = self._arguments[node] = [x for x in values if self.kind[x] is not Kind.CONST]
+        return known
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cuanto.errors import InputError
+
 MAX_L = 8
 """Highest angular momentum of a shell that is tested; the recurrences themselves know no limit."""
+
+SCHEDULES = {
+    "cpu": {"lane-per-quartet": "lane", "table": "table"},
+    "cuda": {
+        "quartet-per-thread": "thread",
+        "group-per-quartet": "group",
+        "block-per-integral": "integral_block",
+        "block-per-quartet": "quartet_block",
+    },
+}
+"""Schedules of a target as people name them, and their short names inside the code (both are accepted)."""
+BLOCK_SCHEDULES = ("integral_block", "quartet_block")
+
+
+def schedule_name(given: str, target: str) -> str:
+    """The short name of a schedule; `auto` stays as it is."""
+    names = SCHEDULES[target]
+    if given == "auto" or given in names.values():
+        return given
+    if given not in names:
+        raise InputError(f"unknown schedule {given!r} for target {target}: choose {', '.join(('auto', *names))}")
+    return names[given]
+
+
+def long_name(schedule: str) -> str:
+    """A schedule as people name it."""
+    return next(name for names in SCHEDULES.values() for name, short in names.items() if short == schedule)
 
 
 @dataclass(frozen=True)
@@ -29,7 +58,8 @@ class KernelSpec:
     """Operator, both sides, recurrence, schedule, number type and contraction columns handled at once.
 
     Schedules: `lane` (CPU, straight-line, one ket per SIMD lane), `table` (CPU, loops over index tables), `thread`
-    (CUDA, straight-line, one ket per thread), `group` (CUDA, index tables, a block shares a few kets).
+    (CUDA, straight-line, one ket per thread), `group` (CUDA, index tables, a block shares a few kets), and on CUDA a
+    block for each contracted integral (`integral_block`) or for each contracted quartet of shells (`quartet_block`).
     """
 
     operator: str

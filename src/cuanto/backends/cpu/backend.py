@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
 from cuanto.backends.host import HostMemory
+from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.build import Source, cost_of, integrals_of, programs_of, straight_source, table_source, unrolled
+from cuanto.kernels.build import Source, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.table import Program
-from cuanto.kernels.spec import KernelSpec
+from cuanto.kernels.spec import KernelSpec, schedule_name
 
 WORTH_COMPILING = 3.0e6
 """Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
@@ -51,30 +53,36 @@ class CpuBackend(HostMemory):
 
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
-        self.schedule = schedule
+        self.schedule = schedule_name(schedule, "cpu")
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto")
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._functions: dict[str, Function] = {}
         self._compiling: dict[ClassKey, Future[Function]] = {}
+        self._begun: list[Future[Function]] = []
         self._lock = threading.RLock()
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Ranges of bras in the pool; an error or an interrupt stops those that have not begun."""
+        """Ranges of bras in the pool."""
         stop = threading.Event()
+        self.parallel((call for jobs in groups for call in self._ranges(jobs, stop)), stop)
+
+    def parallel(self, calls: Iterable[Callable[[], None]], stop: threading.Event | None = None) -> None:
+        """All calls in the pool; an error or an interrupt sets `stop` and drops those that have not begun."""
         pending: list[Future[None]] = []
         try:
-            for jobs in groups:
-                pending += self._ranges(jobs, stop)
+            for call in calls:
+                pending.append(self._pool.submit(call))
             for future in pending:
                 future.result()
         except BaseException:
-            stop.set()
+            if stop is not None:
+                stop.set()
             for future in pending:
                 future.cancel()
             wait(pending)
             raise
 
-    def _ranges(self, jobs: Sequence[Job], stop: threading.Event) -> Iterator[Future[None]]:
+    def _ranges(self, jobs: Sequence[Job], stop: threading.Event) -> Iterator[Callable[[], None]]:
         """Cut the bras into ranges; all kets of a range follow each other, while its rows are in the cache."""
         calls = [self._chooser(job) for job in jobs]
         bras, arguments = jobs[0].bras, jobs[0].arguments
@@ -82,11 +90,11 @@ class CpuBackend(HostMemory):
         step = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
         span = step * max(1, bras // (step * 16 * self.threads))
         for begin in range(0, bras, span):
-            yield self._pool.submit(_range, calls, begin, min(begin + span, bras), step, stop)
+            yield partial(_range, calls, begin, min(begin + span, bras), step, stop)
 
     def finish_compiling(self) -> None:
         """Wait for the background."""
-        for future in list(self._compiling.values()):
+        for future in list(self._begun):
             future.result()
 
     def _chooser(self, job: Job) -> Callable[[int, int], None]:
@@ -112,7 +120,7 @@ class CpuBackend(HostMemory):
         """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
         if self.schedule != "auto":
             return self.schedule
-        cost = cost_of(job.operator, job.bra, job.ket, job.algorithm)
+        cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
@@ -122,18 +130,20 @@ class CpuBackend(HostMemory):
         with self._lock:
             if key not in self._compiling:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._compiling[key] = self._started(straight_source(spec))
+                self._compiling[key] = self.begin(straight_source(spec))
             return self._compiling[key]
 
-    def _started(self, source: Source) -> Future[Function]:
+    def begin(self, source: Source) -> Future[Function]:
         """From the cache at once, else from the background."""
         if not cache.complete(library_path(source)):
-            return self._compilers.submit(lambda: self._load(source, polite=True))
+            begun = self._compilers.submit(lambda: self.function(source, polite=True))
+            self._begun.append(begun)
+            return begun
         future: Future[Function] = Future()
-        future.set_result(self._load(source))
+        future.set_result(self.function(source))
         return future
 
-    def _load(self, source: Source, polite: bool = False) -> Function:
+    def function(self, source: Source, polite: bool = False) -> Function:
         """The compiled function; a library that was made elsewhere and does not load here is made again."""
         if source.hash not in self._functions:
             library = compile_library(source, polite)
@@ -147,18 +157,17 @@ class CpuBackend(HostMemory):
 
     def _table_call(self, job: Job, real: np.dtype[Any]) -> Callable[[int, int], None]:
         """The general kernel with the tables of the class."""
-        function = self._load(table_source("cpu", job.real_name))
-        integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
-        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=False)
-        keep = [array for program in programs for array in (program.table, program.constants.astype(real))]
+        function = self.function(table_source("cpu", job.real_name))
+        known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
+        keep = [array for program in known.programs for array in (program.table, program.constants.astype(real))]
         tables = [
             job.arguments["bra_fields"],
             job.arguments["ket_fields"],
-            integrals.width,
-            integrals.bra_functions,
+            known.width,
+            known.bra_functions,
             *map(_address, keep),
         ]
-        vectors = _vectors(programs[0], integrals.width * job.columns, job.kets)
+        vectors = _vectors(known.programs[0], known.width * job.columns, job.kets)
         batch = _batch_values(job)
 
         def call(begin: int, end: int, alive: Any = keep) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from functools import cache
-from itertools import chain
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,28 @@ from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.launch import (
+    GROUP_BLOCK,
+    BlockTables,
     GroupTables,
     Launch,
+    block_launch,
+    blocks_are_right,
     group_launch,
     straight_is_right,
     thread_launch,
+    typed,
     worth_compiling,
 )
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import MissingDependencyError
-from cuanto.kernels.build import Source, table_source
+from cuanto.kernels.build import Source
+from cuanto.kernels.spec import BLOCK_SCHEDULES, schedule_name
 
 OPTIONS = ("--fmad=true",)
+PLAIN_SHARED = 48 * 1024
+"""Bytes of shared memory that a kernel may have without asking."""
+STREAMS = 16
+"""Jobs at work at once."""
 
 
 @cache
@@ -48,6 +58,7 @@ class CudaBackend:
     """The current CUDA device."""
 
     name = "cuda"
+    group_block = GROUP_BLOCK
 
     def __init__(self, schedule: str = "auto") -> None:
         if reason := why_no_gpu():
@@ -55,14 +66,17 @@ class CudaBackend:
         import cupy
 
         self.xp = cupy
-        self.schedule = schedule
+        self.schedule = schedule_name(schedule, "cuda")
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.device_name = properties["name"].decode()
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self.multiprocessors = int(properties["multiProcessorCount"])
         self._tables = GroupTables(self.to_device)
+        self._block_tables = BlockTables(self.to_device)
+        self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}
+        self._shared: dict[str, int] = {}
         self._compiling: dict[str, Future[bytes]] = {}
         self._compilers = Background(min(8, os.cpu_count() or 1), "cuanto-nvrtc", finish_running=True)
 
@@ -85,13 +99,39 @@ class CudaBackend:
         return int(free), int(total)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Launch with the best kernels there are now, then wait for the current stream."""
+        """Launch with the best kernels there are now, on several streams: small jobs run beside each other."""
         keep = []  # arguments live until the kernels are done
-        for job in chain.from_iterable(groups):
-            launch = self._launch(job)
-            function = self._function(launch)
-            function((launch.grid,), (launch.block,), launch.values(job), shared_mem=launch.shared_bytes)
-            keep.append((job, launch))
+        turn = cycle(self._streams)
+        try:
+            for group in groups:
+                launches = [(job, self._launch(job)) for job in group]
+                keep.append(launches)
+                copied = self.xp.cuda.get_current_stream().record(self.xp.cuda.Event(disable_timing=True))
+                for job, launch in launches:
+                    stream = next(turn)
+                    stream.wait_event(copied)
+                    shared, values = launch.shared_bytes, launch.values(job)
+                    self.launch(launch.source, launch.grid, launch.block, shared, values, stream)
+        finally:
+            for stream in self._streams:
+                stream.synchronize()
+
+    def launch(
+        self, source: Source, grid: int, block: int, shared_bytes: int, values: dict[str, Any], stream: Any = None
+    ) -> None:
+        """Start any kernel, compiled now if need be; `values` by the names of its arguments. Does not wait.
+
+        On the current stream, or on another `stream`.
+        """
+        function = self._function(source)
+        if shared_bytes > self._shared.get(source.hash, PLAIN_SHARED):
+            # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, shared_bytes)
+            self._shared[source.hash] = shared_bytes
+        function((grid,), (block,), typed(source, values), shared_mem=shared_bytes, stream=stream)
+
+    def synchronize(self) -> None:
+        """Wait for the current stream."""
         self.xp.cuda.get_current_stream().synchronize()
 
     def finish_compiling(self) -> None:
@@ -100,13 +140,16 @@ class CudaBackend:
             future.result()
 
     def _launch(self, job: Job) -> Launch:
-        if self.schedule == "thread" or (self.schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
+        schedule = "quartet_block" if self.schedule == "auto" and blocks_are_right(job) else self.schedule
+        if schedule == "thread" or (schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
             launch = thread_launch(job)
-            if self.schedule == "thread" or self._ready(launch.source):
+            if schedule == "thread" or self.ready(launch.source):
                 return launch
-        return group_launch(job, self._tables, self.shared_limit, self.multiprocessors, self.zeros)
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+            return block_launch(job, schedule, self._block_tables, self.multiprocessors, self.xp.empty)
+        return group_launch(job, self._tables, self.shared_limit, self.multiprocessors, self.xp.empty)
 
-    def _ready(self, source: Source) -> bool:
+    def ready(self, source: Source) -> bool:
         """Compiled already? If not, start it; the general kernel serves meanwhile."""
         if source.hash in self._functions:
             return True
@@ -128,14 +171,9 @@ class CudaBackend:
         disk.write(path, binary)
         return binary
 
-    def _function(self, launch: Launch) -> Any:
-        source = launch.source
+    def _function(self, source: Source) -> Any:
         if source.hash not in self._functions:
             module = self.xp.cuda.function.Module()
             module.load(self._binary(source))
-            function = module.get_function(source.entry)
-            if source == table_source("cuda", "double") or source == table_source("cuda", "float"):
-                # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, self.shared_limit)
-            self._functions[source.hash] = function
+            self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Job
+from cuanto.backends.programs import ClassTables, class_cost, class_tables
+from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK
-from cuanto.kernels.build import (
-    Programs,
-    Source,
-    cost_of,
-    integrals_of,
-    programs_of,
-    straight_source,
-    table_source,
-    unrolled,
-)
+from cuanto.kernels.build import Source, block_source, straight_source, table_source, unrolled
+from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec
 
 THREAD_BLOCK = 128
@@ -32,6 +26,10 @@ WORTH_COMPILING = 1.0e6
 """Operations of a job from which a straight-line kernel repays its compilation."""
 ACCUMULATORS = 48
 """Sums a thread may keep in registers."""
+SUMS_TARGET = 48 * 1024
+"""Bytes of shared memory up to which a block per quartet keeps its sums there, too."""
+SCRATCH_LIMIT = 1 << 29
+"""Bytes of sums in global memory that blocks may have together."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +42,20 @@ class Launch:
     shared_bytes: int
     extra: dict[str, Any]
 
-    def values(self, job: Job) -> list[Any]:
-        """Arguments in order, scalars typed as the kernel declares them."""
-        given = {"bra_begin": 0, "bra_end": job.bras, **job.arguments, **self.extra}
-        casts = {"INDEX": np.int64, "int": np.int32}
-        return [casts[kind](given[name]) if kind in casts else given[name] for kind, name in self.source.arguments]
+    def values(self, job: Job) -> dict[str, Any]:
+        """Arguments by name."""
+        return {"bra_begin": 0, "bra_end": job.bras, **job.arguments, **self.extra}
+
+
+def typed(source: Source, values: dict[str, Any]) -> list[Any]:
+    """Arguments in order, scalars typed as the kernel declares them."""
+    casts: dict[str, Callable[[Any], Any]] = {"INDEX": np.int64, "int": np.int32, "double": np.float64}
+    return [casts[kind](values[name]) if kind in casts else values[name] for kind, name in source.arguments]
 
 
 def columns_at_once(job: Job) -> int:
     """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
-    width = integrals_of(job.operator, job.bra, job.ket, job.algorithm).width
+    width = class_cost(job.operator, job.bra, job.ket, job.algorithm).width
     columns = 1
     while columns < min(job.columns, 16) and 2 * columns * width <= ACCUMULATORS:
         columns *= 2
@@ -80,19 +82,20 @@ class GroupNeed:
         return self.uniforms + (self.sums + self.slots) * lanes
 
 
-def group_need(job: Job, programs: Programs) -> GroupNeed:
+def group_need(job: Job, tables: ClassTables) -> GroupNeed:
     """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
-    integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
-    slots = max(program.slots for program in programs)
-    wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
-    sums = job.columns * integrals.width + integrals.middle
-    return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
+    slots = max(program.slots for program in tables.programs)
+    wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in tables.programs)
+    sums = job.columns * tables.width + tables.middle
+    return GroupNeed(sum(p.uniforms for p in tables.programs), sums, max(slots, wanted))
 
 
-def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -> tuple[int, int]:
-    """Kets per block and bytes of shared memory (0: scratch in global memory)."""
+def group_lanes(
+    job: Job, need: GroupNeed, real_bytes: int, shared_limit: int, multiprocessors: int = 1
+) -> tuple[int, int]:
+    """Kets per block and bytes of shared memory (0: scratch in global memory); a block for every multiprocessor."""
     useful = 1
-    while useful < min(job.kets, 32):
+    while useful < min(job.kets, 32) and job.bras * -(-job.kets // (2 * useful)) >= multiprocessors:
         useful *= 2
     for limit in (min(SHARED_TARGET, shared_limit), shared_limit):
         lanes = useful
@@ -104,12 +107,11 @@ def group_lanes(job: Job, need: GroupNeed, real_bytes: int, shared_limit: int) -
     return min(useful, 4), 0
 
 
-def table_arguments(job: Job, programs: Programs, put: Callable[[Any], Any]) -> dict[str, Any]:
+def table_arguments(job: Job, tables: ClassTables, put: Callable[[Any], Any]) -> dict[str, Any]:
     """Index tables as kernel arguments, copied with `put`."""
-    integrals = integrals_of(job.operator, job.bra, job.ket, job.algorithm)
     real = np.dtype(job.arguments["out"].dtype)
-    values: dict[str, Any] = {"width": integrals.width, "bra_functions": integrals.bra_functions}
-    for prefix, program in zip(("primitive", "ket", "bra"), programs, strict=True):
+    values: dict[str, Any] = {"width": tables.width, "bra_functions": tables.bra_functions}
+    for prefix, program in zip(("primitive", "ket", "bra"), tables.programs, strict=True):
         values[f"{prefix}_table"] = put(program.table)
         values[f"{prefix}_constants"] = put(program.constants.astype(real))
     return values
@@ -122,22 +124,22 @@ class GroupTables:
         self._put = put
         self._known: dict[Any, dict[str, Any]] = {}
 
-    def __call__(self, job: Job) -> tuple[Programs, dict[str, Any]]:
-        programs = programs_of(job.operator, job.bra, job.ket, job.algorithm, levels=True)
+    def __call__(self, job: Job) -> tuple[ClassTables, dict[str, Any]]:
+        tables = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=True)
         key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
         if key not in self._known:
-            self._known[key] = table_arguments(job, programs, self._put)
-        return programs, self._known[key]
+            self._known[key] = table_arguments(job, tables, self._put)
+        return tables, self._known[key]
 
 
 def group_launch(
     job: Job, tables: GroupTables, shared_limit: int, multiprocessors: int, zeros: Any, block: int = GROUP_BLOCK
 ) -> Launch:
     """A few kets per block, their work shared by its threads, from index tables."""
-    programs, arguments = tables(job)
-    need = group_need(job, programs)
+    known, arguments = tables(job)
+    need = group_need(job, known)
     real_bytes = np.dtype(job.arguments["out"].dtype).itemsize
-    lanes, shared = group_lanes(job, need, real_bytes, shared_limit)
+    lanes, shared = group_lanes(job, need, real_bytes, shared_limit, multiprocessors)
     items = job.bras * -(-job.kets // lanes)
     extra = {**arguments, "lanes": lanes, "slots": need.slots, "scratch": job.arguments["out"], "scratch_stride": 0}
     grid = min(items, 2**31 - 1)
@@ -149,12 +151,67 @@ def group_launch(
     return Launch(table_source("cuda", job.real_name), grid, block, shared, extra)
 
 
+class BlockTables:
+    """Tuples and functions of both sides on the device, one copy per class."""
+
+    def __init__(self, put: Callable[[Any], Any]) -> None:
+        self._put = put
+        self._known: dict[Any, dict[str, Any]] = {}
+
+    def __call__(self, job: Job) -> dict[str, Any]:
+        key = (job.bra, job.ket, job.real_name)
+        if key not in self._known:
+            md_blocks.check(job.operator, job.bra, job.ket)
+            self._known[key] = self._arguments(job)
+        return self._known[key]
+
+    def _arguments(self, job: Job) -> dict[str, Any]:
+        K = sum(job.bra.l) + sum(job.ket.l)
+        momenta = (*job.bra.l, 0)[:2] + (*job.ket.l, 0)[:2]
+        values: dict[str, Any] = dict(zip(("la", "lb", "lc", "ld"), momenta, strict=True))
+        values |= {"tuples": self._put(md_blocks.tuple_table(K)), "room": md_blocks.largest_batch(K)}
+        for name, side in (("bra", job.bra), ("ket", job.ket)):
+            functions = md_blocks.functions_of(side)
+            values[f"{name}_functions"] = functions.count
+            values[f"{name}_start"] = self._put(functions.start)
+            values[f"{name}_monomial"] = self._put(functions.monomial)
+            values[f"{name}_value"] = self._put(functions.value.astype(job.arguments["out"].dtype))
+        return values
+
+
+def block_launch(
+    job: Job, schedule: str, tables: BlockTables, multiprocessors: int, zeros: Any, threads: int | None = None
+) -> Launch:
+    """A block for each contracted integral, or for each contracted quartet of shells."""
+    arguments = tables(job)
+    threads = threads or md_blocks.block_threads(job.bra, job.ket)
+    per_integral = schedule == "integral_block"
+    need = md_blocks.storage(job.bra, job.ket, job.columns, threads, per_integral)
+    dtype = np.dtype(job.arguments["out"].dtype)
+    grid = job.bras * job.kets
+    if per_integral:
+        grid *= job.columns * arguments["bra_functions"] * arguments["ket_functions"]
+    grid, shared, scratch, stride = min(grid, 2**31 - 1), need.shared + need.sums, job.arguments["out"], 0
+    if need.sums and shared * dtype.itemsize > SUMS_TARGET:
+        shared, stride = need.shared, need.sums
+        grid = min(grid, 4 * multiprocessors, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
+        scratch = zeros((grid * stride,), dtype.type)
+    extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
+    return Launch(block_source(schedule, job.real_name), grid, threads, shared * dtype.itemsize, extra)
+
+
+def blocks_are_right(job: Job) -> bool:
+    """McMurchie-Davidson between pairs of high momenta: a block per quartet needs no tables, and theirs are huge."""
+    large = by_loops(job.operator, job.bra, job.ket, job.algorithm)
+    return large and max(job.bra.l + job.ket.l) <= md_blocks.MAX_BLOCK_L
+
+
 def straight_is_right(job: Job) -> bool:
     """Below the unrolling threshold one thread does a whole quartet."""
-    return unrolled("cuda", cost_of(job.operator, job.bra, job.ket, job.algorithm))
+    return unrolled("cuda", class_cost(job.operator, job.bra, job.ket, job.algorithm))
 
 
 def worth_compiling(job: Job) -> bool:
     """Is there work enough for a kernel of its own?"""
-    cost = cost_of(job.operator, job.bra, job.ket, job.algorithm)
+    cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
     return job.bras * job.kets * cost.total(job.primitives, job.columns) > WORTH_COMPILING

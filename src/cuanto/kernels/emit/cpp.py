@@ -8,7 +8,7 @@ CPP = Syntax(
     lane_type="VEC",
     fma="vfma",
     broadcast="vset",
-    functions={"rcp": "vrcp", "sqrt": "vsqrt", "exp": "vexp"},
+    functions={"rcp": "vrcp", "sqrt": "vsqrt", "rsqrt": "vrsqrt", "exp": "vexp"},
     boys="boys",
     register_values=0,
 )

@@ -47,7 +47,8 @@ class CoulombGeometry:
         Q, ck, pair_ket = rest_ket[0:3], rest_ket[3], len(ket.l) == 2
         self.QC, self.QD = (rest_ket[4:7], rest_ket[7:10]) if pair_ket else (nothing, nothing)
         self.p, self.iq = p, iq
-        self.r = g.call("rcp", g.add(g.one, g.mul(p, iq)))  # q / (p + q)
+        root = g.call("rsqrt", g.add(g.one, g.mul(p, iq)))
+        self.r = g.mul(root, root)  # q / (p + q)
         self.rho = g.mul(p, self.r)
         # P and Q in two parts: a tight function on a nucleus sees a P that differs from it by less than its last digit.
         low = [rest[10 + i] if pair_bra else g.zero for i in range(3)]
@@ -55,7 +56,7 @@ class CoulombGeometry:
         self.PQ = [g.add(g.sub(P[i], Q[i]), g.sub(low[i], low_ket[i])) for i in range(3)]
         R2 = g.sum((1.0, x, x) for x in self.PQ)
         self.T = g.mul(self.rho, R2)
-        self.prefactor = g.mul(g.call("sqrt", self.r), ck)
+        self.prefactor = g.mul(root, ck)
         self.F = [g.call(f"boys{order}", self.T, m) for m in range(order + 1)]
 
 

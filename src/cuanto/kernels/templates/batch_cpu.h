@@ -15,7 +15,7 @@ struct Workspace {
         return memory;
     }
 };
-static thread_local Workspace lane_workspace, uniform_workspace;
+static thread_local Workspace lane_workspace, uniform_workspace, digest_workspace;
 
 static VEC* lane_memory(INDEX vectors) { return (VEC*)lane_workspace.ask(vectors * sizeof(VEC)); }
 static REAL* uniform_memory(INDEX numbers) { return (REAL*)uniform_workspace.ask(numbers * sizeof(REAL)); }

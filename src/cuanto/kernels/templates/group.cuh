@@ -2,7 +2,7 @@
 // share the records of a level, a barrier follows each level. Values live in shared memory, or in `scratch` when they
 // do not fit. Passes of a sweep are independent: as many as `slots` has room for are treated at once.
 
-enum { RECORD_INT4 = 3 };
+enum { RECORD_INT4 = 3, COEFFICIENT = 4 };  // integers of a record; place of the coefficient among a ket's fields
 
 struct Workers { int lanes, lane, worker, count; };
 
@@ -23,19 +23,6 @@ struct GroupLeave {
     int outputs;
     FN void operator()(int4 head, int, REAL value, int pass, const Workers& w) const {
         middle[(pass * outputs + head.y) * w.lanes + w.lane] = value;
-    }
-};
-
-struct GroupStore {
-    const INDEX* rows;
-    const int* cols;
-    INDEX kets;
-    REAL* out;
-    INDEX row_stride, pass_stride;
-    int ket_step;
-    bool wanted;
-    FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
-        if (wanted) out[pass * pass_stride + rows[head.w] * row_stride + cols[(ket + pass * ket_step) * kets]] = value;
     }
 };
 
@@ -61,6 +48,7 @@ FN void group_function(int4 head, REAL* v, const REAL* boys_table, const Workers
     const REAL x = v[head.z * w.lanes + w.lane];
     if (head.x == OP_RCP) *target = vrcp(x);
     else if (head.x == OP_SQRT) *target = vsqrt(x);
+    else if (head.x == OP_RSQRT) *target = vrsqrt(x);
     else if (head.x == OP_EXP) *target = vexp(x);
     else {
         REAL F[BOYS_MAX_ORDER + 1];
@@ -116,49 +104,59 @@ FN void group_sweep(const Program& sweep, const REAL* acc, const REAL* distance,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
-    extern __shared__ REAL shared_memory[];
-    const Program primitive = {primitive_table, primitive_constants};
-    const Program ket_sweep = {ket_table, ket_constants};
-    const Program bra_sweep = {bra_table, bra_constants};
-    const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
-    REAL* u = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
-    REAL* ket_u = u + primitive.uniforms();
-    REAL* bra_u = ket_u + ket_sweep.uniforms();
-    REAL* acc = bra_u + bra_sweep.uniforms();
-    const int left = ket_sweep.repeat() * ket_sweep.outputs();
-    REAL* middle = acc + (INDEX)columns * width * lanes;
-    REAL* v = middle + (INDEX)left * lanes;
-    group_uniforms(primitive, u);
-    group_uniforms(ket_sweep, ket_u);
-    group_uniforms(bra_sweep, bra_u);
-    const INDEX blocks = (kets + lanes - 1) / lanes;
-    for (INDEX item = blockIdx.x; item < blocks * (bra_end - bra_begin); item += gridDim.x) {
-        const INDEX b = bra_begin + item / blocks;
-        const INDEX ket = item % blocks * lanes + w.lane;
+// Programs and storage of a block.
+struct GroupWork {
+    Sides x;
+    Program primitive, ket_sweep, bra_sweep;
+    int width, bra_fields, ket_fields, slots;
+    REAL *u, *ket_u, *bra_u, *acc, *middle, *v;
+
+    // Bra b with the kets of the block, `ket` in this thread, of at most so many primitives; make_store(column) takes
+    // the integrals of a column.
+    template <class MakeStore>
+    FN void quartet(INDEX b, INDEX ket, INDEX primitives, const MakeStore& make_store, const Workers& w) const {
         const INDEX block = ket / BLOCK, lane = ket % BLOCK;
-        const REAL* distance = ket_shell + block * SHELL_FIELDS * BLOCK + lane;
-        for (int i = threadIdx.x; i < columns * width * lanes; i += blockDim.x) acc[i] = 0;
-        if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = bra_shell[b * SHELL_FIELDS + threadIdx.x];
-        for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
-            if (threadIdx.x < bra_fields) u[threadIdx.x] = bra_record[k * bra_fields + threadIdx.x];
-            const GroupAccumulate sums = {acc, bra_coefficient + k * columns, columns, width};
-            for (INDEX c = ket_first[block]; c < ket_first[block + 1]; ++c) {
-                for (int f = w.worker; f < ket_fields; f += w.count)
-                    v[f * lanes + w.lane] = ket_record[(c * ket_fields + f) * BLOCK + lane];
+        const INDEX first = x.ket_first[block], last = x.ket_first[block + 1] - 1;
+        const int columns = x.columns, left = ket_sweep.repeat() * ket_sweep.outputs();
+        const REAL* distance = x.ket_shell + block * SHELL_FIELDS * BLOCK + lane;
+        for (int i = threadIdx.x; i < columns * width * w.lanes; i += blockDim.x) acc[i] = 0;
+        if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = x.bra_shell[b * SHELL_FIELDS + threadIdx.x];
+        for (INDEX k = x.bra_first[b]; k < x.bra_first[b + 1]; ++k) {
+            if (threadIdx.x < bra_fields) u[threadIdx.x] = x.bra_record[k * bra_fields + threadIdx.x];
+            const GroupAccumulate sums = {acc, x.bra_coefficient + k * columns, columns, width};
+            for (INDEX c = 0; c < primitives; ++c) {
+                const INDEX mine = first + c < last ? first + c : last;
+                for (int f = w.worker; f < ket_fields; f += w.count) {
+                    const REAL value = x.ket_record[(mine * ket_fields + f) * BLOCK + lane];
+                    v[f * w.lanes + w.lane] = f == COEFFICIENT && first + c > last ? REAL(0) : value;
+                }
                 __syncthreads();
-                group_execute(primitive, 0, 1, u, v, boys_table, sums, w);
+                group_execute(primitive, 0, 1, u, v, x.boys_table, sums, w);
             }
         }
         for (int q = 0; q < columns; ++q) {
-            REAL* mine = acc + (INDEX)q * width * lanes;
+            REAL* mine = acc + (INDEX)q * width * w.lanes;
             const GroupLeave leave = {middle, ket_sweep.outputs()};
-            group_sweep(ket_sweep, mine, distance, ket_u, v, slots, boys_table, leave, w);
-            const GroupStore store = {rows + (b * columns + q) * bra_functions, cols + ket, kets, out, row_stride,
-                                      bra_sweep.component_step() * component_stride, bra_sweep.ket_step(), ket < kets};
-            group_sweep(bra_sweep, left ? middle : mine, distance, bra_u, v, slots, boys_table, store, w);
+            group_sweep(ket_sweep, mine, distance, ket_u, v, slots, x.boys_table, leave, w);
+            group_sweep(bra_sweep, left ? middle : mine, distance, bra_u, v, slots, x.boys_table, make_store(q), w);
         }
         __syncthreads();
     }
+};
+
+// Storage behind `memory`, in the order u, sums, slots; fills in what the programs need as constants.
+FN GroupWork group_work(const Sides& x, const Tables& t, int slots, REAL* memory, const Workers& w) {
+    const Program primitive = {t.primitive_table, t.primitive_constants};
+    const Program ket_sweep = {t.ket_table, t.ket_constants};
+    const Program bra_sweep = {t.bra_table, t.bra_constants};
+    REAL* ket_u = memory + primitive.uniforms();
+    REAL* bra_u = ket_u + ket_sweep.uniforms();
+    REAL* acc = bra_u + bra_sweep.uniforms();
+    REAL* middle = acc + x.columns * t.width * w.lanes;
+    REAL* v = middle + (INDEX)ket_sweep.repeat() * ket_sweep.outputs() * w.lanes;
+    group_uniforms(primitive, memory);
+    group_uniforms(ket_sweep, ket_u);
+    group_uniforms(bra_sweep, bra_u);
+    return GroupWork{x, primitive, ket_sweep, bra_sweep, (int)t.width, (int)t.bra_fields, (int)t.ket_fields, slots,
+                     memory, ket_u, bra_u, acc, middle, v};
 }

@@ -3,7 +3,7 @@
 // A kernel text is: the #defines of its target, a prelude, boys.h, generated code. The generated code uses only
 // the names below, so one text serves a CPU (this file) and a GPU (prelude_cuda.cuh, where a vector is one number).
 //   REAL  VEC  MASK  FN  UNROLL  NO_UNROLL  LANES
-//   vset  vload  vstore  vfma  vrcp  vsqrt  vexp (argument <= 0)  vselect  vany  vround  vrow4
+//   vset  vload  vstore  vfma  vrcp  vsqrt  vrsqrt (1 / sqrt)  vexp (argument <= 0)  vselect  vany  vsum (of lanes)  vround  vrow4
 // Needs GCC >= 9 or Clang (also as zig c++) and no header. Flags: -O2 -ffp-contract=fast and the machine's own
 // instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every choice of LANES is
 // correct everywhere; the fast one fills a register of the machine (GCC keeps longer vectors in memory).
@@ -133,6 +133,39 @@ FN VEC vsqrt(VEC x) {
     return x;
 }
 #endif
+
+// 1 / sqrt(x) within the range of float. Where the machine has an estimate, Newton's steps finish it: a division and a
+// square root would take as long as a low class of integrals.
+#if CUANTO_BYTES == 64 && defined(__AVX512F__) && !defined(__clang__) && CUANTO_SINGLE
+#define CUANTO_NEWTON 1
+FN VEC rsqrt_estimate(VEC x) { return __builtin_ia32_rsqrt14ps512_mask(x, x, -1); }
+#elif CUANTO_BYTES == 64 && defined(__AVX512F__) && !defined(__clang__)
+#define CUANTO_NEWTON 2
+FN VEC rsqrt_estimate(VEC x) { return __builtin_ia32_rsqrt14pd512_mask(x, x, -1); }
+#elif CUANTO_BYTES == 32 && defined(__AVX__) && !CUANTO_SINGLE
+#define CUANTO_NEWTON 3
+FN VEC rsqrt_estimate(VEC x) {
+    typedef float HALF __attribute__((vector_size(16)));
+    return __builtin_convertvector(__builtin_ia32_rsqrtps(__builtin_convertvector(x, HALF)), VEC);
+}
+#endif
+#ifdef CUANTO_NEWTON
+FN VEC vrsqrt(VEC x) {
+    VEC y = rsqrt_estimate(x);
+    const VEC half = x * REAL(-0.5);
+    UNROLL for (int i = 0; i < CUANTO_NEWTON; ++i) y = vfma(y, vfma(half * y, y, vset(REAL(0.5))), y);
+    return y;
+}
+#else
+FN VEC vrsqrt(VEC x) { return vrcp(vsqrt(x)); }
+#endif
+FN REAL vrsqrt(REAL x) { return vrcp(vsqrt(x)); }
+
+FN REAL vsum(VEC v) {
+    REAL sum = v[0];
+    UNROLL for (int i = 1; i < LANES; ++i) sum += v[i];
+    return sum;
+}
 
 // Adding 1.5 * 2^(mantissa bits) leaves x, rounded to an integer, in the lowest bits.
 #if CUANTO_SINGLE

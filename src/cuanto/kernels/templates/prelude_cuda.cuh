@@ -28,6 +28,7 @@ FN bool vany(MASK m) { return m; }
 FN VEC vfma(VEC a, VEC b, VEC c) { return fma(a, b, c); }
 FN VEC vrcp(VEC x) { return REAL(1) / x; }
 FN VEC vsqrt(VEC x) { return sqrt(x); }
+FN VEC vrsqrt(VEC x) { return rsqrt(x); }
 FN VEC vexp(VEC x) { return exp(x); }
 
 // Rounding by adding 1.5 * 2^(mantissa bits): two additions and a register, where a conversion runs at a quarter

@@ -1,5 +1,5 @@
 // Any class of integrals from index tables (depth first): NV vectors of LANES kets per slot.
-// Included after the prelude, boys.h and program.h; PARAMETERS is the argument list of abi.py.
+// Included after the prelude, boys.h, program.h and batch_cpu.h.
 
 enum { STATEMENT = 5 };
 
@@ -20,22 +20,6 @@ template <int NV> struct Leave {
     void operator()(const int* pc, const VEC* value) const {
         VEC* target = middle + (INDEX)pc[1] * NV;
         for (int i = 0; i < NV; ++i) target[i] = value[i];
-    }
-};
-
-template <int NV> struct Store {
-    const INDEX* rows;
-    const int* cols;  // of this pass
-    INDEX kets;
-    REAL* out;  // of this pass
-    INDEX row_stride;
-    int count;
-    void operator()(const int* pc, const VEC* value) const {
-        REAL* target = out + rows[pc[3]] * row_stride;
-        const int* col = cols + pc[4] * kets;
-        for (int i = 0; i < NV; ++i)
-            for (int lane = 0; lane < LANES && i * LANES + lane < count; ++lane)
-                target[col[i * LANES + lane]] = value[i][lane];
     }
 };
 
@@ -88,6 +72,7 @@ static void execute(const Program& program, REAL* u, VEC* v, const REAL* boys_ta
         }
         case OP_RCP: for (int i = 0; i < NV; ++i) target[i] = vrcp(source[i]); break;
         case OP_SQRT: for (int i = 0; i < NV; ++i) target[i] = vsqrt(source[i]); break;
+        case OP_RSQRT: for (int i = 0; i < NV; ++i) target[i] = vrsqrt(source[i]); break;
         case OP_EXP: for (int i = 0; i < NV; ++i) target[i] = vexp(source[i]); break;
         case OP_BOYS: evaluate_boys<NV>(pc, v, boys_table); break;
         default: result(pc, source);
@@ -100,67 +85,86 @@ static REAL* uniform_values(const Program& program, REAL* u) {
     return u;
 }
 
-template <int NV> static void table_batch(PARAMETERS) {
-    const Program primitive{primitive_table, primitive_constants};
-    const Program sweeps[2] = {{ket_table, ket_constants}, {bra_table, bra_constants}};
-    const INDEX step = NV * LANES;
-    const INDEX acc_size = (INDEX)columns * width * NV;
-    INDEX slots = primitive.slots();
-    for (const Program& sweep : sweeps) slots = sweep.slots() > slots ? sweep.slots() : slots;
-    const INDEX middle_size = (INDEX)sweeps[0].repeat() * sweeps[0].outputs() * NV;
-    VEC* acc = lane_memory(acc_size + middle_size + slots * NV);
-    VEC* middle = acc + acc_size;
-    VEC* v = middle + middle_size;
-    REAL* u = uniform_memory(primitive.uniforms() + sweeps[0].uniforms() + sweeps[1].uniforms());
-    REAL* sweep_u[2] = {u + primitive.uniforms(), u + primitive.uniforms() + sweeps[0].uniforms()};
-    uniform_values(primitive, u);
-    for (int s = 0; s < 2; ++s) uniform_values(sweeps[s], sweep_u[s]);
-    for (INDEX b = bra_begin; b < bra_end; ++b) {
-        for (int s = 0; s < 2; ++s)
-            for (int i = 0; i < SHELL_FIELDS; ++i) sweep_u[s][i] = bra_shell[b * SHELL_FIELDS + i];
-        for (INDEX first = 0; first < kets; first += step) {
-            const INDEX block = first / BLOCK, lane = first % BLOCK;
-            const REAL* distance = ket_shell + block * SHELL_FIELDS * BLOCK + lane;
-            for (INDEX i = 0; i < acc_size; ++i) acc[i] = vset(0);
-            for (INDEX k = bra_first[b]; k < bra_first[b + 1]; ++k) {
-                for (int i = 0; i < bra_fields; ++i) u[i] = bra_record[k * bra_fields + i];
-                const Accumulate<NV> sums{acc, bra_coefficient + k * columns, columns, width};
-                for (INDEX c = ket_first[block]; c < ket_first[block + 1]; ++c) {
-                    const REAL* source = ket_record + c * ket_fields * BLOCK + lane;
-                    for (int f = 0; f < ket_fields; ++f)
-                        for (int i = 0; i < NV; ++i) v[f * NV + i] = vload(source + f * BLOCK + i * LANES);
-                    execute<NV>(primitive, u, v, boys_table, sums);
-                }
+// The three stages of a class with their storage.
+template <int NV> struct TableWork {
+    const Sides& x;
+    const Tables& tables;
+    Program primitive, sweeps[2];
+    Momenta momenta;
+    INDEX acc_size, middle_size;
+    VEC *acc, *middle, *v, *loops;
+    REAL *u, *sweep_u[2];
+
+    TableWork(const Sides& sides, const Tables& t)
+        : x(sides), tables(t), primitive{t.primitive_table, t.primitive_constants},
+          sweeps{{t.ket_table, t.ket_constants}, {t.bra_table, t.bra_constants}} {
+        acc_size = x.columns * t.width * NV;
+        INDEX slots = primitive.slots();
+        for (const Program& sweep : sweeps) slots = sweep.slots() > slots ? sweep.slots() : slots;
+        middle_size = (INDEX)sweeps[0].repeat() * sweeps[0].outputs() * NV;
+        const int code = primitive.momenta() - 1;
+        momenta = Momenta{code & 15, code >> 4 & 15, code >> 8 & 15, code >> 12 & 15};
+        const INDEX loop_size = code < 0 ? 0 : loop_storage(momenta) + t.width;
+        acc = lane_memory(acc_size + middle_size + slots * NV + loop_size);
+        middle = acc + acc_size;
+        v = middle + middle_size;
+        loops = v + slots * NV;
+        u = uniform_memory(primitive.uniforms() + sweeps[0].uniforms() + sweeps[1].uniforms());
+        sweep_u[0] = u + primitive.uniforms();
+        sweep_u[1] = sweep_u[0] + sweeps[0].uniforms();
+        uniform_values(primitive, u);
+        for (int s = 0; s < 2; ++s) uniform_values(sweeps[s], sweep_u[s]);
+    }
+
+    // Bra b with the kets that begin at `ket`, summed over primitives.
+    void sums(INDEX b, INDEX ket) {
+        const INDEX block = ket / BLOCK, lane = ket % BLOCK;
+        for (INDEX i = 0; i < acc_size; ++i) acc[i] = vset(0);
+        for (INDEX k = x.bra_first[b]; k < x.bra_first[b + 1]; ++k) {
+            for (INDEX i = 0; i < tables.bra_fields; ++i) u[i] = x.bra_record[k * tables.bra_fields + i];
+            const Accumulate<NV> sums{acc, x.bra_coefficient + k * x.columns, (int)x.columns, (int)tables.width};
+            for (INDEX c = x.ket_first[block]; c < x.ket_first[block + 1]; ++c) {
+                const REAL* source = x.ket_record + c * tables.ket_fields * BLOCK + lane;
+#if SCREENED
+                if (!vany(u[SIZE] * vload(source + SIZE * BLOCK) >= REAL(x.cutoff))) break;  // NV is 1 with a list
+#endif
+                for (INDEX f = 0; f < tables.ket_fields; ++f)
+                    for (int i = 0; i < NV; ++i) v[f * NV + i] = vload(source + f * BLOCK + i * LANES);
+                if (primitive.momenta()) add_loops(sums);
+                else execute<NV>(primitive, u, v, x.boys_table, sums);
             }
-            const int count = (int)(kets - first < step ? kets - first : step);
-            for (int q = 0; q < columns; ++q)
-                for (int s = 0; s < 2; ++s)
-                    for (INDEX pass = 0; pass < sweeps[s].repeat(); ++pass) {
-                        const Program& sweep = sweeps[s];
-                        const VEC* start = (s == 1 && middle_size ? middle : acc + (INDEX)q * width * NV) + pass * sweep.outer() * NV;
-                        for (INDEX j = 0; j < sweep.values(); ++j)
-                            for (int i = 0; i < NV; ++i) v[j * NV + i] = start[j * sweep.inner() * NV + i];
-                        for (INDEX j = sweep.values(); j < sweep.lane_inputs(); ++j)
-                            for (int i = 0; i < NV; ++i)
-                                v[j * NV + i] = vload(distance + (j - sweep.values()) * BLOCK + i * LANES);
-                        if (!sweep.final()) {
-                            execute<NV>(sweep, sweep_u[s], v, boys_table, Leave<NV>{middle + pass * sweep.outputs() * NV});
-                        } else {
-                            const INDEX* target = rows + (b * columns + q) * bra_functions;
-                            REAL* place = out + pass * sweep.component_step() * component_stride;
-                            const int* columns_of_pass = cols + pass * sweep.ket_step() * kets + first;
-                            execute<NV>(sweep, sweep_u[s], v, boys_table,
-                                        Store<NV>{target, columns_of_pass, kets, place, row_stride, count});
-                        }
-                    }
         }
     }
-}
 
-extern "C" void table_kernel(PARAMETERS, int vectors) {
-    switch (vectors) {
-    case 1: table_batch<1>(ARGUMENTS); break;
-    case 2: table_batch<2>(ARGUMENTS); break;
-    default: table_batch<4>(ARGUMENTS);
+    // A primitive quartet by loops, one vector after the other.
+    void add_loops(const Accumulate<NV>& sums) {
+        VEC* value = loops + loop_storage(momenta);
+        for (int i = 0; i < NV; ++i) {
+            md_primitive(momenta, u, v + i, NV, x.boys_table, loops, value);
+            for (int q = 0; q < sums.columns; ++q)
+                for (INDEX j = 0; j < sums.width; ++j) {
+                    VEC& target = acc[(q * (INDEX)sums.width + j) * NV + i];
+                    target = vfma(sums.coefficient[q], value[j], target);
+                }
+        }
     }
-}
+
+    // The sweeps of column q; make_store(pass) takes the results of a pass of the last one.
+    template <class MakeStore> void finish(INDEX b, INDEX ket, INDEX q, const MakeStore& make_store) {
+        const REAL* distance = x.ket_shell + ket / BLOCK * SHELL_FIELDS * BLOCK + ket % BLOCK;
+        for (int s = 0; s < 2; ++s) {
+            const Program& sweep = sweeps[s];
+            for (int i = 0; i < SHELL_FIELDS; ++i) sweep_u[s][i] = x.bra_shell[b * SHELL_FIELDS + i];
+            for (INDEX pass = 0; pass < sweep.repeat(); ++pass) {
+                const VEC* start = (s == 1 && middle_size ? middle : acc + q * tables.width * NV) + pass * sweep.outer() * NV;
+                for (INDEX j = 0; j < sweep.values(); ++j)
+                    for (int i = 0; i < NV; ++i) v[j * NV + i] = start[j * sweep.inner() * NV + i];
+                for (INDEX j = sweep.values(); j < sweep.lane_inputs(); ++j)
+                    for (int i = 0; i < NV; ++i)
+                        v[j * NV + i] = vload(distance + (j - sweep.values()) * BLOCK + i * LANES);
+                if (sweep.final()) execute<NV>(sweep, sweep_u[s], v, x.boys_table, make_store(pass));
+                else execute<NV>(sweep, sweep_u[s], v, x.boys_table, Leave<NV>{middle + pass * sweep.outputs() * NV});
+            }
+        }
+    }
+};

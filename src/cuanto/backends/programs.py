@@ -1,0 +1,137 @@
+"""Index tables and cost of a class; those of large classes are kept in the kernel cache, for making them takes seconds.
+
+The key of a file is the class and the text of the whole generator, so that a change there makes new tables.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+
+from cuanto.backends import cache as disk
+from cuanto.kernels.build import Programs, make_integrals, make_programs
+from cuanto.kernels.cost import Cost, StageCost, cost
+from cuanto.kernels.ir import Integrals
+from cuanto.kernels.schedule.loops import by_loops, loop_cost, loop_program, without_primitives
+from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.spec import Shells
+
+WORTH_KEEPING = 100_000
+"""Bytes of tables from which loading is faster than making them again."""
+STAGES = ("primitive", "ket", "bra")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClassTables:
+    """What a table-driven kernel needs to know about a class."""
+
+    programs: Programs
+    cost: Cost
+    width: int
+    middle: int
+    bra_functions: int
+
+
+@cache
+def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> ClassTables:
+    """From memory, from the cache, or made now: depth first for one core, by `levels` for a group of threads."""
+    path = _path(operator, bra, ket, algorithm, levels)
+    found = _read(path, _tables)
+    if found is None:
+        if not levels and by_loops(operator, bra, ket, algorithm):
+            integrals = without_primitives(bra, ket)
+            count = loop_cost(integrals, bra, ket)
+            programs = (loop_program(bra, ket), *make_programs(integrals, operator, ket, levels)[1:])
+        else:
+            integrals, count = _graphs(operator, bra, ket, algorithm)
+            programs = make_programs(integrals, operator, ket, levels)
+        found = ClassTables(programs, count, integrals.width, integrals.middle, integrals.bra_functions)
+        if sum(program.table.nbytes for program in programs) > WORTH_KEEPING:
+            disk.write(path, _packed(found))
+    return found
+
+
+@cache
+def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
+    """Without making the expression graph where its tables are in the cache."""
+    if by_loops(operator, bra, ket, algorithm):
+        return loop_cost(without_primitives(bra, ket), bra, ket)
+    for levels in (True, False):
+        found = _read(_path(operator, bra, ket, algorithm, levels), _cost)
+        if found is not None:
+            return found
+    return _graphs(operator, bra, ket, algorithm)[1]
+
+
+@lru_cache(maxsize=2)
+def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[Integrals, Cost]:
+    """Not kept for long: the graphs of a large class take a hundred megabytes."""
+    integrals = make_integrals(operator, bra, ket, algorithm)
+    return integrals, cost(integrals)
+
+
+def _path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
+    parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
+    return disk.cache_folder() / f"{disk.key(parts)}.npz"
+
+
+@cache
+def _generator() -> str:
+    """All that decides the tables."""
+    sources = [*_sources(files("cuanto.kernels")), files("cuanto.basis") / "solid_harmonics.py"]
+    return disk.key(source.read_text() for source in sources)
+
+
+def _sources(folder: Traversable) -> list[Traversable]:
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    inner = [source for entry in entries if entry.is_dir() for source in _sources(entry)]
+    return [*(entry for entry in entries if entry.name.endswith(".py")), *inner]
+
+
+def _packed(tables: ClassTables) -> bytes:
+    arrays: dict[str, Any] = {}
+    for stage, program in zip(STAGES, tables.programs, strict=True):
+        arrays[f"{stage}_table"], arrays[f"{stage}_constants"] = program.table, program.constants
+        arrays[f"{stage}_sizes"] = [program.uniforms, program.slots, program.repeat]
+    arrays["shape"] = [tables.width, tables.middle, tables.bra_functions]
+    arrays["cost"] = np.frombuffer(json.dumps(astuple(tables.cost)).encode(), np.uint8)
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def _read(path: Path, take: Callable[[Any], T]) -> T | None:
+    """None when there is nothing, or nothing readable."""
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            return take(arrays)
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+        return None
+
+
+def _tables(file: Any) -> ClassTables:
+    primitive, ket, bra = (
+        Program(file[f"{stage}_table"], file[f"{stage}_constants"], *file[f"{stage}_sizes"].tolist())
+        for stage in STAGES
+    )
+    width, middle, bra_functions = file["shape"].tolist()
+    return ClassTables((primitive, ket, bra), _cost(file), width, middle, bra_functions)
+
+
+def _cost(file: Any) -> Cost:
+    primitive, sweeps, width, read, written = json.loads(file["cost"].tobytes())
+    stages = tuple((repeat, StageCost(*stage)) for repeat, stage in sweeps)
+    return Cost(StageCost(*primitive), stages, width, read, written)

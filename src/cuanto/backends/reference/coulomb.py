@@ -1,0 +1,56 @@
+"""Coulomb and exchange matrices: from the tensor of all integrals, and J from Hermite densities."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from cuanto.backends.reference.hermite import Array, HermiteExpansion, coulomb_derivatives, expand_pair, hermite_indices
+from cuanto.backends.reference.matrices import BasisLike, eri_4c_tensor
+
+
+def coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:
+    """J_pq = sum_rt (pq|rt) D_rt"""
+    J_pq: Array = np.einsum("pqrt,rt->pq", eri_4c_tensor(basis), D_pq)
+    return J_pq
+
+
+def exchange_matrix(basis: BasisLike, D_pq: Array) -> Array:
+    """K_pr = sum_qt (pq|rt) D_qt"""
+    K_pr: Array = np.einsum("pqrt,qt->pr", eri_4c_tensor(basis), D_pq)
+    return K_pr
+
+
+def hermite_coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:
+    """J without integrals: density -> Hermite densities of all primitive pairs -> their potentials -> J."""
+    ends = [*basis.offsets, basis.nbf]
+    aos = [slice(int(first), int(last)) for first, last in pairwise(ends)]
+    R = [basis.R_ax[shell.atom] for shell in basis.shells]
+    pairs = [
+        (aos[i], aos[j], expand_pair(a, R[i], b, R[j]))
+        for i, a in enumerate(basis.shells)
+        for j, b in enumerate(basis.shells)
+    ]
+    # H_kt = sum_f H_fkt D_f: the density of primitive pair k
+    densities = [(pair, np.einsum("fkt,f->kt", pair.H_fkt, D_pq[p, q].reshape(-1))) for p, q, pair in pairs]
+    J_pq = np.zeros((basis.nbf, basis.nbf))
+    for p, q, bra in pairs:
+        V_kt = sum((hermite_potential(bra, ket, H_kt) for ket, H_kt in densities), np.zeros(1))
+        J_pq[p, q] = np.einsum("fkt,kt->f", bra.H_fkt, V_kt).reshape(J_pq[p, q].shape)
+    return J_pq
+
+
+def hermite_potential(bra: HermiteExpansion, ket: HermiteExpansion, H_lt: Array) -> Array:
+    """V_kt: what every Hermite Gaussian of the bra sees of the Hermite density H_lt of the ket (HJO 9.9.32)."""
+    p_kl, q_kl = bra.zeta_k[:, None], ket.zeta_k[None, :]
+    P_kx, Q_lx = bra.weights_kn @ bra.centres_nx, ket.weights_kn @ ket.centres_nx
+    X_xkl = P_kx.T[:, :, None] - Q_lx.T[:, None, :]
+    R = coulomb_derivatives(bra.order + ket.order, p_kl * q_kl / (p_kl + q_kl), X_xkl)
+    theta_kl = 2.0 * np.pi**2.5 / (p_kl * q_kl * np.sqrt(p_kl + q_kl))
+    V_kt = np.zeros((len(bra.zeta_k), len(hermite_indices(bra.order))))
+    for column, (t, u, v) in enumerate(hermite_indices(bra.order)):
+        for s, (i, j, k) in enumerate(hermite_indices(ket.order)):
+            # derivatives at Q and at P differ in sign
+            V_kt[:, column] += (-1) ** (i + j + k) * (theta_kl * R[t + i, u + j, v + k]) @ H_lt[:, s]
+    return V_kt

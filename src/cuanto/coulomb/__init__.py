@@ -1,0 +1,6 @@
+"""Coulomb and exchange matrices of a density."""
+
+from cuanto.coulomb.direct import DirectJK, IncrementalJK
+from cuanto.coulomb.j_engine import JEngine
+
+__all__ = ["DirectJK", "IncrementalJK", "JEngine"]

@@ -1,0 +1,258 @@
+"""Direct J and K on a GPU: select quartets, make their integrals, digest them; class by class, without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Job
+from cuanto.backends.cuda.backend import CudaBackend
+from cuanto.backends.cuda.launch import (
+    THREAD_BLOCK,
+    GroupTables,
+    columns_at_once,
+    group_lanes,
+    group_need,
+    straight_is_right,
+    worth_compiling,
+)
+from cuanto.backends.programs import class_tables
+from cuanto.backends.simt.backend import SimtBackend
+from cuanto.coulomb.pair_classes import PairClass, with_bounds
+from cuanto.integrals.segments import Array
+from cuanto.kernels.abi import bra_fields, ket_fields
+from cuanto.kernels.build import Source
+from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.spec import KernelSpec
+from cuanto.kernels.tuning import choose_algorithm
+
+BUFFER_BYTES = 2 * 2**30
+"""Integrals kept between their making and their digestion; also at most a quarter of the free memory."""
+SPAN = 1024
+"""Kets that a warp looks through for one bra."""
+BLOCKS_PER_PROCESSOR = 16
+
+
+class DevicePairs:
+    """A class of pairs on the device."""
+
+    def __init__(self, pairs: PairClass, put: Any, real: Any) -> None:
+        self.host = pairs
+        bra, ket = pairs.bra, pairs.ket
+
+        def numbers(array: Array) -> Any:
+            return put(array.astype(real, copy=False))
+
+        self.bra = {
+            "bra_first": put(bra.first),
+            "bra_record": numbers(bra.record),
+            "bra_coefficient": numbers(bra.coefficient),
+            "bra_shell": numbers(bra.shell),
+            "columns": bra.columns,
+            "bra_fields": bra_fields("coulomb"),
+            "bra_bound": put(pairs.bra_bound),
+            "bra_pair": put(pairs.bra_pair),
+            "bra_segment": put(pairs.bra_segment),
+            "bra_ao": put(pairs.bra_ao),
+            "na": pairs.functions[0],
+            "nb": pairs.functions[1],
+        }
+        self.ket = {
+            "kets": ket.count,
+            "ket_first": put(ket.first),
+            "ket_record": numbers(ket.record),
+            "ket_shell": numbers(ket.shell),
+            "ket_fields": ket_fields(ket.shells),
+            "ket_bound": put(pairs.ket_bound),
+            "ket_pair": put(np.ascontiguousarray(pairs.ket_pair)),
+            "ket_segment": put(pairs.ket_segment),
+            "ket_ao": put(pairs.ket_ao),
+            "nc": pairs.functions[0],
+            "nd": pairs.functions[1],
+        }
+
+
+class CudaDigest:
+    """Pairs of a basis on a GPU, with their bounds; quartets whose bound lies between two numbers into J and K."""
+
+    def __init__(
+        self,
+        backend: CudaBackend | SimtBackend,
+        pairs: Sequence[PairClass],
+        algorithm: str,
+        real: type[np.floating[Any]],
+        cutoff: float,
+    ) -> None:
+        self.backend, self.algorithm, self.cutoff = backend, algorithm, cutoff
+        self.real = np.dtype(real)
+        self.name = "double" if self.real == np.float64 else "float"
+        self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
+        self._tables = GroupTables(backend.to_device)
+        self._buffers: dict[str, Any] = {}
+        self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
+        self._device = [DevicePairs(pair, backend.to_device, self.real) for pair in self.pairs]
+
+    def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
+        """Half of J and K, to be completed by their transposes; returns the number of quartets (on the device).
+
+        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window`: bounds from .. to.
+        """
+        xp = self.backend.xp
+        top = float(largest.max()) * (2.0 if J is not None else 1.0)
+        common = {
+            "D": xp.ascontiguousarray(D),
+            "J": J if J is not None else D,
+            "K": K if K is not None else D,
+            "nbf": D.shape[1],
+            "densities": len(D),
+            "want_j": int(J is not None),
+            "want_k": int(K is not None),
+            "largest": xp.ascontiguousarray(largest),
+            "segments": len(largest),
+            "lower": window[0],
+            "upper": window[1],
+        }
+        chunks = [
+            (x, y, begin, end)
+            for y in range(len(self.pairs))
+            for x in range(y + 1)
+            for begin, end in self._chunks(x, y, top, window[0])
+        ]
+        counts = self.backend.zeros((len(chunks), 2), np.int32)
+        for number, (x, y, begin, end) in enumerate(chunks):
+            self._chunk(x, y, begin, end, counts[number], top, common)
+        columns = self.backend.to_device(np.array([self.pairs[x].columns for x, *_ in chunks]))
+        return (counts[:, 1] * columns).sum()
+
+    def _capacity(self, x: int, y: int) -> int:
+        """Quartets whose integrals fit the buffer."""
+        free, _ = self.backend.memory()
+        bra, ket = self.pairs[x], self.pairs[y]
+        size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
+        return min(BUFFER_BYTES, free // 4) // size
+
+    def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
+        """Ranges of bras that can matter, so many at once that all their quartets would fit."""
+        bra, ket = self.pairs[x], self.pairs[y]
+        bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
+        step = max(1, self._capacity(x, y) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
+        return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
+
+    def _buffer(self, name: str, size: int, dtype: Any) -> Any:
+        """Memory that is kept and grows."""
+        if name not in self._buffers or self._buffers[name].size < size:
+            self._buffers.pop(name, None)
+            self._buffers[name] = self.backend.xp.empty(size, dtype=dtype)
+        return self._buffers[name]
+
+    def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:
+        bra, ket = self._device[x], self._device[y]
+        spans = -(-ket.host.ket.count // SPAN)
+        stride = (end - begin) * (ket.host.ket.count + 32 * spans)  # quartets at most, each span filled up
+        functions = bra.host.columns * prod(bra.host.functions) * prod(ket.host.functions)
+        integrals = self._buffer("integrals", functions * stride, self.real)
+        source, grid, block, shared, extra = self._integrals(bra.host, ket.host, stride)
+        values = {
+            **bra.bra,
+            **ket.ket,
+            **common,
+            **extra,
+            "bra_begin": begin,
+            "bra_end": end,
+            "span": SPAN,
+            "pad": extra.get("lanes", 1),
+            "same": int(x == y),
+            "reach": float(ket.host.ket_bound.max()) * top,
+            "list": self._buffer("list", 2 * stride, np.int32),
+            "count": count,
+            "stride": stride,
+            "out": integrals,
+            "integrals": integrals,
+            "boys_table": self.boys,
+            "cutoff": self.cutoff,
+        }
+        warps = (end - begin) * spans
+        self.backend.launch(cuda_select(), -(-warps // 4), 128, 0, values)
+        self.backend.launch(source, grid, block, shared, values)
+        digest = self._digest((bra.host.functions[1], *ket.host.functions))
+        self.backend.launch(digest, self._grid(stride * bra.host.columns, 128), 128, 0, values)
+
+    def _grid(self, items: int, block: int) -> int:
+        processors = self.backend.multiprocessors
+        return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * processors))
+
+    def _digest(self, sizes: tuple[int, int, int]) -> Source:
+        """For these numbers of functions of b, c and d when it is compiled, meanwhile for any."""
+        special = cuda_digest(self.name, sizes)
+        return special if max(sizes) <= 6 and self.backend.ready(special) else cuda_digest(self.name, None)
+
+    def _job(self, bra: PairClass, ket: PairClass) -> Job:
+        """Classes and counts, for the choice of a kernel."""
+        shells = bra.bra.shells, ket.bra.shells
+        primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
+        algorithm = self.algorithm
+        if algorithm == "auto":
+            algorithm = choose_algorithm("cuda", "coulomb", *shells, primitives)
+        out = {"out": np.empty(0, dtype=self.real)}
+        return Job("coulomb", *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
+
+    def _integrals(self, bra: PairClass, ket: PairClass, items: int) -> tuple[Source, int, int, int, dict[str, Any]]:
+        """Kernel, grid, block, shared memory and further arguments for the integrals of a list."""
+        job = self._job(bra, ket)
+        schedule = self.backend.schedule
+        if schedule == "thread" or (schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
+            spec = KernelSpec("coulomb", job.bra, job.ket, job.algorithm, "thread", self.name, columns_at_once(job))
+            if schedule == "thread" or self.backend.ready(cuda_straight(spec)):
+                return cuda_straight(spec), self._grid(items, THREAD_BLOCK), THREAD_BLOCK, 0, {}
+        programs, tables = self._tables(job)
+        need = group_need(job, programs)
+        lanes, shared = group_lanes(job, need, self.real.itemsize, self.backend.shared_limit - 64)
+        grid = self._grid(items // lanes + 1, 1)
+        extra = {
+            **tables,
+            "bra_functions": class_tables("coulomb", job.bra, job.ket, job.algorithm, levels=True).bra_functions,
+            "lanes": lanes,
+            "slots": need.slots,
+            "scratch": self._buffer("scratch", 1, self.real),
+            "scratch_stride": 0,
+        }
+        if shared == 0:
+            stride = need.numbers(lanes)
+            extra |= {"scratch": self._buffer("scratch", grid * stride, self.real), "scratch_stride": stride}
+        return cuda_group(self.name), grid, self.backend.group_block, shared, extra
+
+    def _with_bounds(self, pairs: PairClass) -> PairClass:
+        """sqrt (ab|ab) of every ket, in a list of pairs with themselves."""
+        xp = self.backend.xp
+        kets, functions = pairs.ket.count, prod(pairs.functions)
+        device = DevicePairs(pairs, self.backend.to_device, self.real)
+        bound = np.zeros(kets)
+        step = max(1, BUFFER_BYTES // (pairs.columns * functions**2 * self.real.itemsize * 32))
+        source, grid, block, shared, extra = self._integrals(pairs, pairs, step)
+        lanes = extra.get("lanes", 1)
+        for begin in range(0, kets, step):
+            part = np.arange(begin, min(begin + step, kets))
+            listed = np.full((len(part), lanes, 2), -1, dtype=np.int32)
+            listed[:, :, 0] = pairs.ket_pair[part, None]
+            listed[:, 0, 1] = part
+            stride = listed.size // 2
+            out = xp.zeros((pairs.columns, functions, functions, stride), dtype=self.real)
+            values = {
+                **device.bra,
+                **device.ket,
+                "boys_table": self.boys,
+                "cutoff": 0.0,
+                "list": self.backend.to_device(listed.reshape(-1)),
+                "count": self.backend.to_device(np.array([stride], dtype=np.int32)),
+                "out": out,
+                "stride": stride,
+                **extra,
+            }
+            self.backend.launch(source, grid, block, shared, values)
+            diagonal = self.backend.to_host(xp.diagonal(out, axis1=1, axis2=2)[:, ::lanes].max(axis=2))
+            bound[part] = np.sqrt(np.maximum(0.0, diagonal[pairs.ket_column[part], np.arange(len(part))]))
+        return with_bounds(pairs, bound)

@@ -1,0 +1,160 @@
+"""Direct J and K: the Coulomb matrix by the J engine, exchange by quartets of shells, or both in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.j_engine import JEngine
+from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
+from cuanto.coulomb.quartets import PRECISIONS, QuartetEngine
+from cuanto.coulomb.quartets import Statistics as QuartetStatistics
+from cuanto.errors import InputError
+from cuanto.integrals.engine import ALGORITHMS, resolve
+
+SYMMETRIC = 1e-12
+"""Densities whose transposes differ by less, relative to their largest element, are symmetric."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the last call did, by the J engine and by quartets (None: not used)."""
+
+    coulomb: HermiteStatistics | None
+    quartets: QuartetStatistics | None
+
+
+class DirectJK:
+    """J_pq = sum_rs (pq|rs) D_rs and K_pq = sum_rs (pr|qs) D_rs of a basis, without keeping an integral.
+
+    `threshold`: what a quartet (J engine: all that is left out for a primitive pair) may add at most and be left out.
+    `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
+    `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        backend: str | Backend = "auto",
+        threshold: float = 1e-12,
+        precision: str = "double",
+        algorithm: str = "auto",
+        one_pass: bool = False,
+    ) -> None:
+        if not isinstance(basis, Basis):
+            raise InputError(f"basis must be a cuanto.Basis, {type(basis).__name__} was given")
+        if precision not in PRECISIONS:
+            raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
+        if algorithm not in ALGORITHMS:
+            raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
+        if not 0.0 < threshold < 1.0:
+            raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
+        self.basis, self.backend = basis, resolve(backend)
+        self.threshold, self.precision, self.algorithm, self.one_pass = threshold, precision, algorithm, one_pass
+        self._j_engine: JEngine | None = None
+        self._quartets: QuartetEngine | None = None
+
+    @property
+    def j_engine(self) -> JEngine:
+        """Made when it is needed first."""
+        if self._j_engine is None:
+            settings = {"threshold": self.threshold, "precision": self.precision}
+            self._j_engine = JEngine(self.basis, backend=self.backend, **settings)  # type: ignore[arg-type]
+        return self._j_engine
+
+    @property
+    def quartets(self) -> QuartetEngine:
+        """Made when it is needed first."""
+        if self._quartets is None:
+            settings = (self.threshold, self.precision, self.algorithm)
+            self._quartets = QuartetEngine(self.basis, self.backend, *settings)
+        return self._quartets
+
+    def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
+        """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
+        D_npq = self._checked(D)
+        symmetric, odd = self._parts(D_npq)
+        by_quartets = want_j and self.one_pass
+        J = self.j_engine(symmetric) if want_j and not by_quartets else None
+        K = None
+        if want_k or by_quartets:
+            J_quartets, K = self.quartets(symmetric, by_quartets, want_k)
+            J = J_quartets if by_quartets else J
+        if want_k and odd is not None:
+            K = K + self.quartets(odd, False, True, antisymmetric=True)[1]
+        shape = np.shape(D)
+        return tuple(M if M is None else M.reshape(shape) for M in (J, K))  # type: ignore[return-value]
+
+    def j(self, D: Any) -> Any:
+        """J alone."""
+        return self(D, want_k=False)[0]
+
+    def k(self, D: Any) -> Any:
+        """K alone."""
+        return self(D, want_j=False)[1]
+
+    def _checked(self, D: Any) -> Any:
+        xp, n = self.backend.xp, self.basis.nbf
+        D_npq = xp.asarray(D, dtype=np.float64)
+        if D_npq.ndim not in (2, 3) or D_npq.shape[-2:] != (n, n) or not len(D_npq):
+            raise InputError(f"a density is {n} x {n} here, an array of shape {D_npq.shape} was given")
+        if not bool(xp.isfinite(D_npq).all()):
+            raise InputError("the density has elements that are not finite numbers")
+        return D_npq.reshape(-1, n, n)
+
+    def _parts(self, D_npq: Any) -> tuple[Any, Any | None]:
+        """Symmetric and antisymmetric parts; None when there is nothing of the latter."""
+        D_nqp = D_npq.transpose(0, 2, 1)
+        if float(abs(D_npq - D_nqp).max()) <= SYMMETRIC * float(abs(D_npq).max()):
+            return D_npq, None
+        return 0.5 * (D_npq + D_nqp), 0.5 * (D_npq - D_nqp)
+
+    def finish_compiling(self) -> None:
+        """Wait for all specialised kernels asked for so far; general ones serve until they are there."""
+        if self._j_engine is not None:
+            self._j_engine.finish_compiling()
+        self.backend.finish_compiling()
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the last call."""
+        return Statistics(
+            self._j_engine.statistics if self._j_engine is not None else None,
+            self._quartets.statistics if self._quartets is not None else None,
+        )
+
+
+class IncrementalJK:
+    """J and K of a density that changes little from call to call: only those of the change are made.
+
+    Errors of screening add up, so every `restart` calls, and whenever the change is not smaller than the density, all
+    is made anew.
+    """
+
+    def __init__(self, direct: DirectJK, restart: int = 8) -> None:
+        if restart < 1:
+            raise InputError(f"restart is {restart}; give the number of calls after which all is made anew")
+        self.direct, self.restart = direct, restart
+        self._since = 0
+        self._last: tuple[Any, Any, Any] | None = None
+
+    def __call__(self, D: Any) -> tuple[Any, Any]:
+        """J and K of D."""
+        D = self.direct.backend.xp.asarray(D, dtype=np.float64)
+        fresh = self._last is None or self._since >= self.restart or self._last[0].shape != D.shape
+        if not fresh and self._last is not None:
+            change = D - self._last[0]
+            if float(abs(change).max()) < float(abs(D).max()):
+                J, K = self.direct(change)
+                self._since += 1
+                self._last = (D.copy(), self._last[1] + J, self._last[2] + K)
+                return self._last[1].copy(), self._last[2].copy()
+        J, K = self.direct(D)
+        self._since = 1
+        self._last = (D.copy(), J, K)
+        return J.copy(), K.copy()

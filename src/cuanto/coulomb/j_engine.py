@@ -1,0 +1,204 @@
+"""The Coulomb matrix J_pq = sum_rt (pq|rt) D_rt from Hermite densities: no integral is ever made.
+
+White and Head-Gordon, J. Chem. Phys. 104, 2620 (1996), doi:10.1063/1.471011. The density of every pair of primitives is
+expanded in Hermite Gaussians, these interact (`kernels.recurrences.hermite_coulomb`), and the potentials are contracted
+with the same expansions.
+
+Screening: an interaction of a bra b with a ket density h is at most sqrt (b|b) sqrt (h|h) (Schwarz). Kets are sorted by
+their bound, and a bra stops where the bounds of *all* remaining kets together are negligible, so that the error of
+every bra is below the threshold, not only that of every interaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.basis import Basis
+from cuanto.coulomb.hermite_pairs import (
+    PairBlock,
+    along_a_curve,
+    bound_buckets,
+    pair_blocks,
+    primitives,
+    self_repulsion_factor,
+    self_repulsion_scale,
+)
+from cuanto.coulomb.j_launch import Interactions, groups_of_bras, launcher
+from cuanto.coulomb.j_steps import ArraySteps, HermiteClass, KernelSteps, Steps
+from cuanto.errors import InputError
+from cuanto.integrals.engine import resolve
+from cuanto.kernels.recurrences.components import degree
+from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+
+NUMBERS = {"double": ("double",), "mixed": ("double", "float"), "single": ("float",)}
+"""Number types by precision."""
+SINGLE_ERROR = 1e-6
+"""Error of an interaction in single precision, relative to its bound: a few units of the last digit."""
+MIXED_ERROR = 1e-9
+"""What single precision may do to a bra when precision is mixed."""
+SINGLE_RANGE = 1e30
+"""Powers of exponents beyond this are left to double precision."""
+DENSITIES = 2
+"""Densities treated at once."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a call did: interactions of primitive pairs, of which so many in single precision, of all there are.
+
+    Each interaction evaluates the Boys function once. `error` estimates what screening and single precision did to
+    the worst primitive pair, as a sum of bounds.
+    """
+
+    interactions: int
+    single: int
+    possible: int
+    error: float
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """Of the kets of one class: sums of the bounds of the last ones, and how far each group of bras goes."""
+
+    rest: Any
+    end: Any
+    split: Any
+
+
+class JEngine:
+    """J of a basis: pairs and Hermite expansions are made once per geometry."""
+
+    def __init__(
+        self, basis: Basis, *, backend: str | Backend = "auto", threshold: float = 1e-12, precision: str = "double"
+    ) -> None:
+        if precision not in NUMBERS:
+            raise InputError(f"unknown precision {precision!r}: choose {', '.join(NUMBERS)}")
+        if not threshold > 0.0:
+            raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
+        self.backend = resolve(backend)
+        self.threshold, self.nbf = threshold, basis.nbf
+        groups, contraction = primitives(basis)
+        self._functions = contraction.shape[1]
+        host = self.backend.xp is np
+        self._steps: Steps = ArraySteps() if isinstance(self.backend, CpuBackend) else KernelSteps(self.backend)
+        # Sparse on the host; a GPU multiplies dense matrices faster than it would look up sparse ones.
+        self._C_pk = contraction if host else self.backend.to_device(contraction.toarray())
+        blocks = sorted(pair_blocks(groups, threshold, self.backend), key=lambda block: block.order)
+        self._classes = [self._hermite_class(list(mine)) for _, mine in groupby(blocks, key=lambda b: b.order)]
+        # Powers of very large exponents with high momenta leave the range of single precision.
+        fits = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in blocks)
+        self.precision = precision if fits else "double"
+        self._launcher = launcher(self.backend, {c.order: c.count for c in self._classes}, NUMBERS[self.precision])
+        self._bounds = self.backend.xp.concatenate([c.bra_bound for c in self._classes])
+        self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
+        self._last: list[_Reach] = []
+
+    def _hermite_class(self, blocks: list[PairBlock]) -> HermiteClass:
+        put, order = self.backend.to_device, blocks[0].order
+        p, weight, bound, centres = (
+            np.concatenate([getattr(block, name) for block in blocks])
+            for name in ("exponents", "weight", "bound", "centres")
+        )
+        high = centres.astype(np.float32)
+        geometry = {
+            "double": np.column_stack([np.sqrt(p), centres]),
+            "float": np.column_stack([np.sqrt(p), high, centres - high]).astype(np.float32),
+        }
+        curve = along_a_curve(centres, p)
+        sorted_bras = np.lexsort((curve, -bound_buckets(bound)))
+        rank = np.empty(len(p), dtype=np.int64)
+        rank[sorted_bras] = np.arange(len(p))
+        signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
+        starts = np.arange(0, len(p), groups_of_bras(self.backend))
+        return HermiteClass(
+            order,
+            len(p),
+            tuple(blocks),
+            tuple(put(block.places(self._functions)) for block in blocks),
+            {real: put(values) for real, values in geometry.items()},
+            put(weight[:, None] * self_repulsion_scale(p, order)),
+            put(self_repulsion_factor(order)),
+            put((weight * p**-1.5)[:, None] * signs),
+            put(np.pi**2.5 * weight * p**-1.5),
+            put(curve),
+            put(rank),
+            {real: put(values[sorted_bras]) for real, values in geometry.items()},
+            put(np.maximum.reduceat(bound[sorted_bras], starts)),
+        )
+
+    def __call__(self, D: Any) -> Any:
+        """J_npq of symmetric densities D_npq, or J_pq of D_pq; arrays of the backend. Only (D + D^T)/2 matters."""
+        xp = self.backend.xp
+        D = xp.asarray(D, dtype=np.float64)
+        if D.ndim not in (2, 3) or D.shape[-2:] != (self.nbf, self.nbf):
+            raise InputError(f"a density is {self.nbf} x {self.nbf} here, an array of shape {D.shape} was given")
+        D_npq = D.reshape(-1, self.nbf, self.nbf)
+        self._last = []
+        parts = [self._coulomb(D_npq[n : n + DENSITIES]) for n in range(0, len(D_npq), DENSITIES)]
+        return xp.concatenate(parts).reshape(D.shape) if parts else xp.zeros(D.shape)
+
+    def _coulomb(self, D_npq: Any) -> Any:
+        """J of so many densities as the kernels treat at once."""
+        xp, C = self.backend.xp, self._C_pk
+        X_nkl = xp.stack([C.T @ (C.T @ (0.5 * (D_pq + D_pq.T))).T for D_pq in D_npq])
+        V = self._launcher.run(self._jobs(X_nkl))
+        J_nkl = xp.zeros_like(X_nkl)
+        for c in self._classes:
+            self._steps.collect(c, V[c.order], J_nkl)
+        J_npq = xp.stack([C @ (C @ J_kl).T for J_kl in J_nkl])
+        return J_npq + J_npq.transpose(0, 2, 1)
+
+    def _jobs(self, X_nkl: Any) -> Iterator[Interactions]:
+        """The Hermite densities of one class after the other as kets, each for all classes of bras."""
+        xp, n = self.backend.xp, len(X_nkl)
+        for ket in self._classes:
+            density = self._steps.density(ket, X_nkl)
+            # By powers of four, within them along a curve: any order is right as far as sums of the rest go.
+            order = xp.argsort(density.key)
+            reach = self._reach(xp.cumsum(density.bound[order][::-1]))
+            self._last.append(reach)
+            for real in NUMBERS[self.precision]:
+                record = self._steps.record(ket, real, order, density.H_knt)
+                first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
+                at = 0
+                for bra in self._classes:
+                    mine = slice(at, at + len(bra.bra_bound))
+                    at = mine.stop
+                    sides = (bra.count, ket.count, bra.bra_record[real], record)
+                    yield Interactions((bra.order, ket.order), n, real, *sides, first[mine], last[mine])
+
+    def _reach(self, rest: Any) -> _Reach:
+        """How far each group of bras goes in double precision (`split`), and in all (`end`)."""
+        single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
+        split, end = self._steps.reach(rest, self._bounds, self.threshold, single)
+        return _Reach(rest, end, split)
+
+    def finish_compiling(self) -> None:
+        """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
+        self._launcher.finish_compiling()
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the last call did; copies a few small arrays from the device."""
+        to_host, launch = self.backend.to_host, self._launcher
+        sizes = [np.minimum(launch.bra_group, c.count - launch.bra_group * np.arange(len(c.bra_bound)))
+                 for c in self._classes]  # fmt: skip
+        bras, bounds = np.concatenate(sizes), to_host(self._bounds)
+        done = single = possible = 0
+        error = np.zeros(len(bras))
+        for reach in self._last:
+            tail, end, split = (to_host(x) for x in (reach.rest, reach.end, reach.split))
+            rest = np.append(tail[::-1], 0.0)
+            last, first = (np.minimum(x * launch.ket_group, len(tail)) for x in (end, split))
+            done += int(bras @ last)
+            single += int(bras @ (last - first))
+            possible += int(bras.sum()) * len(tail)
+            error += bounds * (rest[last] + SINGLE_ERROR * (rest[first] - rest[last]))
+        return Statistics(done, single, possible, float(error.max(initial=0.0)))

@@ -1,0 +1,150 @@
+"""Pairs of shells for direct J and K: by class, as bras and as kets, with what screening and digestion need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.basis import Basis
+from cuanto.integrals.batches import BraBatch, KetBatch
+from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
+from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.kernels.abi import SIZE
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class PairClass:
+    """Pairs of one class; a shell with itself counts half, so that unique quartets add up with their transposes.
+
+    Bras are in descending order of `bound`; kets (one for each contraction column of a pair) by number of primitives.
+    """
+
+    bra: BraBatch
+    ket: KetBatch
+    functions: tuple[int, int]
+    bra_ao: Ints  # [bra, column, 2]: first functions of both shells
+    bra_segment: Ints  # [bra, 2]
+    bra_pair: Ints  # [bra]
+    ket_ao: Ints  # [ket, 2]
+    ket_segment: Ints  # [ket, 2]
+    ket_pair: Ints  # [ket]
+    ket_column: Ints  # [ket]
+    bra_bound: Array  # [bra]
+    ket_bound: Array  # [ket]
+
+    @property
+    def columns(self) -> int:
+        """Contraction columns of a pair."""
+        return self.bra.columns
+
+
+class _Together(RowMap):
+    """Both function numbers in one."""
+
+    def __call__(self, i: Indices, j: Indices) -> Indices:
+        return i * self.nbf + j
+
+
+def pair_classes(basis: Basis, threshold: float) -> list[PairClass]:
+    """All pairs of shells, high momenta first; primitive pairs below `threshold` are left out. Bounds are zero yet."""
+    classes = segments(basis)
+    found = []
+    for x in reversed(range(len(classes))):
+        for y in reversed(range(x + 1)):
+            for batch in pair_batches(classes[x], classes[y], x == y, _Together(basis.nbf, False), threshold, False):
+                found.append(_pair_class(basis, classes, batch, (classes[x].functions, classes[y].functions)))
+    return found
+
+
+def segment_of_function(classes: list[SegmentClass], nbf: int) -> tuple[Ints, int]:
+    """Number of the segment each basis function belongs to, and how many there are."""
+    owner = np.zeros(nbf, dtype=np.int32)
+    count = 0
+    for group in classes:
+        functions = group.ao[:, :, None] + np.arange(group.functions)
+        owner[functions] = count + np.arange(group.count)[:, None, None]
+        count += group.count
+    return owner, count
+
+
+def _pair_class(basis: Basis, classes: list[SegmentClass], batch: BraBatch, functions: tuple[int, int]) -> PairClass:
+    owner, _ = segment_of_function(classes, basis.nbf)
+    columns = batch.columns
+    first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
+    ao = np.stack(np.divmod(first, basis.nbf), axis=-1).astype(np.int32)
+    segment = owner[ao[:, 0]]
+    own = segment[:, 0] == segment[:, 1]
+    weight = np.repeat(np.where(own, 0.5, 1.0), np.diff(batch.first))
+    # Kets carry their pair and column instead of places in a result.
+    names = np.stack(np.broadcast_arrays(np.arange(batch.count)[:, None], np.arange(columns)), axis=-1)
+    batch = replace(batch, coefficient=batch.coefficient * weight[:, None], rows=names.reshape(batch.count, -1))
+    batch = _large_first(batch)
+    ket = pair_kets(batch)
+    pair, column = ket.cols
+    return PairClass(
+        bra=batch,
+        ket=ket,
+        functions=functions,
+        bra_ao=ao,
+        bra_segment=segment,
+        bra_pair=np.arange(batch.count, dtype=np.int32),
+        ket_ao=np.ascontiguousarray(ao[pair, column]),
+        ket_segment=np.ascontiguousarray(segment[pair]),
+        ket_pair=pair,
+        ket_column=column,
+        bra_bound=np.zeros(batch.count),
+        ket_bound=np.zeros(ket.count),
+    )
+
+
+def _large_first(batch: BraBatch) -> BraBatch:
+    """Primitives of each pair in descending order of their size, which becomes a field of their record.
+
+    The size is the square root of the self-repulsion of the largest column: exact for s functions; a polynomial factor
+    is taken at its centre's distance plus one standard deviation.
+    """
+    p, PA, PB = batch.record[:, 0], batch.record[:, 4:7], batch.record[:, 7:10]
+    la, lb = batch.shells.l
+    spread = np.sqrt(0.5 / p)
+    size = np.abs(batch.coefficient).max(axis=1) * p**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
+    size *= (np.linalg.norm(PA, axis=1) + spread) ** la * (np.linalg.norm(PB, axis=1) + spread) ** lb
+    owner = np.repeat(np.arange(batch.count), np.diff(batch.first))
+    order = np.lexsort((-size, owner))
+    record = batch.record[order]
+    record[:, SIZE] = size[order]
+    return replace(batch, record=record, coefficient=batch.coefficient[order])
+
+
+def with_bounds(pairs: PairClass, ket_bound: Array) -> PairClass:
+    """Bras sorted by their bound: the largest one of their columns."""
+    bra_bound = np.zeros(pairs.bra.count)
+    np.maximum.at(bra_bound, pairs.ket_pair, ket_bound)
+    order = np.argsort(-bra_bound, kind="stable")
+    return replace(
+        pairs,
+        bra=_taken(pairs.bra, order),
+        bra_ao=np.ascontiguousarray(pairs.bra_ao[order]),
+        bra_segment=np.ascontiguousarray(pairs.bra_segment[order]),
+        bra_pair=np.ascontiguousarray(pairs.bra_pair[order]),
+        bra_bound=bra_bound[order],
+        ket_bound=ket_bound,
+    )
+
+
+def _taken(batch: BraBatch, order: Indices) -> BraBatch:
+    """The bras in another order."""
+    sizes = np.diff(batch.first)[order]
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    source = np.repeat(batch.first[order] - first[:-1], sizes) + np.arange(first[-1])
+    return replace(
+        batch,
+        first=first,
+        record=batch.record[source],
+        coefficient=batch.coefficient[source],
+        shell=batch.shell[order],
+        rows=batch.rows[order],
+    )

@@ -1,0 +1,113 @@
+"""J and K from quartets of shells: what is evaluated and in which precision, by bounds.
+
+A quartet adds at most Q_ab Q_cd max |D| to an element of K, with Q = sqrt (ab|ab) (Schwarz; M. Haeser and R. Ahlrichs,
+doi:10.1002/jcc.540100111), where the maximum is over the blocks ac, ad, bc, bd; for J it is over ab and cd, times two.
+Quartets below the threshold are left out; with mixed precision those below `SINGLE_BOUND` are evaluated in
+single precision and added up in double.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.basis import Basis
+from cuanto.coulomb.digest_cpu import CpuDigest
+from cuanto.coulomb.digest_cuda import CudaDigest
+from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
+from cuanto.integrals.segments import segments
+from cuanto.kernels.abi import SIZE
+
+PRIMITIVE_SHARE = 1e-4
+"""Primitive pairs are left out when they are this much smaller than the threshold of quartets."""
+SIZE_SHARE = 0.1
+"""Primitive quartets are left out when they are this much smaller than the threshold."""
+SINGLE_BOUND = 1e-5
+"""Quartets that add less may be evaluated in single precision, when precision is mixed."""
+SINGLE_ERROR = 1e-6
+"""Error of an integral in single precision relative to its bound: a few units of the last digit."""
+PRECISIONS = ("double", "mixed", "single")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a call did: quartets of shells evaluated (of them in single precision), of how many; estimated error.
+
+    `error` is what leaving out quartets and single precision do to an element of J or K, if signs are random.
+    """
+
+    quartets: int
+    single: int
+    possible: int
+    error: float
+
+
+class QuartetEngine:
+    """J and K of a basis by quartets: pairs, their bounds and the choice of kernels are made once per geometry."""
+
+    def __init__(self, basis: Basis, backend: Backend, threshold: float, precision: str, algorithm: str) -> None:
+        self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
+        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE)
+        make: Any = CpuDigest if isinstance(backend, CpuBackend) else CudaDigest
+        cutoff = threshold * SIZE_SHARE
+        # Bounds need double precision, whatever the integrals have.
+        double = make(backend, pairs, algorithm, np.float64, cutoff)
+        in_single = [_in_single(pair) for pair in double.pairs]
+        split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
+        self._parts = []
+        if precision != "double":
+            self._parts.append((make(backend, in_single, algorithm, np.float32, cutoff), (threshold, split)))
+        if precision != "single":
+            self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
+        # Of a pair with itself all combinations of columns are made.
+        kets, own = (sum(p.bra.count * p.columns**n for p in double.pairs) for n in (1, 2))
+        self._possible = (kets**2 + own) // 2
+        self._members = backend.to_device(_members(basis))
+        self._done: list[Any] = []
+
+    def __call__(self, D_npq: Any, want_j: bool, want_k: bool, antisymmetric: bool = False) -> tuple[Any, Any]:
+        """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
+        xp = self.backend.xp
+        J, K = (xp.zeros_like(D_npq) if wanted else None for wanted in (want_j and not antisymmetric, want_k))
+        largest = self._largest(D_npq)
+        self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
+        sign = -1.0 if antisymmetric else 1.0
+        J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))
+        return (xp.zeros_like(D_npq) if want_j and J is None else J), K
+
+    def _largest(self, D_npq: Any) -> Any:
+        """Largest |D| between every two segments."""
+        A = abs(D_npq).max(axis=0)
+        return A[self._members].max(axis=1)[:, self._members].max(axis=2)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the last call did."""
+        done = [int(count) for count in self._done]
+        single = done[0] if self.precision != "double" and done else 0
+        largest = SINGLE_BOUND if self.precision == "mixed" else 1.0
+        left_out = max(0, self._possible - sum(done))
+        error = self.threshold * left_out**0.5 + SINGLE_ERROR * largest * single**0.5
+        return Statistics(sum(done), single, self._possible, error)
+
+
+def _members(basis: Basis) -> Any:
+    """[segment, place]: the functions of every segment, the last one repeated."""
+    owner, count = segment_of_function(segments(basis), basis.nbf)
+    members = [np.flatnonzero(owner == s) for s in range(count)]
+    size = max(len(own) for own in members)
+    return np.array([np.resize(own, size) for own in members])
+
+
+def _in_single(pairs: PairClass) -> PairClass:
+    """Centres of charge in two numbers of single precision."""
+    bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
+    for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):
+        exact = centre + low
+        centre[:] = exact.astype(np.float32)
+        low[:] = exact - centre
+    return replace(pairs, bra=replace(pairs.bra, record=bra_record), ket=replace(pairs.ket, record=ket_record))

@@ -1,0 +1,181 @@
+"""Kernels for lists of quartets, and what digests their integrals into J and K."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from cuanto.kernels import abi
+from cuanto.kernels.build import TABLE_EXTRAS, Source, head, straight_text, template
+from cuanto.kernels.spec import KernelSpec
+
+CPU_LIST: abi.Arguments = (
+    ("const void*", "sides"),
+    ("const void*", "tables"),
+    ("const int*", "list"),
+    ("INDEX", "count"),
+    ("REAL*", "out"),
+)
+
+CPU_DIGEST: abi.Arguments = (
+    ("const void*", "densities"),
+    ("const void*", "kets"),
+    ("const void*", "bras"),
+    ("INDEX", "classes"),
+    ("INDEX", "begin"),
+    ("INDEX", "step"),
+    ("double*", "J"),
+    ("double*", "K"),
+    ("INDEX*", "quartets"),
+)
+
+CPU_BOUNDS: abi.Arguments = (
+    ("const void*", "kernel"),
+    ("const void*", "sides"),
+    ("const void*", "tables"),
+    ("INDEX", "columns"),
+    ("INDEX", "functions"),
+    ("INDEX", "begin"),
+    ("INDEX", "end"),
+    ("const int*", "pair"),
+    ("const int*", "column"),
+    ("double*", "bound"),
+)
+
+CUDA_LIST: abi.Arguments = (
+    ("const int*", "bra_first"),
+    ("const REAL*", "bra_record"),
+    ("const REAL*", "bra_coefficient"),
+    ("int", "columns"),
+    ("const REAL*", "bra_shell"),
+    ("const int*", "ket_first"),
+    ("const REAL*", "ket_record"),
+    ("const REAL*", "ket_shell"),
+    ("const REAL*", "boys_table"),
+    ("double", "cutoff"),
+    ("const int*", "list"),
+    ("const int*", "count"),
+    ("REAL*", "out"),
+    ("INDEX", "stride"),
+)
+
+CUDA_SELECT: abi.Arguments = (
+    ("INDEX", "bra_begin"),
+    ("INDEX", "bra_end"),
+    ("INDEX", "kets"),
+    ("INDEX", "span"),
+    ("int", "pad"),
+    ("const double*", "bra_bound"),
+    ("const double*", "ket_bound"),
+    ("const int*", "bra_pair"),
+    ("const int*", "ket_pair"),
+    ("const int*", "bra_segment"),
+    ("const int*", "ket_segment"),
+    ("INDEX", "segments"),
+    ("const double*", "largest"),
+    ("double", "reach"),
+    ("double", "lower"),
+    ("double", "upper"),
+    ("int", "same"),
+    ("int", "want_j"),
+    ("int*", "list"),
+    ("int*", "count"),
+)
+
+CUDA_DIGEST: abi.Arguments = (
+    ("const int*", "list"),
+    ("const int*", "count"),
+    ("const REAL*", "integrals"),
+    ("INDEX", "stride"),
+    ("int", "columns"),
+    ("int", "na"),
+    ("int", "nb"),
+    ("int", "nc"),
+    ("int", "nd"),
+    ("const int*", "bra_ao"),
+    ("const int*", "ket_ao"),
+    ("const int*", "bra_pair"),
+    ("const int*", "ket_pair"),
+    ("int", "same"),
+    ("INDEX", "nbf"),
+    ("INDEX", "densities"),
+    ("const double*", "D"),
+    ("double*", "J"),
+    ("double*", "K"),
+    ("int", "want_j"),
+    ("int", "want_k"),
+)
+
+
+@cache
+def cpu_straight(spec: KernelSpec) -> Source:
+    """Straight-line kernel of one class for a list of (bra, first of a vector of kets)."""
+    return straight_text(spec, "cpu", ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
+
+
+@cache
+def cpu_table(real: str) -> Source:
+    """The general kernel for such a list."""
+    return _assembled(
+        "listed_table",
+        real,
+        ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h"),
+        CPU_LIST,
+        SCREENED=1,
+    )
+
+
+@cache
+def cpu_digest(real: str) -> Source:
+    """Selection of quartets, their integrals by one of the kernels above, and J and K."""
+    return _assembled("digest", real, ("batch_cpu.h", "digest_cpu.h"), CPU_DIGEST)
+
+
+@cache
+def cpu_bounds(real: str) -> Source:
+    """Schwarz bounds of pairs by one of these kernels."""
+    return _assembled("bounds", real, ("batch_cpu.h", "bounds_cpu.h"), CPU_BOUNDS)
+
+
+@cache
+def cuda_straight(spec: KernelSpec) -> Source:
+    """Straight-line kernel of one class for a list of (bra, ket)."""
+    return straight_text(
+        spec, "cuda", ("sides.h", "thread_sums.cuh", "thread_listed.cuh"), CUDA_LIST, SCREENED=1, CUTOFF="cutoff"
+    )
+
+
+@cache
+def cuda_group(real: str) -> Source:
+    """The general kernel for such a list."""
+    arguments = CUDA_LIST + abi.TABLES
+    text = _assembled(
+        "listed_group",
+        real,
+        ("sides.h", "program.h", "group.cuh", "group_listed.cuh"),
+        arguments,
+        "cuda",
+        CUTOFF="cutoff",
+    )
+    return replace(text, arguments=arguments + TABLE_EXTRAS["cuda"])
+
+
+@cache
+def cuda_select() -> Source:
+    """The quartets that matter, as a list."""
+    return _assembled("select_quartets", "double", ("select.cuh",), CUDA_SELECT, "cuda")
+
+
+@cache
+def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
+    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
+    known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
+    return _assembled("digest", real, ("digest.cuh",), CUDA_DIGEST, "cuda", FIXED=len(known), **known)
+
+
+def _assembled(
+    entry: str, real: str, skeleton: tuple[str, ...], arguments: abi.Arguments, target: str = "cpu", **extra: object
+) -> Source:
+    macros: dict[str, object] = {"ENTRY": entry, **extra}
+    text = "\n".join([head(target, real, arguments, macros), *(template(name) for name in skeleton)])
+    return Source(text, entry, target, arguments)

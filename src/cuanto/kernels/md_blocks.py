@@ -1,0 +1,146 @@
+"""The schedules `block-per-integral` (1B1CI) and `block-per-quartet` (1B1SP): their storage and their index tables.
+
+H. Fujii, Y. Ito, S. Tsuji, K. Suzuki, N. Yokogawa, K. Nakano, A. Kasagi, "A parallel computation for McMurchie-Davidson
+algorithm on the GPU" (2024). A block of threads computes R_tuv^n by batches k = t + u + v; batch k has all tuples of
+that degree with n = 0 .. K - k, where K is the total momentum, and needs batches k - 1 and k - 2 only: three buffers of
+the size of the largest batch take turns (triple buffering), and R_tuv^0 are kept apart. The kernels' text is
+`templates/md_blocks.cuh`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError
+from cuanto.kernels import abi
+from cuanto.kernels.recurrences.components import kernel_matrix, powers
+from cuanto.kernels.spec import Shells
+
+MAX_BLOCK_L = 5
+"""Highest momentum: the text has its Hermite expansions unrolled up to here."""
+CHUNK = 32
+"""Primitive quartets whose Boys values a block makes at once, as in the text."""
+POTENTIALS = 1024
+"""Numbers for the potentials of ket monomials that a block keeps at once (at least one monomial)."""
+
+ARGUMENTS: abi.Arguments = (
+    *abi.BATCH,
+    ("int", "bra_fields"),
+    ("int", "ket_fields"),
+    *(("int", name) for name in ("la", "lb", "lc", "ld", "bra_functions", "ket_functions")),
+    ("const int*", "tuples"),
+    ("const int*", "bra_start"),
+    ("const int*", "bra_monomial"),
+    ("const REAL*", "bra_value"),
+    ("const int*", "ket_start"),
+    ("const int*", "ket_monomial"),
+    ("const REAL*", "ket_value"),
+    ("int", "room"),
+    ("int", "at_once"),
+    ("REAL*", "scratch"),
+    ("INDEX", "scratch_stride"),
+)
+
+
+def check(operator: str, bra: Shells, ket: Shells) -> None:
+    """Refuse what the text cannot do."""
+    if operator != "coulomb":
+        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, {operator} was asked for")
+    if (l := max(*bra.l, *ket.l)) > MAX_BLOCK_L:
+        raise InputError(f"a block per integral or quartet knows l = 0 to {MAX_BLOCK_L}, {l} was given: choose auto")
+
+
+def batch_size(K: int, k: int) -> int:
+    """Numbers R_tuv^n in batch k of total momentum K."""
+    return (k + 1) * (k + 2) * (K - k + 1) // 2
+
+
+def largest_batch(K: int) -> int:
+    """What one buffer must hold."""
+    return max(batch_size(K, k) for k in range(K + 1))
+
+
+def hermite_count(order: int) -> int:
+    """Tuples (t, u, v) with t + u + v <= order."""
+    return (order + 1) * (order + 2) * (order + 3) // 6
+
+
+def triple_buffer(K: int) -> int:
+    """Numbers that triple buffering keeps: three buffers and R_tuv^0 (section VI of the paper)."""
+    return 3 * largest_batch(K) + hermite_count(K)
+
+
+def full_store(K: int) -> int:
+    """Numbers of all batches, kept without triple buffering."""
+    return (K + 1) * (K + 2) * (K + 3) * (K + 4) // 24
+
+
+@cache
+def tuple_table(order: int) -> NDArray[np.int32]:
+    """All (t, u, v) by degree, packed into 8 bits each."""
+    table = np.array([t | u << 8 | v << 16 for k in range(order + 1) for t, u, v in powers(k)], dtype=np.int32)
+    table.setflags(write=False)
+    return table
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions of a side as sparse rows over its monomials (pairs of them, the second shell's fastest)."""
+
+    start: NDArray[np.int32]
+    monomial: NDArray[np.int32]
+    value: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """Number of functions."""
+        return len(self.start) - 1
+
+
+@cache
+def functions_of(side: Shells) -> Functions:
+    """The transformation of a side; `shell_scale` is in the coefficients already."""
+    matrix = np.ones((1, 1))
+    for l, pure in zip(side.l, side.pure, strict=True):
+        matrix = np.kron(matrix, np.array(kernel_matrix(l, pure)))
+    row, monomial = np.nonzero(matrix)
+    start = np.searchsorted(row, np.arange(len(matrix) + 1))
+    return Functions(start.astype(np.int32), monomial.astype(np.int32), matrix[row, monomial])
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Numbers a block needs: in shared memory always, and for its sums (shared where they fit)."""
+
+    shared: int
+    sums: int
+    at_once: int
+
+
+def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: bool) -> Storage:
+    """The layout of `md_blocks.cuh` in numbers."""
+    bra_order, ket_order = sum(bra.l), sum(ket.l)
+    K = bra_order + ket_order
+    expansions = sum(3 * prod(l + 1 for l in side.l) * (sum(side.l) + 1) for side in (bra, ket))
+    shared = triple_buffer(K) + CHUNK * (K + 4) + expansions
+    if per_integral:
+        hermites = hermite_count(bra_order) + hermite_count(ket_order)
+        return Storage(shared + hermites + threads + -(-hermites // 2), 0, 1)
+    bra_monomials, ket_monomials = (prod(len(powers(l)) for l in side.l) for side in (bra, ket))
+    at_once = min(ket_monomials, max(1, POTENTIALS // hermite_count(bra_order)))
+    sums = bra_monomials * (columns * ket_monomials + functions_of(ket).count)
+    return Storage(shared + at_once * hermite_count(bra_order), sums, at_once)
+
+
+def block_threads(bra: Shells, ket: Shells) -> int:
+    """A thread for each number of the largest batch, 32 to 256 (the paper's 256 are idle for low momenta)."""
+    wanted = largest_batch(sum(bra.l) + sum(ket.l))
+    threads = 32
+    while threads < min(wanted, 256):
+        threads *= 2
+    return threads

@@ -1,0 +1,145 @@
+// What the integrals of a list of quartets add to J and K (their halves, see digest_cpu.h): one thread for a quartet.
+// Integrals are [column, bra function, ket function, item]. Neighbours in the list mostly share a, b and c: what they add
+// to the same element is summed up in the warp first.
+// FIXED: NB, NC and ND, functions of b, c and d, are known to the compiler; otherwise they come with the quartet.
+#if !FIXED
+#define NB x.nb
+#define NC x.nc
+#define ND x.nd
+#endif
+
+struct Quartet {
+    const REAL* integrals;
+    INDEX stride, n, a, b, c, d;
+    int na, nb, nc, nd;
+    double weight;   // 0: nothing to do for this thread
+    int lane, last;  // of the neighbours that share a, b and c
+    bool first;
+};
+
+FN double integral(const Quartet& x, int i, int j, int k, int l) {
+    return x.integrals[((INDEX)((i * NB + j) * NC + k) * ND + l) * x.stride];
+}
+
+FN void add(const Quartet& x, double* place, double value) {
+    if (x.weight != 0) atomicAdd(place, x.weight * value);
+}
+
+// The same for an element that all neighbours add to.
+FN void add_shared(const Quartet& x, double* place, double value) {
+    double sum = x.weight != 0 ? x.weight * value : 0;
+    UNROLL for (int step = 1; step < 32; step *= 2) {
+        const double other = __shfl_down_sync(0xffffffffu, sum, step);
+        if (x.lane + step <= x.last) sum += other;
+    }
+    if (x.first && x.weight != 0) atomicAdd(place, sum);
+}
+
+#if FIXED
+FN void digest_k(const Quartet& x, const double* D, double* K) {
+    double bc[NB][NC], bd[NB][ND];
+    UNROLL for (int j = 0; j < NB; ++j) {
+        UNROLL for (int k = 0; k < NC; ++k) bc[j][k] = 0;
+        UNROLL for (int l = 0; l < ND; ++l) bd[j][l] = 0;
+    }
+    NO_UNROLL for (int i = 0; i < x.na; ++i) {
+        const INDEX row = (x.a + i) * x.n;
+        double ac[NC], ad[ND], Dac[NC], Dad[ND];
+        UNROLL for (int k = 0; k < NC; ++k) ac[k] = 0, Dac[k] = D[row + x.c + k];
+        UNROLL for (int l = 0; l < ND; ++l) ad[l] = 0, Dad[l] = D[row + x.d + l];
+        UNROLL for (int j = 0; j < NB; ++j) {
+            const double* Db = D + (x.b + j) * x.n;
+            UNROLL for (int k = 0; k < NC; ++k)
+                UNROLL for (int l = 0; l < ND; ++l) {
+                    const double I = integral(x, i, j, k, l);
+                    ac[k] = fma(I, Db[x.d + l], ac[k]);
+                    ad[l] = fma(I, Db[x.c + k], ad[l]);
+                    bc[j][k] = fma(I, Dad[l], bc[j][k]);
+                    bd[j][l] = fma(I, Dac[k], bd[j][l]);
+                }
+        }
+        UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + row + x.c + k, ac[k]);
+        UNROLL for (int l = 0; l < ND; ++l) add(x, K + row + x.d + l, ad[l]);
+    }
+    UNROLL for (int j = 0; j < NB; ++j) {
+        UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + (x.b + j) * x.n + x.c + k, bc[j][k]);
+        UNROLL for (int l = 0; l < ND; ++l) add(x, K + (x.b + j) * x.n + x.d + l, bd[j][l]);
+    }
+}
+#else
+FN void digest_k(const Quartet& x, const double* D, double* K) {
+    for (int i = 0; i < x.na; ++i) {
+        const INDEX row = (x.a + i) * x.n;
+        for (int k = 0; k < NC; ++k) {
+            double s = 0;
+            for (int j = 0; j < NB; ++j)
+                for (int l = 0; l < ND; ++l) s = fma(integral(x, i, j, k, l), D[(x.b + j) * x.n + x.d + l], s);
+            add_shared(x, K + row + x.c + k, s);
+        }
+        for (int l = 0; l < ND; ++l) {
+            double s = 0;
+            for (int j = 0; j < NB; ++j)
+                for (int k = 0; k < NC; ++k) s = fma(integral(x, i, j, k, l), D[(x.b + j) * x.n + x.c + k], s);
+            add(x, K + row + x.d + l, s);
+        }
+    }
+    for (int j = 0; j < NB; ++j) {
+        const INDEX row = (x.b + j) * x.n;
+        for (int k = 0; k < NC; ++k) {
+            double s = 0;
+            for (int i = 0; i < x.na; ++i)
+                for (int l = 0; l < ND; ++l) s = fma(integral(x, i, j, k, l), D[(x.a + i) * x.n + x.d + l], s);
+            add_shared(x, K + row + x.c + k, s);
+        }
+        for (int l = 0; l < ND; ++l) {
+            double s = 0;
+            for (int i = 0; i < x.na; ++i)
+                for (int k = 0; k < NC; ++k) s = fma(integral(x, i, j, k, l), D[(x.a + i) * x.n + x.c + k], s);
+            add(x, K + row + x.d + l, s);
+        }
+    }
+}
+#endif
+
+FN void digest_j(const Quartet& x, const double* D, double* J) {
+    for (int i = 0; i < x.na; ++i)
+        for (int j = 0; j < NB; ++j) {
+            double s = 0;
+            for (int k = 0; k < NC; ++k)
+                for (int l = 0; l < ND; ++l) s = fma(integral(x, i, j, k, l), D[(x.c + k) * x.n + x.d + l], s);
+            add_shared(x, J + (x.a + i) * x.n + x.b + j, 2 * s);
+        }
+    for (int k = 0; k < NC; ++k)
+        for (int l = 0; l < ND; ++l) {
+            double s = 0;
+            for (int i = 0; i < x.na; ++i)
+                for (int j = 0; j < NB; ++j) s = fma(integral(x, i, j, k, l), D[(x.a + i) * x.n + x.b + j], s);
+            add(x, J + (x.c + k) * x.n + x.d + l, 2 * s);
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
+    const INDEX items = *count, all = items * columns;
+    const int lane = threadIdx.x % 32;
+    // Whole warps stay together, for what they do in common.
+    for (INDEX t = (INDEX)blockIdx.x * blockDim.x + threadIdx.x; t - lane < all; t += (INDEX)gridDim.x * blockDim.x) {
+        const INDEX item = t < all ? t % items : 0;
+        const int q = t < all ? (int)(t / items) : 0;
+        const int b = list[2 * item], listed = list[2 * item + 1], ket = listed < 0 ? 0 : listed;
+        const int *ab = bra_ao + 2 * ((INDEX)b * columns + q), *cd = ket_ao + 2 * (INDEX)ket;
+        const bool there = t < all && listed >= 0;
+        const double weight = !there ? 0.0 : same && bra_pair[b] == ket_pair[ket] ? 0.5 : 1.0;
+        const int a0 = __shfl_up_sync(0xffffffffu, ab[0], 1), b0 = __shfl_up_sync(0xffffffffu, ab[1], 1);
+        const int c0 = __shfl_up_sync(0xffffffffu, cd[0], 1), w0 = __shfl_up_sync(0xffffffffu, (int)there, 1);
+        const bool first = lane == 0 || !there || !w0 || a0 != ab[0] || b0 != ab[1] || c0 != cd[0];
+        const unsigned others = __ballot_sync(0xffffffffu, first) & ~((2u << lane) - 1u);
+        const int last = others ? __ffs((int)others) - 2 : 31;
+        const Quartet x = {integrals + (INDEX)q * na * nb * nc * nd * stride + item, stride, nbf, ab[0], ab[1], cd[0], cd[1],
+                           na, nb, nc, nd, weight, lane, last, first};
+        for (INDEX density = 0; density < densities; ++density) {
+            const INDEX matrix = density * nbf * nbf;
+            if (want_k) digest_k(x, D + matrix, K + matrix);
+            if (want_j) digest_j(x, D + matrix, J + matrix);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+// Direct J and K on the CPU: for a vector of kets (in lanes) all bras that matter, their integrals by a kernel for
+// lists, and what these add to J and K. With unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
+// K + K^T and J + J^T are the results:
+//     K_ac += I D_bd   K_ad += I D_bc   K_bc += I D_ad   K_bd += I D_ac      J_ab += 2 I D_cd   J_cd += 2 I D_ab
+// The rows of D that belong to the functions of the kets are gathered once for a vector of kets and serve for all
+// bras; so are the columns of K.
+
+typedef double ACC __attribute__((vector_size(LANES * sizeof(double))));
+typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);
+
+struct BraClass {
+    Kernel kernel;
+    const void *sides, *tables;
+    INDEX bras, columns, na, nb;
+    INDEX same;           // are bras and kets the same pairs?
+    const double* bound;  // [bra], descending
+    const int* pair;      // [bra]: number of the pair, counted as for kets
+    const int* ao;        // [bra, column, 2]: first functions of a and b
+    const int* segment;   // [bra, 2]
+};
+
+struct KetClass {
+    INDEX kets, nc, nd;
+    const double* bound;  // [ket]
+    const int* pair;      // [ket]
+    const int* ao;        // [ket, 2]
+    const int* segment;   // [ket, 2]
+};
+
+struct Densities {
+    INDEX nbf, segments, count;
+    const double* D;        // [density, row, column], transposed
+    const double* largest;  // [segment, segment]
+    double lower, upper;    // quartets whose bound lies between
+    INDEX want_j, want_k;
+};
+
+static ACC acc_set(double x) { return x - (ACC){}; }
+static ACC larger(ACC a, ACC b) { return a > b ? a : b; }
+static double acc_sum(ACC x) {
+    double s = 0;
+    for (int i = 0; i < LANES; ++i) s += x[i];
+    return s;
+}
+
+// A vector of kets: who is in which lane, and the rows of D and columns of K of its functions.
+struct Kets {
+    INDEX nc, nd, functions;  // functions: nc + nd
+    int c[LANES], d[LANES], pair[LANES];
+    ACC bound, own;           // own: 2 |D_cd|
+    double largest_bound;
+    ACC *D, *K;               // [density, row, function]
+    ACC *D_cd, *J_cd;         // [density, function c, function d]
+    ACC* near;                // [segment]: the largest |D| with c or d
+};
+
+struct Work {
+    Kets kets;
+    ACC* weights;
+    int* list;
+    REAL* integrals;
+    INDEX room;
+};
+
+static void gather(const Densities& x, const KetClass& k, INDEX first, Kets& v) {
+    v.nc = k.nc, v.nd = k.nd, v.functions = k.nc + k.nd;
+    const INDEX n = x.nbf, row = v.functions * LANES;
+    v.largest_bound = 0;
+    for (int lane = 0; lane < LANES; ++lane) {
+        const bool there = first + lane < k.kets;
+        const INDEX ket = there ? first + lane : k.kets - 1;
+        const int *ao = k.ao + 2 * ket, *segment = k.segment + 2 * ket;
+        v.c[lane] = ao[0], v.d[lane] = ao[1], v.pair[lane] = k.pair[ket];
+        v.bound[lane] = there ? k.bound[ket] : 0.0;
+        v.largest_bound = v.bound[lane] > v.largest_bound ? v.bound[lane] : v.largest_bound;
+        const double *near_c = x.largest + segment[0] * x.segments, *near_d = x.largest + segment[1] * x.segments;
+        v.own[lane] = x.want_j ? 2 * near_c[segment[1]] : 0.0;
+        for (INDEX s = 0; s < x.segments; ++s) v.near[s][lane] = near_c[s] > near_d[s] ? near_c[s] : near_d[s];
+        for (INDEX density = 0; density < x.count; ++density) {
+            const double* D = x.D + density * n * n;
+            for (INDEX f = 0; f < v.functions; ++f) {
+                const double* source = D + (f < v.nc ? v.c[lane] + f : v.d[lane] + f - v.nc) * n;
+                double* target = (double*)(v.D + density * n * v.functions + f) + lane;
+                if (x.want_k) for (INDEX p = 0; p < n; ++p) target[p * row] = source[p];
+            }
+            for (INDEX f = 0; f < v.nc; ++f)
+                for (INDEX g = 0; g < v.nd; ++g)
+                    v.D_cd[(density * v.nc + f) * v.nd + g][lane] = D[(v.d[lane] + g) * n + v.c[lane] + f];
+        }
+    }
+    for (INDEX i = 0; i < x.count * n * v.functions; ++i) v.K[i] = ACC{};
+    for (INDEX i = 0; i < x.count * v.nc * v.nd; ++i) v.J_cd[i] = ACC{};
+}
+
+static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
+    const INDEX n = x.nbf, row = v.functions * LANES;
+    for (int lane = 0; lane < LANES; ++lane)
+        for (INDEX density = 0; density < x.count; ++density) {
+            if (x.want_k)
+                for (INDEX f = 0; f < v.functions; ++f) {
+                    double* target = K + density * n * n + (f < v.nc ? v.c[lane] + f : v.d[lane] + f - v.nc) * n;
+                    const double* source = (const double*)(v.K + density * n * v.functions + f) + lane;
+                    for (INDEX p = 0; p < n; ++p) target[p] += source[p * row];
+                }
+            if (x.want_j)
+                for (INDEX f = 0; f < v.nc; ++f)
+                    for (INDEX g = 0; g < v.nd; ++g)
+                        J[density * n * n + (v.c[lane] + f) * n + v.d[lane] + g] +=
+                            v.J_cd[(density * v.nc + f) * v.nd + g][lane];
+        }
+}
+
+// One bra with the vector of kets into K; NC and ND are 0 when they are not known to the compiler.
+template <int NC, int ND>
+static void digest_k(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX density_row, const Kets& v) {
+    const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
+    const ACC *Da = v.D + (density_row + a) * width, *Db = v.D + (density_row + b) * width;
+    ACC *Ka = v.K + (density_row + a) * width, *Kb = v.K + (density_row + b) * width;
+    for (INDEX i = 0; i < na; ++i) {
+        ACC sum[NC ? NC + ND : 96];
+        for (INDEX f = 0; f < width; ++f) sum[f] = ACC{};
+        for (INDEX j = 0; j < nb; ++j)
+            for (INDEX k = 0; k < nc; ++k) {
+                ACC bk = Kb[j * width + k];
+                for (INDEX l = 0; l < nd; ++l) {
+                    const ACC I = __builtin_convertvector(*integrals++, ACC) * weight;
+                    sum[k] += I * Db[j * width + nc + l];
+                    sum[nc + l] += I * Db[j * width + k];
+                    bk += I * Da[i * width + nc + l];
+                    Kb[j * width + nc + l] += I * Da[i * width + k];
+                }
+                Kb[j * width + k] = bk;
+            }
+        for (INDEX f = 0; f < width; ++f) Ka[i * width + f] += sum[f];
+    }
+}
+
+static void digest_j(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX n, const double* D, double* J,
+                     const ACC* D_cd, ACC* J_cd, INDEX kets) {
+    for (INDEX i = 0; i < na; ++i)
+        for (INDEX j = 0; j < nb; ++j) {
+            const double D_ab = 2 * D[(b + j) * n + a + i];
+            ACC sum = {};
+            for (INDEX kl = 0; kl < kets; ++kl) {
+                const ACC I = __builtin_convertvector(*integrals++, ACC) * weight;
+                sum += I * D_cd[kl];
+                J_cd[kl] += I * D_ab;
+            }
+            J[(a + i) * n + b + j] += 2 * acc_sum(sum);
+        }
+}
+
+typedef void (*DigestK)(const VEC*, ACC, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
+static DigestK digest_for(INDEX nc, INDEX nd) {
+    switch (10 * nc + nd) {
+    case 11: return digest_k<1, 1>;
+    case 31: return digest_k<3, 1>;
+    case 33: return digest_k<3, 3>;
+    case 51: return digest_k<5, 1>;
+    case 53: return digest_k<5, 3>;
+    case 55: return digest_k<5, 5>;
+    case 61: return digest_k<6, 1>;
+    case 63: return digest_k<6, 3>;
+    case 66: return digest_k<6, 6>;
+    default: return digest_k<0, 0>;
+    }
+}
+
+static void digest(const Densities& x, const BraClass& bra, const Work& w, INDEX count, double* J) {
+    const Kets& v = w.kets;
+    const INDEX n = x.nbf, cd = v.nc * v.nd, size = bra.na * bra.nb * cd;
+    const DigestK add_k = digest_for(v.nc, v.nd);
+    bra.kernel(bra.sides, bra.tables, w.list, count, w.integrals);
+    const VEC* integrals = (const VEC*)w.integrals;
+    for (INDEX item = 0; item < count; ++item)
+        for (INDEX q = 0; q < bra.columns; ++q, integrals += size) {
+            const int* ao = bra.ao + 2 * (w.list[2 * item] * bra.columns + q);
+            for (INDEX density = 0; density < x.count; ++density) {
+                if (x.want_k) add_k(integrals, w.weights[item], bra.na, bra.nb, ao[0], ao[1], density * n, v);
+                if (x.want_j)
+                    digest_j(integrals, w.weights[item], bra.na, bra.nb, ao[0], ao[1], n, x.D + density * n * n,
+                             J + density * n * n, v.D_cd + density * cd, v.J_cd + density * cd, cd);
+            }
+        }
+}
+
+// All bras of a class with the vector of kets that begins at `first`; returns how many quartets were evaluated.
+static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, double* J) {
+    const Kets& v = w.kets;
+    const INDEX size = bra.columns * bra.na * bra.nb * v.nc * v.nd * LANES;
+    const INDEX room = w.room / size ? w.room / size : 1;
+    INDEX count = 0, quartets = 0;
+    for (INDEX b = 0; b < bra.bras; ++b) {
+        if (bra.bound[b] * v.largest_bound * largest < x.lower) break;
+        const int* segment = bra.segment + 2 * b;
+        ACC density = larger(v.near[segment[0]], v.near[segment[1]]);
+        if (x.want_j) density = larger(density, larger(v.own, acc_set(2 * x.largest[segment[0] * x.segments + segment[1]])));
+        const ACC bound = bra.bound[b] * v.bound * density;
+        ACC weight = {};
+        INDEX alive = 0;
+        for (int lane = 0; lane < LANES; ++lane) {
+            const bool wanted = bound[lane] >= x.lower && bound[lane] < x.upper && (!bra.same || bra.pair[b] >= v.pair[lane]);
+            weight[lane] = !wanted ? 0.0 : bra.same && bra.pair[b] == v.pair[lane] ? 0.5 : 1.0;
+            alive += wanted;
+        }
+        if (!alive) continue;
+        quartets += alive * bra.columns;
+        w.weights[count] = weight;
+        w.list[2 * count] = (int)b, w.list[2 * count + 1] = (int)first;
+        if (++count == room) digest(x, bra, w, count, J), count = 0;
+    }
+    if (count) digest(x, bra, w, count, J);
+    return quartets;
+}
+
+enum { INTEGRALS = 49152 };  // integrals of a list stay in the second-level cache
+
+static INDEX up(INDEX bytes) { return (bytes + 63) / 64 * 64; }
+
+// Vectors of kets number `begin`, `begin` + `step`, ... of a class with all classes of bras; J and K are added to.
+extern "C" void ENTRY(PARAMETERS) {
+    const Densities& x = *(const Densities*)densities;
+    const KetClass& k = *(const KetClass*)kets;
+    const BraClass* bra = (const BraClass*)bras;
+    INDEX largest_item = 0;
+    for (INDEX i = 0; i < classes; ++i) {
+        const INDEX size = bra[i].columns * bra[i].na * bra[i].nb * k.nc * k.nd * LANES;
+        largest_item = size > largest_item ? size : largest_item;
+    }
+    const INDEX numbers = largest_item > INTEGRALS ? largest_item : INTEGRALS;
+    const INDEX items = numbers / LANES;
+    const INDEX matrix = x.count * x.nbf * (k.nc + k.nd), block = x.count * k.nc * k.nd;
+    char* memory = (char*)digest_workspace.ask((2 * matrix + 2 * block + x.segments + items) * sizeof(ACC) +
+                                               up(numbers * sizeof(REAL)) + up(2 * items * sizeof(int)));
+    Work w;
+    Kets& v = w.kets;
+    v.D = (ACC*)memory, v.K = v.D + matrix, v.D_cd = v.K + matrix, v.J_cd = v.D_cd + block, v.near = v.J_cd + block;
+    w.weights = v.near + x.segments;
+    w.integrals = (REAL*)(w.weights + items);
+    w.list = (int*)((char*)w.integrals + up(numbers * sizeof(REAL)));
+    w.room = numbers;
+    double largest = 0;
+    for (INDEX i = 0; i < x.segments * x.segments; ++i) largest = x.largest[i] > largest ? x.largest[i] : largest;
+    if (x.want_j) largest *= 2;
+    for (INDEX first = begin * LANES; first < k.kets; first += step * LANES) {
+        gather(x, k, first, v);
+        for (INDEX i = 0; i < classes; ++i) *quartets += all_bras(x, bra[i], largest, first, w, J);
+        scatter(x, v, J, K);
+    }
+}

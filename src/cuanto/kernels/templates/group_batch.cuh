@@ -1,0 +1,36 @@
+// Any class of integrals from index tables on the GPU: all bras with all kets, into one large result.
+
+struct GroupStore {
+    const INDEX* rows;
+    const int* cols;
+    INDEX kets;
+    REAL* out;
+    INDEX row_stride, pass_stride;
+    int ket_step;
+    bool wanted;
+    FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
+        if (wanted) out[pass * pass_stride + rows[head.w] * row_stride + cols[(ket + pass * ket_step) * kets]] = value;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
+    extern __shared__ REAL shared_memory[];
+    const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
+    const Sides sides = {bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
+    const Tables tables = {bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
+                           ket_table, ket_constants, bra_table, bra_constants};
+    REAL* memory = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
+    const GroupWork work = group_work(sides, tables, slots, memory, w);
+    const Program& last = work.bra_sweep;
+    const INDEX blocks = (kets + lanes - 1) / lanes;
+    for (INDEX item = blockIdx.x; item < blocks * (bra_end - bra_begin); item += gridDim.x) {
+        const INDEX b = bra_begin + item / blocks;
+        const INDEX ket = item % blocks * lanes + w.lane;
+        const INDEX primitives = ket_first[ket / BLOCK + 1] - ket_first[ket / BLOCK];
+        work.quartet(b, ket, primitives, [&](int q) {
+            return GroupStore{rows + (b * columns + q) * bra_functions, cols + ket, kets, out, row_stride,
+                              last.component_step() * component_stride, last.ket_step(), ket < kets};
+        }, w);
+    }
+}

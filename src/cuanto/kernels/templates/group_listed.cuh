@@ -1,0 +1,44 @@
+// Any class of integrals from index tables on the GPU: a list of (bra, ket), `lanes` neighbours of which share their bra
+// (ket -1 fills up); results [column, bra function, ket function, item].
+
+struct GroupKeep {
+    REAL* out;  // of this item and column
+    INDEX stride;
+    int ket_functions;
+    bool wanted;
+    FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
+        if (wanted) out[((INDEX)head.w * ket_functions + ket + pass) * stride] = value;
+    }
+};
+
+// Kets of a list may have different numbers of primitives: the longest one sets the pace.
+FN INDEX group_longest(INDEX mine, const Workers& w) {
+    __shared__ int longest;
+    if (threadIdx.x == 0) longest = 0;
+    __syncthreads();
+    if (w.worker == 0) atomicMax(&longest, (int)mine);
+    __syncthreads();
+    return longest;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
+    extern __shared__ REAL shared_memory[];
+    const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
+    const Sides sides = {bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
+    const Tables tables = {bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
+                           ket_table, ket_constants, bra_table, bra_constants};
+    REAL* memory = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
+    const GroupWork work = group_work(sides, tables, slots, memory, w);
+    const int ket_functions = work.bra_sweep.repeat();
+    const INDEX items = *count;
+    for (INDEX first = (INDEX)blockIdx.x * lanes; first < items; first += (INDEX)gridDim.x * lanes) {
+        const INDEX item = first + w.lane;
+        const INDEX b = list[2 * first], listed = list[2 * item + 1], ket = listed < 0 ? list[2 * first + 1] : listed;
+        const INDEX primitives = group_longest(ket_first[ket / BLOCK + 1] - ket_first[ket / BLOCK], w);
+        work.quartet(b, ket, primitives, [&](int q) {
+            return GroupKeep{out + (INDEX)q * bra_functions * ket_functions * stride + item, stride, ket_functions,
+                             listed >= 0};
+        }, w);
+    }
+}

@@ -1,0 +1,45 @@
+// Any class of integrals from index tables: all bras of a range with all kets, into one large result.
+
+template <int NV> struct Store {
+    const INDEX* rows;
+    const int* cols;  // of this pass
+    INDEX kets;
+    REAL* out;  // of this pass
+    INDEX row_stride;
+    int count;
+    void operator()(const int* pc, const VEC* value) const {
+        REAL* target = out + rows[pc[3]] * row_stride;
+        const int* col = cols + pc[4] * kets;
+        for (int i = 0; i < NV; ++i)
+            for (int lane = 0; lane < LANES && i * LANES + lane < count; ++lane)
+                target[col[i * LANES + lane]] = value[i][lane];
+    }
+};
+
+template <int NV> static void table_batch(PARAMETERS) {
+    const Sides sides{bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
+    const Tables tables{bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
+                        ket_table, ket_constants, bra_table, bra_constants};
+    TableWork<NV> work(sides, tables);
+    const Program& last = work.sweeps[1];
+    const INDEX step = NV * LANES;
+    for (INDEX b = bra_begin; b < bra_end; ++b) {
+        for (INDEX ket = 0; ket < kets; ket += step) {
+            const int count = (int)(kets - ket < step ? kets - ket : step);
+            work.sums(b, ket);
+            for (int q = 0; q < columns; ++q)
+                work.finish(b, ket, q, [&](INDEX pass) {
+                    return Store<NV>{rows + (b * columns + q) * bra_functions, cols + pass * last.ket_step() * kets + ket,
+                                     kets, out + pass * last.component_step() * component_stride, row_stride, count};
+                });
+        }
+    }
+}
+
+extern "C" void ENTRY(PARAMETERS, int vectors) {
+    switch (vectors) {
+    case 1: table_batch<1>(ARGUMENTS); break;
+    case 2: table_batch<2>(ARGUMENTS); break;
+    default: table_batch<4>(ARGUMENTS);
+    }
+}

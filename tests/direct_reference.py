@@ -1,0 +1,110 @@
+"""Systems, densities and stored elements of direct J and K (tests/data/direct_jk.json)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cuanto import Basis, Molecule
+from cuanto.coulomb import DirectJK
+
+Array = NDArray[np.float64]
+Record = dict[str, Any]
+
+DATA = Path(__file__).parent / "data"
+FILE = DATA / "direct_jk.json"
+ELEMENTS = 300
+"""Stored elements of J and of K."""
+ROUNDING = 1e-12
+"""Relative to the largest element, with a threshold far below it."""
+EXACT = 1e-10
+"""J and K against PySCF with the threshold 1e-12."""
+
+DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+@dataclass(frozen=True)
+class System:
+    """A molecule of tests/data/geometries, a basis of tests/data/basis, and its form."""
+
+    molecule: str
+    basis: str
+    spherical: bool
+
+    def __str__(self) -> str:
+        return f"{self.molecule}-{self.basis}"
+
+
+SYSTEMS = (
+    System("naphthalene", "6-31g**", True),
+    System("alkane_18", "cc-pvdz", True),
+    System("CuO", "6-31g**", False),
+    System("water_01", "cc-pv5z", True),
+)
+
+
+def molecule_of(name: str) -> Molecule:
+    """A geometry of the test data."""
+    return Molecule.from_xyz(DATA / "geometries" / f"{name}.xyz")
+
+
+def basis_of(system: System) -> Basis:
+    """From the files of the test data when CUANTO_BASIS_PATH names them."""
+    return Basis(system.basis, molecule_of(system.molecule), spherical=system.spherical)
+
+
+def density(basis: Basis, length: float = 2.0) -> Array:
+    """D_pq = cos(0.1 p q) exp(-|R_p - R_q| / length), R_p the centre of function p in Bohr: like a real one."""
+    p = np.arange(basis.nbf)
+    D: Array = np.cos(0.1 * np.outer(p, p)) * np.exp(-distances(basis) / length)
+    return D
+
+
+def distances(basis: Basis) -> Array:
+    """|R_p - R_q| of all functions."""
+    atom = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+    R_px = basis.R_ax[atom]
+    distance: Array = np.linalg.norm(R_px[:, None] - R_px[None], axis=2)
+    return distance
+
+
+def fingerprint(M_pq: Array, D_pq: Array, places: NDArray[np.int64]) -> Record:
+    """What is stored of J and K."""
+    return {
+        "frobenius": float(np.linalg.norm(M_pq)),
+        "trace_with_D": float((M_pq * D_pq).sum()),
+        "elements": M_pq[places[:, 0], places[:, 1]].tolist(),
+    }
+
+
+@cache
+def stored() -> dict[str, Record]:
+    """All records by the name of their system."""
+    records: list[Record] = json.loads(FILE.read_text())["systems"]
+    return {f"{record['molecule']}-{record['basis']}": record for record in records}
+
+
+def ours(direct: DirectJK, D: Array, **wanted: bool) -> tuple[Array, Array]:
+    """J and K as NumPy arrays."""
+    device = direct.backend
+    J, K = direct(device.to_device(D), **wanted)
+    return tuple(M if M is None else device.to_host(M) for M in (J, K))  # type: ignore[return-value]
+
+
+def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
+    """Equal but for `tolerance` times the largest element."""
+    assert M.shape == exact.shape
+    assert np.abs(M - exact).max() <= tolerance * max(1.0, np.abs(exact).max())
+
+
+def densities(nbf: int) -> dict[str, Array]:
+    """One of every symmetry."""
+    A = np.random.default_rng(3).normal(size=(nbf, nbf))
+    return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}

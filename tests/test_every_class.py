@@ -1,0 +1,139 @@
+"""Every class to l = 5 (auxiliary 6) on every backend, against stored values of libcint and mpmath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bundle import backend, on
+from cuanto.kernels.build import cost_of, unrolled
+from cuanto.kernels.spec import Shells
+from stored_blocks import DELICATE, FORMS, OPERATORS, SETTINGS, assert_stored, classes, load, ours
+
+TWO_INDICES = tuple(operator for operator in OPERATORS if operator != "3c")
+SAMPLE = [(2, 2, 2), (4, 0, 3), (4, 2, 5), (5, 0, 6), (5, 3, 6), (5, 5, 0)]
+Momenta = tuple[int, ...]
+
+
+def algorithms(name: str) -> tuple[str, ...]:
+    """The reference knows only one."""
+    return ("auto",) if name == "reference" else ("hgp", "md")
+
+
+@on("reference", "cpu-table", "simt-group", "cuda-group")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("operator", TWO_INDICES)
+def test_one_and_two_centres(name: str, operator: str, form: str) -> None:
+    for setting in SETTINGS:
+        for algorithm in algorithms(name) if operator in ("2c", "nuclear") else ("auto",):
+            got = ours(backend(name), operator, setting, form, algorithm)
+            assert_stored(got, operator, setting, form, what=f"{name} {algorithm}")
+
+
+@on("reference", "cpu-table", "simt-group", "cuda-group")
+@pytest.mark.parametrize("form", FORMS)
+def test_three_centres(name: str, form: str) -> None:
+    settings = ("near", "shared centre") if name == "simt-group" else SETTINGS
+    for setting, algorithm in product(settings, algorithms(name)):
+        got = ours(backend(name), "3c", setting, form, algorithm)
+        assert_stored(got, "3c", setting, form, what=f"{name} {algorithm}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("algorithm", ["hgp", "md"])
+def test_values_in_global_memory(algorithm: str, form: str) -> None:
+    """A sample for the variant that large classes take on a GPU."""
+    got = ours(backend("simt-scratch"), "3c", "near", form, algorithm, SAMPLE)
+    assert_stored(got, "3c", "near", form, SAMPLE, algorithm)
+
+
+# --------------------------------------------------------------------------------------- straight-line kernels
+
+
+def sides(operator: str, momenta: Momenta, form: str) -> tuple[Shells, Shells]:
+    """Bra and ket of a class."""
+    pure = FORMS[form]
+    count = 2 if operator in ("3c", "nuclear") else 1
+    ket = momenta[count:] or (0,)
+    return Shells(momenta[:count], (pure,) * count), Shells(ket, (pure,) * len(ket))
+
+
+@cache
+def operations(operator: str, momenta: Momenta, form: str, algorithm: str) -> tuple[int, bool, bool]:
+    """Operations in the text of a straight-line kernel, and whether `auto` would have it on the CPU and on a GPU."""
+    kernel = operator if algorithm == "os" else "coulomb"
+    cost = cost_of(kernel, *sides(operator, momenta, form), algorithm)
+    return cost.text_operations, unrolled("cpu", cost), unrolled("cuda", cost)
+
+
+def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set[Momenta]:
+    """What `auto` would ever unroll, and the next larger class.
+
+    Every class is a kernel to be compiled. `lane` and `thread` kernels have the same functions in them: where there is
+    no GPU each has every class in one form, pure on one of them and cartesian on the other, in turn.
+    """
+    straight, larger = set[Momenta](), dict[Momenta, int]()
+    for momenta in classes(operator):
+        if larger.keys() & set(lowered(momenta)):
+            larger[momenta] = 10**9  # more than its neighbour, however much
+            continue
+        size, cpu, cuda = operations(operator, momenta, form, algorithm)
+        if cpu if name == "cpu-lane" else cuda:
+            straight.add(momenta)
+        else:
+            larger[momenta] = size
+    if algorithm == "md":  # taken for delicate pairs only, which have no s function as the second one
+        straight = {momenta for momenta in straight if momenta[1] > 0}
+    if larger:
+        straight.add(min(larger, key=lambda momenta: larger[momenta]))
+    turn = {"cpu-lane": 0, "simt-thread": 1}.get(name)
+    return {momenta for momenta in straight if turn is None or (sum(momenta) + FORMS[form]) % 2 == turn}
+
+
+def lowered(momenta: Momenta) -> Iterator[Momenta]:
+    for i, l in enumerate(momenta):
+        yield (*momenta[:i], l - 1, *momenta[i + 1 :])
+
+
+@on("cpu-lane", "simt-thread", "cuda-thread")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("algorithm", ["hgp", "md"])
+def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
+    wanted = straight_classes(name, "3c", form, algorithm)
+    assert len(wanted) > 10
+    for setting in SETTINGS:
+        if algorithm == "hgp" and setting == DELICATE:
+            continue
+        got = ours(backend(name), "3c", setting, form, algorithm, wanted)
+        assert_stored(got, "3c", setting, form, wanted, f"{name} {algorithm}")
+
+
+@on("cpu-lane", "simt-thread", "cuda-thread")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("operator", TWO_INDICES)
+def test_straight_one_and_two_centres(name: str, operator: str, form: str) -> None:
+    algorithm = "hgp" if operator in ("2c", "nuclear") else "os"
+    wanted = straight_classes(name, operator, form, algorithm)
+    for setting in SETTINGS:
+        if operator == "nuclear" and setting == DELICATE:
+            continue
+        got = ours(backend(name), operator, setting, form, "auto", wanted)
+        assert_stored(got, operator, setting, form, wanted, name)
+
+
+def test_the_stored_values_are_complete() -> None:
+    """All classes, none vanishes in all settings; a wrong element is noticed wherever it is."""
+    for operator in OPERATORS:
+        sizes = load()[f"{operator} sizes"]
+        assert sizes.shape == (len(SETTINGS), len(FORMS), len(classes(operator)), 3)
+        assert (sizes[..., 1].max(axis=0) > 0).all()
+    values = ours(backend("cpu-table"), "3c", "near", "pure")
+    for factor in (1 + 1e-6, np.nan):
+        wrong = values.copy()
+        wrong[0, -1, -1, -1] *= factor
+        with pytest.raises(AssertionError, match=r"3c \(5, 5, 6\) near pure"):
+            assert_stored(wrong, "3c", "near", "pure")
