@@ -31,7 +31,7 @@ format: $(VENV)/.ready-test ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check-cuda: $(VENV)/.ready-test ## compile every CUDA kernel to l = 3 (auxiliary 4) with NVRTC; needs no GPU
+check-cuda: $(VENV)/.ready-test ## compile every CUDA kernel to l = 3 (four centres: 2) with NVRTC; needs no GPU
 	$(PY) tools/check_cuda.py --jobs $(JOBS)
 
 docs: $(VENV)/.ready-docs ## build the documentation into site/

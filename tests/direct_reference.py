@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cuanto import Basis, Molecule
+from cuanto.basis import unit_norm_factors
 from cuanto.coulomb import DirectJK
 
 Array = NDArray[np.float64]
@@ -51,7 +52,9 @@ SYSTEMS = (
 
 
 def molecule_of(name: str) -> Molecule:
-    """A geometry of the test data."""
+    """A geometry of the test data, or one hydrogen atom."""
+    if name == "H_atom":
+        return Molecule(["H"], [[0.0, 0.0, 0.0]], multiplicity=2)
     return Molecule.from_xyz(DATA / "geometries" / f"{name}.xyz")
 
 
@@ -108,3 +111,54 @@ def densities(nbf: int) -> dict[str, Array]:
     """One of every symmetry."""
     A = np.random.default_rng(3).normal(size=(nbf, nbf))
     return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}
+
+
+def stored_errors(system: System, device: str) -> dict[str, float]:
+    """Largest error of elements, errors of the rest relative to their size; with threshold 1e-12."""
+    record, basis = stored()[str(system)], basis_of(system)
+    assert basis.nbf == record["nbf"]
+    D, places = density(basis), np.array(record["places"])
+    errors = {}
+    for letter, M in zip("JK", ours(DirectJK(basis, backend=device, threshold=1e-12), D), strict=True):
+        found, expected = fingerprint(M, D, places), record[letter]
+        errors[f"{letter} elements"] = float(np.abs(np.subtract(found["elements"], expected["elements"])).max())
+        for name in ("frobenius", "trace_with_D"):
+            errors[f"{letter} {name}"] = abs(found[name] / expected[name] - 1.0)
+    return errors
+
+
+@cache
+def four_centre() -> list[Record]:
+    """The records of integrals.json that have J and K."""
+    records: list[Record] = json.loads((DATA / "integrals.json").read_text())["four_centre"]
+    return records
+
+
+def title(record: Record) -> str:
+    """What a record of integrals.json is about."""
+    return f"{record['molecule']}-{record['basis']}-{'cartesian' if record['cartesian'] else 'spherical'}"
+
+
+def fingerprint_errors(record: Record, device: str) -> dict[str, float]:
+    """Errors of J and K of D_ij = 2 cos(0.1 i j) relative to the size of what is added up; with threshold 1e-12."""
+    basis = Basis(record["basis"], molecule_of(record["molecule"]), spherical=not record["cartesian"])
+    i = np.arange(basis.nbf)
+    D = 2.0 * np.cos(0.1 * np.outer(i, i))
+    direct = DirectJK(basis, backend=device, threshold=1e-12)
+    errors = {}
+    for normalisation, expected in record["normalisations"].items():
+        s = unit_norm_factors(basis) if normalisation == "unit" else np.ones(basis.nbf)
+        for letter, scaled in zip("JK", ours(direct, D * np.outer(s, s)), strict=True):
+            M = scaled * np.outer(s, s)
+            size = float(np.abs(M).max())
+            found = {
+                "sum_abs": (np.abs(M).sum(), np.abs(M).sum()),
+                "frobenius": (np.linalg.norm(M), np.linalg.norm(M)),
+                f"trace_{letter}D": ((M * D).sum(), np.abs(M * D).sum()),
+                "first": (M[0, 0], size),
+                "last": (M[-1, -1], size),
+                "first_last": (M[0, -1], size),
+            }
+            for name, (value, scale) in found.items():
+                errors[f"{normalisation} {letter} {name}"] = float(abs(value - expected[letter][name]) / scale)
+    return errors

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,10 +10,10 @@ import numpy as np
 import pytest
 
 from bundle import Case, backend, bundle, on
-from cuanto import Basis, Molecule
+from cuanto import Basis
 from cuanto.backends import Backend, reference
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.basis import Shell, unit_norm_factors
+from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
 from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.spec import KernelSpec, Shells
@@ -27,13 +25,13 @@ from direct_reference import (
     Array,
     Record,
     System,
-    basis_of,
     close,
     densities,
-    density,
-    molecule_of,
+    fingerprint_errors,
+    four_centre,
     ours,
-    stored,
+    stored_errors,
+    title,
 )
 
 
@@ -131,67 +129,33 @@ def test_a_single_shell(name: str) -> None:
 
 # -------------------------------------------------------------------------------------------- stored values
 
-FOUR_CENTRE: list[Record] = json.loads((DATA / "integrals.json").read_text())["four_centre"]
-SLOW_BASES = ("cc-pv5z", "cc-pv6z")  # classes of g and h functions take long to prepare
+LONG = ("alkane_18", "cc-pv5z", "cc-pv6z")
 
 
-def four_centre_records() -> Iterator[Any]:
-    for record in FOUR_CENTRE:
-        form = "cartesian" if record["cartesian"] else "spherical"
-        marks = [pytest.mark.slow] if record["basis"] in SLOW_BASES else []
-        yield pytest.param(record, marks=marks, id=f"{record['molecule']}-{record['basis']}-{form}")
+def marks(name: str) -> list[Any]:
+    return [pytest.mark.slow] if any(part in name for part in LONG) else []
 
 
-@pytest.mark.parametrize("record", list(four_centre_records()))
+def systems() -> list[Any]:
+    return [pytest.param(system, marks=marks(str(system)), id=str(system)) for system in SYSTEMS]
+
+
+def records() -> list[Any]:
+    return [pytest.param(record, marks=marks(title(record)), id=title(record)) for record in four_centre()]
+
+
+@pytest.mark.parametrize("record", records())
 @DEVICES
 def test_fingerprints(record: Record, device: str) -> None:
-    """J and K of integrals.json; D_ij = 2 cos(0.1 i j)."""
-    name = record["molecule"]
-    atom = Molecule(["H"], [[0.0, 0.0, 0.0]], multiplicity=2)
-    molecule = atom if name == "H_atom" else molecule_of(name)
-    basis = Basis(record["basis"], molecule, spherical=not record["cartesian"])
-    i = np.arange(basis.nbf)
-    D = 2.0 * np.cos(0.1 * np.outer(i, i))
-    direct = DirectJK(basis, backend=device, threshold=1e-12)
-    for normalisation, expected in record["normalisations"].items():
-        s = unit_norm_factors(basis) if normalisation == "unit" else np.ones(basis.nbf)
-        scale = np.outer(s, s)
-        for letter, M in zip("JK", ours(direct, D * scale), strict=True):
-            check_fingerprint(M * scale, D, letter, expected[letter])
+    errors = fingerprint_errors(record, device)
+    assert max(errors.values()) < EXACT, errors
 
 
-def check_fingerprint(M: Array, D: Array, letter: str, expected: Record) -> None:
-    size = float(np.abs(M).max())
-    found = {
-        "sum_abs": (np.abs(M).sum(), np.abs(M).sum()),
-        "frobenius": (np.linalg.norm(M), np.linalg.norm(M)),
-        f"trace_{letter}D": ((M * D).sum(), np.abs(M * D).sum()),
-        "first": (M[0, 0], size),
-        "last": (M[-1, -1], size),
-        "first_last": (M[0, -1], size),
-    }
-    for name, (value, scale) in found.items():
-        assert value == pytest.approx(expected[name], rel=0, abs=EXACT * scale), f"{letter} {name}"
-
-
-def large_systems() -> Iterator[Any]:
-    for system in SYSTEMS:
-        large = system.molecule in ("alkane_18", "water_01")
-        yield pytest.param(system, marks=[pytest.mark.slow] if large else [], id=str(system))
-
-
-@pytest.mark.parametrize("system", list(large_systems()))
+@pytest.mark.parametrize("system", systems())
 @DEVICES
 def test_against_pyscf(system: System, device: str) -> None:
-    record, basis = stored()[str(system)], basis_of(system)
-    assert basis.nbf == record["nbf"]
-    D = density(basis)
-    places = np.array(record["places"])
-    for letter, M in zip("JK", ours(DirectJK(basis, backend=device, threshold=1e-12), D), strict=True):
-        expected = record[letter]
-        assert np.abs(M[places[:, 0], places[:, 1]] - expected["elements"]).max() < EXACT
-        assert np.linalg.norm(M) == pytest.approx(expected["frobenius"], rel=EXACT)
-        assert (M * D).sum() == pytest.approx(expected["trace_with_D"], rel=EXACT)
+    errors = stored_errors(system, device)
+    assert max(errors.values()) < EXACT, errors
 
 
 # ------------------------------------------------------------------------------------------------- CUDA text

@@ -81,9 +81,12 @@ def pairs(rng: np.random.Generator, momenta: tuple[int, int], count: int, primit
 
 
 def measure(
-    found: dict[str, Any], bra_l: tuple[int, int], ket_l: tuple[int, ...], primitives: int
+    found: dict[str, Any], bra_l: tuple[int, int], ket_l: tuple[int, ...], primitives: int, begin: bool = False
 ) -> list[dict[str, Any]]:
-    """All algorithms and schedules of one class; kets of one shell are not contracted."""
+    """All algorithms and schedules of one class; kets of one shell are not contracted.
+
+    With `begin` only the compilation of the kernels is started, so that those of all classes go on side by side.
+    """
     rng = np.random.default_rng(7)
     functions = prod(2 * l + 1 for l in (*bra_l, *ket_l))
     if len(ket_l) == 1:
@@ -102,6 +105,9 @@ def measure(
             if schedule in ("lane", "thread") and operations > STRAIGHT_LIMIT:
                 continue
             job = engine.job("coulomb", bra, ket, algorithm, {**engine.bra(bra), **engine.ket(ket)})
+            if begin:
+                backend.run([[job]])
+                continue
             best = seconds(backend, [job])
             rows.append(
                 {
@@ -138,6 +144,10 @@ def main() -> None:
     found = backends(options.backend, options.all_schedules)
     rows: list[dict[str, Any]] = []
     ratios: dict[str, list[tuple[float, float]]] = {}
+    for bra_l, ket_l in classes(options):
+        measure(found, bra_l, ket_l, PRIMITIVES[0], begin=True)
+    for backend in found.values():
+        backend.finish_compiling()
     for bra_l, ket_l in classes(options):
         for primitives in PRIMITIVES:
             mine = measure(found, bra_l, ket_l, primitives)

@@ -23,11 +23,18 @@ from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.build import unrolled
 from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.recurrences.head_gordon_pople import built_up
+from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.tuning import choose_algorithm
 
 TASKS = 16
 """Parts of the work, each summed up in a fixed order: results do not depend on who came first."""
+
+CALLS = 10
+"""Calls to expect of one geometry."""
+LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
+"""Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
 
 
 class _Record(ctypes.Structure):
@@ -161,12 +168,23 @@ class CpuDigest:
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
+            if self._loops_pay(bra, ket, primitives):
+                algorithm = "md"
         cost = class_cost("coulomb", *shells, algorithm)
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         schedule, special = self.backend.schedule, None
         if schedule == "lane" or (schedule == "auto" and unrolled("cpu", cost) and work > WORTH_COMPILING):
             special = self.backend.begin(cpu_straight(KernelSpec("coulomb", *shells, algorithm, "lane", self.name)))
         return Kernel(partial(self._general, *shells, algorithm), special, schedule == "lane")
+
+    def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:
+        """Few quartets of high momenta: done by loops before the tables of their class would be made."""
+        shells = bra.bra.shells, ket.bra.shells
+        if not by_loops("coulomb", *shells, "md"):
+            return False
+        operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
+        run = bra.bra.count * ket.ket.count * operations * LOOP_SECONDS / self.backend.threads
+        return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
     def _general(self, bra: Shells, ket: Shells, algorithm: str) -> tuple[Function, _Tables]:
         function = self.backend.function(cpu_table(self.name))

@@ -14,7 +14,7 @@ from cuanto.kernels.spec import Shells
 
 DIGIT_LOSS = 30.0
 """Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme."""
-FOUR_CENTRE_LOSS = 100.0
+FOUR_CENTRE_LOSS = 50.0
 """The same for the product of the factors of two pairs."""
 
 
