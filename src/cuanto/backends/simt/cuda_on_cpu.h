@@ -117,18 +117,26 @@ static __attribute__((noinline)) void resume(int i) {
     setcontext(&context);
 }
 
-static bool allocate_stacks() {
-    if (stacks) return true;
-    void* memory = mmap(nullptr, MAX_THREADS * (STACK + GUARD), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        snprintf(message, sizeof message, "no memory for the stacks of %d threads", MAX_THREADS);
-        return false;
+// The stacks of a launch, each behind a guard page. They are given back at its end: a process may have hundreds of
+// kernels loaded, and the system bounds the number of its mappings.
+struct Stacks {
+    size_t size;
+    explicit Stacks(int threads) : size(threads * (STACK + GUARD)) {
+        if (!threads) return;
+        void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) {
+            snprintf(message, sizeof message, "no memory for the stacks of %d threads", threads);
+            return;
+        }
+        stacks = static_cast<char*>(memory);
+        for (int i = 0; i < threads; ++i) mprotect(stacks + i * (STACK + GUARD), GUARD, PROT_NONE);
     }
-    stacks = static_cast<char*>(memory);
-    for (int i = 0; i < MAX_THREADS; ++i) mprotect(stacks + i * (STACK + GUARD), GUARD, PROT_NONE);
-    return true;
-}
+    ~Stacks() {
+        if (stacks) munmap(stacks, size);
+        stacks = nullptr;
+        for (Fiber& fiber : fibers) fiber.started = false;
+    }
+};
 
 // ---- barriers and warp functions --------------------------------------------------------------------------
 static void wait(State state, const char* what, int line) {
@@ -252,7 +260,8 @@ static const char* run_grid(const unsigned* grid, const unsigned* block, size_t 
     gridDim = {grid[0], grid[1], grid[2]};
     blockDim = {block[0], block[1], block[2]};
     const int threads = static_cast<int>(block[0] * block[1] * block[2]);
-    if (!plain && !allocate_stacks()) return message;
+    const Stacks own(plain ? 0 : threads);
+    if (!plain && !stacks) return message;
     for (int i = 0; i < threads; ++i) {
         const unsigned n = static_cast<unsigned>(i);
         fibers[i].thread = {n % block[0], n / block[0] % block[1], n / block[0] / block[1]};
@@ -261,9 +270,7 @@ static const char* run_grid(const unsigned* grid, const unsigned* block, size_t 
         for (unsigned y = 0; y < grid[1]; ++y)
             for (unsigned x = 0; x < grid[0]; ++x) {
                 blockIdx = {x, y, z};
-                if (run_checked(threads, shared, plain, reverse)) continue;
-                for (int i = 0; i < MAX_THREADS; ++i) fibers[i].started = false;  // some are inside the kernel
-                return message;
+                if (!run_checked(threads, shared, plain, reverse)) return message;
             }
     return nullptr;
 }
