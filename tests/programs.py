@@ -16,7 +16,12 @@ from cuanto.kernels.schedule import table
 from cuanto.kernels.schedule.table import Program
 
 Array = NDArray[np.float64]
-FUNCTIONS: dict[str, Callable[[Array], Array]] = {"rcp": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": lambda x: x**-0.5, "exp": np.exp}
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "rcp": lambda x: 1 / x,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: x**-0.5,
+    "exp": np.exp,
+}
 OPERATION = {number: name for name, number in table.OPERATIONS.items()}
 
 

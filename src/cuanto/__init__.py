@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cuanto import basis, coulomb, errors, integrals, system, units
+    from cuanto.api import energy
     from cuanto.basis import Basis
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
 
-__all__ = ["Basis", "Molecule", "__version__", "basis", "coulomb", "errors", "integrals", "system", "units"]
+__all__ = ["Basis", "Molecule", "__version__", "basis", "coulomb", "energy", "errors", "integrals", "system", "units"]
 
 _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
-_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system"}
+_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system", "energy": "cuanto.api"}
 
 
 def __getattr__(name: str) -> Any:

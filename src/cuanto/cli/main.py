@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cuanto import __version__
-from cuanto.cli import cache, doctor, integrals, kernel
+from cuanto.cli import cache, doctor, energy, integrals, kernel
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(name="energy")(energy.energy)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="integrals")(integrals.integrals)
 app.command(name="kernel")(kernel.kernel)

@@ -1,0 +1,274 @@
+"""(pq|P) in blocks of neighbouring atoms: which blocks of functions overlap, where their rows lie, and making them.
+
+Functions are put in an order in which neighbours stand together, and cut into blocks. A block holds the rows [q, p, P]
+of its own functions p with all functions q of those blocks that it overlaps with; P is contiguous. With q outermost the
+transformation of q is one product for a block, and the rows with q of earlier blocks lie together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, Shell
+from cuanto.integrals.api import basis_kets, basis_pairs
+from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.engine import Engine
+from cuanto.integrals.pairs import RowMap, pair_batches
+from cuanto.integrals.segments import Array, Indices, segments
+
+THRESHOLD = 1e-13
+"""Products of primitives below this are left out (energy of octane: 1e-13), pairs of blocks that have none above it."""
+FUNCTIONS = 24
+"""Functions of a block at least: enough to be worth a call, few enough to have few partners."""
+SAFETY = 1.0001
+"""Factor of the range of pairs, so that rounding never loses a row."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Functions first .. last of the order of blocks with their partners q, ascending in that order.
+
+    `before`: partners of earlier blocks; behind them come its own functions, then those of later blocks.
+    """
+
+    number: int
+    first: int
+    last: int
+    q: Indices
+    before: int
+    partners: tuple[int, ...]
+
+    @property
+    def functions(self) -> int:
+        """Own functions."""
+        return self.last - self.first
+
+    @property
+    def rows(self) -> int:
+        """Pairs (p, q)."""
+        return self.functions * len(self.q)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The blocks of a basis; `order` is the function at each place, `atoms` the atoms of each block.
+
+    `triangle`: partners of a block are itself and earlier ones only.
+    """
+
+    basis: Basis
+    triangle: bool
+    order: Indices
+    atoms: tuple[Indices, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def place(self) -> Indices:
+        """Place of each function."""
+        return np.argsort(self.order)
+
+    @property
+    def starts(self) -> Indices:
+        """First row of each block where all are kept one after the other, and their number at the end."""
+        return np.concatenate([[0], np.cumsum([block.rows for block in self.blocks])])
+
+    def row_table(self) -> Indices:
+        """Row of a pair of places where all blocks lie one after the other; -1 for none."""
+        n = self.basis.nbf
+        table = np.full((n, n), -1, dtype=np.int64)
+        for block, start in zip(self.blocks, self.starts, strict=False):
+            table[block.first : block.last, block.q] = start + np.arange(block.rows).reshape(-1, block.functions).T
+        return table
+
+    def pairs_of_rows(self) -> tuple[Indices, Indices]:
+        """Both functions of every row."""
+        p = [np.tile(np.arange(b.first, b.last), len(b.q)) for b in self.blocks]
+        q = [np.repeat(b.q, b.functions) for b in self.blocks]
+        return self.order[np.concatenate(p)], self.order[np.concatenate(q)]
+
+    def weights_of_rows(self) -> Array:
+        """How often a row counts in a sum over all pairs: twice where (q, p) is no row."""
+        alone = [np.repeat(self.triangle & (b.q < b.first), b.functions) for b in self.blocks]
+        return np.where(np.concatenate(alone), 2.0, 1.0)
+
+    def mirrored_rows(self, table: Indices) -> tuple[Indices, Indices]:
+        """Rows (q, p) with places q < p, and the rows (p, q) they are equal to."""
+        low, high = np.nonzero(np.triu(table >= 0, 1))
+        return table[low, high], table[high, low]
+
+
+def make_layout(basis: Basis, triangle: bool, threshold: float = THRESHOLD) -> Layout:
+    """Blocks of a basis, with all partners or (`triangle`) half of them."""
+    functions = _functions_of_atoms(basis)
+    atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in functions])
+    order = np.concatenate([functions[a] for group in atoms for a in group])
+    ends = np.cumsum([sum(len(functions[a]) for a in group) for group in atoms])
+    starts = ends - np.diff(ends, prepend=0)
+    near = _near(basis, threshold)[np.ix_(np.concatenate(atoms), np.concatenate(atoms))]
+    begin = np.cumsum([0, *(len(group) for group in atoms[:-1])])
+    reach = np.logical_or.reduceat(np.logical_or.reduceat(near, begin, axis=0), begin, axis=1)
+    blocks = []
+    for b in range(len(atoms)):
+        partners = [int(c) for c in np.flatnonzero(reach[b]) if c <= b or not triangle]
+        q = np.concatenate([np.arange(starts[c], ends[c]) for c in partners])
+        before = int(sum(ends[c] - starts[c] for c in partners if c < b))
+        blocks.append(Block(b, int(starts[b]), int(ends[b]), q, before, tuple(partners)))
+    return Layout(basis, triangle, order, tuple(atoms), tuple(blocks))
+
+
+def _functions_of_atoms(basis: Basis) -> list[Indices]:
+    """Functions of every atom, in the order of its shells."""
+    found: list[list[Indices]] = [[] for _ in basis.R_ax]
+    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
+        found[shell.atom].append(np.arange(offset, offset + shell.nbf))
+    return [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in found]
+
+
+def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:
+    shells: list[list[Shell]] = [[] for _ in basis.R_ax]
+    for shell in basis.shells:
+        shells[shell.atom].append(shell)
+    return shells
+
+
+def _neighbours_together(R_ax: Array) -> Indices:
+    """Atoms in the order of leaves of a tree that halves the molecule along its longest side."""
+    pending = [np.arange(len(R_ax))]
+    ordered: list[int] = []
+    while pending:
+        atoms = pending.pop()
+        if len(atoms) <= 1:
+            ordered += atoms.tolist()
+            continue
+        side = int(np.argmax(np.ptp(R_ax[atoms], axis=0)))
+        atoms = atoms[np.argsort(R_ax[atoms, side], kind="stable")]
+        pending += [atoms[len(atoms) // 2 :], atoms[: len(atoms) // 2]]
+    return np.array(ordered, dtype=np.int64)
+
+
+def _cut(atoms: Indices, sizes: Sequence[int]) -> list[Indices]:
+    """Groups of FUNCTIONS functions at least (the last one may have fewer)."""
+    groups: list[Indices] = []
+    begin = held = 0
+    for k, a in enumerate(atoms):
+        held += sizes[a]
+        if held >= FUNCTIONS or (k == len(atoms) - 1 and held):
+            groups.append(atoms[begin : k + 1])
+            begin, held = k + 1, 0
+    return groups
+
+
+def _near(basis: Basis, threshold: float) -> NDArray[np.bool_]:
+    """Pairs of atoms with a product of primitives above the threshold (bound as in `integrals.pairs`)."""
+    shells = _shells_of_atoms(basis)
+    names = [b"".join(s.exponents.tobytes() + s.coefficients.tobytes() + bytes([s.l]) for s in mine) for mine in shells]
+    kinds = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    kind = np.array([kinds[name] for name in names])
+    primitives = [_primitives(shells[names.index(name)]) for name in kinds]
+    reach = np.array([[_range(x, y, threshold) for y in primitives] for x in primitives])
+    squared = ((basis.R_ax[:, None] - basis.R_ax[None]) ** 2).sum(axis=2)
+    near: NDArray[np.bool_] = squared <= reach[kind[:, None], kind[None, :]]
+    return near
+
+
+def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:
+    """Exponent, largest coefficient and momentum of all primitives of an atom."""
+    if not shells:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
+    classes = segments(Basis.from_shells([replace(shell, atom=0) for shell in shells], np.zeros((1, 3))))
+    return (
+        np.concatenate([c.exponents for c in classes]),
+        np.concatenate([np.abs(c.coefficients).max(axis=1) for c in classes]),
+        np.concatenate([np.full(len(c.exponents), float(c.l)) for c in classes]),
+    )
+
+
+def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array], threshold: float) -> float:
+    """Squared distance beyond which no product of primitives is above the threshold; -1 where there is none."""
+    if not len(x[0]) or not len(y[0]):
+        return -1.0
+    alpha, beta = x[0][:, None], y[0][None, :]
+    p, half_l = alpha + beta, 0.5 * (x[2][:, None] + y[2][None, :])
+    size = np.log(np.maximum(x[1][:, None] * y[1][None, :] / p, 1e-300)) - np.log(threshold)
+    R2 = np.full(p.shape, 1e4)
+    for _ in range(60):  # a contraction: the logarithm of the polynomial part grows more slowly than the exponent
+        R2 = np.maximum(0.0, (size + half_l * np.log(np.maximum(1.0, np.maximum(1.0 / p, R2)))) * p / (alpha * beta))
+    return float(SAFETY * R2.max())
+
+
+class _BlockRows(RowMap):
+    """Row of a pair where all blocks lie one after the other: in the later one of the two blocks."""
+
+    def __init__(self, layout: Layout, table: Indices) -> None:
+        super().__init__(layout.basis.nbf, packed=False)
+        self._place, self._table = layout.place, table
+
+    def __call__(self, i: Indices, j: Indices) -> Indices:
+        x, y = self._place[i], self._place[j]
+        rows: Indices = self._table[np.maximum(x, y), np.minimum(x, y)]
+        return rows
+
+
+def all_integrals(
+    layout: Layout, table: Indices, aux: Basis, out: Any, backend: Backend, threshold: float = THRESHOLD
+) -> None:
+    """Every pair once, into rows `out` by the table: p >= q in the order of blocks; the others stay as they are."""
+    bras = basis_pairs(layout.basis, _BlockRows(layout, table), threshold)
+    Engine(backend, out, row_stride=aux.nbf).run("coulomb", bras, basis_kets(aux, coulomb=True))
+
+
+def block_integrals(
+    layout: Layout, block: Block, aux: Basis, out: Any, backend: Backend, threshold: float = THRESHOLD
+) -> None:
+    """All rows of one block into cleared rows `out`; `aux` may be a part of the fitting basis."""
+    partners = [layout.atoms[c] for c in block.partners]
+    own, others = (_part(layout.basis, atoms) for atoms in (layout.atoms[block.number], np.concatenate(partners)))
+    bras = _rectangle(own, others, threshold)
+    Engine(backend, out, row_stride=aux.nbf).run("coulomb", bras, basis_kets(aux, coulomb=True))
+
+
+class _RectangleRows(RowMap):
+    """Row of an own function and a partner, whichever of them comes first."""
+
+    def __init__(self, own: int, swapped: bool) -> None:
+        super().__init__(own, packed=False)
+        self._swapped = swapped
+
+    def __call__(self, i: Indices, j: Indices) -> Indices:
+        return i * self.nbf + j if self._swapped else j * self.nbf + i
+
+
+def _rectangle(own: Basis, others: Basis, threshold: float) -> Iterator[BraBatch]:
+    """All pairs of the shells of two bases; kernels want the higher momentum first."""
+    normal, swapped = (_RectangleRows(own.nbf, flag) for flag in (False, True))
+    for a in reversed(segments(own)):
+        for b in reversed(segments(others)):
+            if a.l >= b.l:
+                yield from pair_batches(a, b, False, normal, threshold)
+            else:
+                yield from pair_batches(b, a, False, swapped, threshold)
+
+
+def _part(basis: Basis, atoms: Indices) -> Basis:
+    """The shells of these atoms, in their order."""
+    shells = _shells_of_atoms(basis)
+    return Basis.from_shells([shell for a in atoms for shell in shells[a]], basis.R_ax)
+
+
+def aux_slices(aux: Basis, at_once: int) -> list[tuple[slice, Basis]]:
+    """Parts of a fitting basis of at most so many functions (one shell at least), with their places."""
+    slices: list[tuple[slice, Basis]] = []
+    begin, first = 0, 0
+    ends = np.append(aux.offsets[1:], aux.nbf)
+    for k, end in enumerate(ends):
+        following = ends[k + 1] if k + 1 < len(ends) else None
+        if following is None or following - first > at_once:
+            slices.append((slice(first, int(end)), Basis.from_shells(aux.shells[begin : k + 1], aux.R_ax)))
+            begin, first = k + 1, int(end)
+    return slices

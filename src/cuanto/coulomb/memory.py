@@ -1,0 +1,131 @@
+"""What density fitting keeps in memory, decided before anything is allocated.
+
+In-core: all blocks of (pq|P) are kept. Blocked: as many as fit, the others are made again in every build. Direct: none
+is kept. The plan is made from the sizes alone, so it can be shown, and tested, without a calculation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.errors import InputError
+
+SHARE_OF_FREE = 0.9
+"""Of the free memory, where no limit is given: the rest of the calculation needs some, too."""
+COLUMNS = 32
+"""Occupied orbitals that are transformed at once at least, where memory allows it: fewer make poor products."""
+BUFFER_SHARE = 0.25
+"""Of what is left beside the fixed parts, for integrals that are made again."""
+MIB = 2**20
+PROGRAM = 64 * MIB
+"""What kernels, libraries and their buffers add to the process while integrals and products are made."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes: of every block; of what is always there; of one transformed orbital; of temporary copies."""
+
+    blocks: tuple[int, ...]
+    fixed: int
+    column: int
+    work: int
+    naux: int
+    widest: int
+    """Functions of the largest shell of the fitting basis: no slice of it is smaller."""
+
+    @property
+    def in_core(self) -> int:
+        """Bytes with all blocks kept."""
+        return self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`kept` of so many blocks stay in memory; orbitals and fitting functions are taken so many at once."""
+
+    mode: str
+    kept: int
+    blocks: int
+    columns: int
+    aux_at_once: int
+    expected: int
+    in_core: int
+    limit: int
+
+    def __str__(self) -> str:
+        size = f"{self.expected / MIB:.0f} of {self.limit / MIB:.0f} MiB"
+        if self.mode == "in-core":
+            return f"in-core: all integrals kept, {size}"
+        more = f"{size} (in-core needs {self.in_core / MIB:.0f})"
+        if self.mode == "direct":
+            return f"direct: integrals made in every build, {more}"
+        return f"blocked: {self.kept} of {self.blocks} blocks kept, the others made in every build, {more}"
+
+
+def memory_limit(backend: Backend, max_memory: float | None) -> int:
+    """Bytes that may be allocated now: what is free, and within `max_memory` of the process (device: of the arrays)."""
+    free = int(SHARE_OF_FREE * backend.memory()[0])
+    if max_memory is None:
+        return free
+    if not max_memory > 0:
+        raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
+    held = _resident() + PROGRAM if backend.xp is np else 0
+    if max_memory <= held:
+        raise InputError(
+            f"max_memory of {max_memory / MIB:.0f} MiB is less than the {held / MIB:.0f} MiB of the program itself"
+        )
+    return min(free, int(max_memory) - held)
+
+
+def _resident() -> int:
+    """Bytes of main memory of this process."""
+    import os
+
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux: the largest so far is what the system tells
+        import resource
+
+        return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def make_plan(sizes: Sizes, limit: int) -> Plan:
+    """The plan that keeps most."""
+    total = len(sizes.blocks)
+    if sizes.in_core <= limit:
+        columns = COLUMNS
+        if sizes.column:
+            columns += (limit - sizes.in_core) // sizes.column
+        return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
+    largest = max(sizes.blocks)
+    least = largest * sizes.widest // sizes.naux
+    spare = limit - sizes.fixed
+    smallest = least + sizes.column
+    if spare < smallest:
+        need = (sizes.fixed + smallest) / MIB
+        raise InputError(
+            f"density fitting needs {need:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            "raise max_memory, or use fitting='none'"
+        )
+    buffer = min(largest, max(least, int(BUFFER_SHARE * spare)))
+    spare -= buffer
+    columns = min(COLUMNS, spare // sizes.column) if sizes.column else COLUMNS
+    if columns < 1:
+        columns, buffer = 1, least
+        spare = limit - sizes.fixed - least
+    spare -= columns * sizes.column
+    kept = _fitting(sizes.blocks, spare - sizes.work)
+    expected = sizes.fixed + buffer + columns * sizes.column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    mode = "blocked" if kept else "direct"
+    at_once = max(sizes.widest, sizes.naux * buffer // largest)
+    return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
+
+
+def _fitting(blocks: Sequence[int], spare: int) -> int:
+    """How many of the first blocks fit."""
+    return int(np.searchsorted(np.cumsum(blocks), spare, side="right")) if spare > 0 else 0

@@ -1,0 +1,131 @@
+"""Orbitals as a Molden file (G. Schaftenaar, J. H. Noordik, doi:10.1023/A:1008193805436).
+
+Coefficients refer to functions of unit norm, contraction coefficients to normalised primitives. The format knows
+functions up to g, and one kind, Cartesian or pure, for each momentum.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import __version__, integrals
+from cuanto.basis import Basis, Shell
+from cuanto.basis.shell import tabulated_coefficients
+from cuanto.basis.solid_harmonics import cartesian_powers
+from cuanto.errors import InputError
+from cuanto.interfaces.files import write_text
+from cuanto.methods import Result
+
+Array = NDArray[np.float64]
+
+CARTESIAN_ORDER = {
+    0: [""],
+    1: ["x", "y", "z"],
+    2: ["xx", "yy", "zz", "xy", "xz", "yz"],
+    3: ["xxx", "yyy", "zzz", "xyy", "xxy", "xxz", "xzz", "yzz", "yyz", "xyz"],
+    4: ["xxxx", "yyyy", "zzzz", "xxxy", "xxxz", "xyyy", "yyyz", "xzzz", "yzzz",
+        "xxyy", "xxzz", "yyzz", "xxyz", "xyyz", "xyzz"],
+}  # fmt: skip
+LARGEST_L = 4
+
+
+def write_molden(path: str | os.PathLike[str], result: Result) -> None:
+    """All orbitals of a result."""
+    write_text(path, molden_text(result))
+
+
+def molden_text(result: Result) -> str:
+    """The text of the file."""
+    basis, molecule = result.basis, result.molecule
+    kinds = _kinds(basis)
+    lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
+    lines.append("[Atoms] AU")
+    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, molecule.numbers, molecule.R_ax, strict=True), 1):
+        lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
+    order = _order(basis)
+    lines += ["[GTO]", *_shell_lines(basis), *_flags(kinds), "[MO]"]
+    S_pq = result.backend.to_host(integrals.overlap(basis, backend=result.backend))
+    norms = np.sqrt(np.diag(S_pq))
+    for spin, eps_m, n_m, C_pm in _orbital_sets(result):
+        scaled = (C_pm * norms[:, None])[order]
+        for m in range(len(eps_m)):
+            lines += [" Sym= A", f" Ene= {eps_m[m]:.12f}", f" Spin= {spin}", f" Occup= {n_m[m]:.8f}"]
+            lines += [f"{p:5d} {value:22.14e}" for p, value in enumerate(scaled[:, m], 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _orbital_sets(result: Result) -> Iterator[tuple[str, Array, Array, Array]]:
+    """Spin, energies, occupations and coefficients; restricted orbitals are alpha with both electrons."""
+    eps_sm, n_sm, C_spm = result.orbital_energies, result.occupations, result.coefficients
+    if len(C_spm) == 1:
+        yield "Alpha", eps_sm[0], n_sm.sum(axis=0), C_spm[0]
+        return
+    for spin, s in (("Alpha", 0), ("Beta", 1)):
+        yield spin, eps_sm[s], n_sm[s], C_spm[s]
+
+
+def _kinds(basis: Basis) -> dict[int, bool]:
+    """Whether the functions of each momentum from d on are pure."""
+    kinds: dict[int, bool] = {}
+    for shell in basis.shells:
+        if shell.l > LARGEST_L:
+            raise InputError(f"a Molden file holds functions up to g; basis {basis.name} has l = {shell.l}")
+        if shell.l >= 2 and kinds.setdefault(shell.l, shell.pure) != shell.pure:
+            raise InputError(f"basis {basis.name} has Cartesian and pure functions of l = {shell.l}: no Molden file")
+    return kinds
+
+
+def _flags(kinds: dict[int, bool]) -> list[str]:
+    d, f, g = (kinds.get(l) for l in (2, 3, 4))
+    flags = []
+    if d:
+        flags.append("[5D10F]" if f is False else "[5D]")
+    elif f:
+        flags.append("[7F]")
+    if g:
+        flags.append("[9G]")
+    return flags
+
+
+def _by_atom(basis: Basis) -> list[list[tuple[Shell, int]]]:
+    """Shells of every atom with their first functions."""
+    shells: list[list[tuple[Shell, int]]] = [[] for _ in basis.R_ax]
+    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
+        shells[shell.atom].append((shell, int(offset)))
+    return shells
+
+
+def _shell_lines(basis: Basis) -> list[str]:
+    lines = []
+    for a, shells in enumerate(_by_atom(basis), 1):
+        lines.append(f"{a:4d} 0")
+        for shell, _ in shells:
+            for column in tabulated_coefficients(shell).T:
+                used = np.flatnonzero(column)
+                lines.append(f" {shell.letter} {len(used):4d} 1.00")
+                lines += [f"{shell.exponents[k]:22.12e} {column[k]:22.12e}" for k in used]
+        lines.append("")
+    return lines
+
+
+def _order(basis: Basis) -> NDArray[np.int64]:
+    """Our function at each place of the file."""
+    places = []
+    for shells in _by_atom(basis):
+        for shell, offset in shells:
+            within = _components(shell.l, shell.pure)
+            for column in range(shell.ncol):
+                places += [offset + column * len(within) + c for c in within]
+    return np.array(places, dtype=np.int64)
+
+
+def _components(l: int, pure: bool) -> list[int]:
+    """Our component at each place of a shell of the file: m = 0, +1, -1, +2, ... or Molden's Cartesian order."""
+    if l >= 2 and pure:
+        return [l, *(l + sign * m for m in range(1, l + 1) for sign in (1, -1))]
+    ours = ["x" * a + "y" * b + "z" * c for a, b, c in cartesian_powers(l)]
+    return [ours.index(name) for name in CARTESIAN_ORDER[l]]

@@ -1,0 +1,20 @@
+"""Electric dipole moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import integrals
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.system import Molecule
+
+
+def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> NDArray[np.float64]:
+    """mu_x = sum_a Z_a R_ax - sum_pq D_pq <p|x|q> in e Bohr; of an ion, relative to the origin of the coordinates."""
+    r_xpq = integrals.dipole(basis, backend=backend)
+    electrons_x = backend.to_host((r_xpq * D_spq.sum(axis=0)).sum(axis=(1, 2)))
+    return np.asarray(molecule.numbers @ molecule.R_ax - electrons_x)

@@ -1,0 +1,74 @@
+"""Which Fock matrix is diagonalised next: extrapolated, interpolated or damped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.options import ScfOptions
+from cuanto.scf.diis import History
+
+NEAR = 0.02
+"""Gradient below which DIIS alone is best."""
+RISE = 1e-2
+"""Hartree above the lowest energy so far: DIIS has gone astray."""
+PATIENCE = 6
+"""Iterations in which the smallest gradient must shrink."""
+RESCUE = 12
+"""Most iterations of one rescue by ADIIS."""
+UNDAMPED = 0.01
+"""Gradient below which damping only delays."""
+
+
+class Accelerator:
+    """DIIS; when it oscillates, interpolation that lowers the energy (ADIIS) until it is safe again."""
+
+    def __init__(self, options: ScfOptions, xp: Any) -> None:
+        self.kind, self.damping = options.accelerator, options.damping
+        if self.kind == "descent":  # what comes after it
+            self.kind = "diis"
+        self.history = History(options.history, xp)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything."""
+        self.history.clear()
+        self._lowest, self._smallest, self._since = np.inf, np.inf, 0
+        self._rescue = 0
+        self._used: Any = None
+
+    def push(self, F: Any, D: Any, e: Any) -> Any:
+        """Keep what belongs together; numbers for `absorb`, still on the device."""
+        return self.history.push(F, D, e)
+
+    def absorb(self, products: NDArray[np.float64]) -> float:
+        """Take the numbers; the norm of the error."""
+        return self.history.absorb(products)
+
+    def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
+        """The matrix to diagonalise after one with this energy and gradient, and how it was made."""
+        method = self._method(energy, gradient)
+        if method == "none" or len(self.history) == 1:
+            mixed, method = F, "plain"
+        else:
+            mixed = self.history.combine(getattr(self.history, method)())
+        if self.damping and gradient > UNDAMPED and self._used is not None:
+            mixed, method = (1.0 - self.damping) * mixed + self.damping * self._used, f"{method}, damped"
+        self._used = mixed if self.damping else None
+        return mixed, method
+
+    def _method(self, energy: float, gradient: float) -> str:
+        if self.kind != "auto":
+            return self.kind if self.kind != "adiis" or gradient > NEAR else "diis"
+        self._since = 0 if gradient < 0.9 * self._smallest else self._since + 1
+        astray = energy > self._lowest + RISE or self._since >= PATIENCE
+        self._smallest, self._lowest = min(self._smallest, gradient), min(self._lowest, energy)
+        if gradient < NEAR:
+            self._rescue = 0
+        elif self._rescue:
+            self._rescue -= 1
+        elif astray:
+            self._rescue, self._since = RESCUE, 0
+        return "adiis" if self._rescue else "diis"

@@ -1,0 +1,175 @@
+"""Spherically averaged atoms: restricted SCF of one atom in its own basis, with open subshells spread evenly.
+
+Superposition of atomic densities: J. H. Van Lenthe et al., J. Comput. Chem. 27, 926 (2006), doi:10.1002/jcc.20393.
+Electrons in a subshell l fill all its components alike, so that only radial functions are left: matrices have one block
+for each l, and functions of momenta that the atom does not occupy do not enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import integrals
+from cuanto.basis import Basis, Shell, solid_harmonic_matrix
+from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
+from cuanto.scf.diis import History
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-6
+"""Error of the atoms' SCF: a guess needs no more."""
+MAX_ITERATIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """Radial orbitals [l][a, i] in the functions of momentum l, and the electrons in all 2l + 1 components of each."""
+
+    C_lai: tuple[Array, ...]
+    n_li: tuple[Array, ...]
+    energy: float
+
+
+def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
+    """The atom in these shells (their place does not matter), made once for each element, charge and basis."""
+    key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
+    return _atom(number, charge, key)
+
+
+@lru_cache(maxsize=256)
+def _atom(number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...]) -> Atom:
+    electrons = electrons_by_momentum(configuration(number, charge))
+    shells = [
+        Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
+        for l, exponents, coefficients, shape in key
+        if l < len(electrons)
+    ]
+    return solve(number, electrons, shells)
+
+
+def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
+    """SCF of an atom with the given electrons in l = 0, 1, ..."""
+    radial = _Radial(number, shells)
+    # What the basis has no functions for cannot be occupied.
+    fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
+    history = History(6, np)
+    F, energy = radial.h, np.inf
+    for _ in range(MAX_ITERATIONS):
+        orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
+        D = [(c[:, : len(n)] * n) @ c[:, : len(n)].T for c, n in zip(orbitals, fillings, strict=True)]
+        F, last, energy = radial.fock(D), energy, radial.energy(D)
+        commutators = [x.T @ (f @ d @ s - s @ d @ f) @ x for x, f, d, s in zip(radial.X, F, D, radial.S, strict=True)]
+        e, flat = _flat(commutators), _flat(F)
+        error = history.absorb(history.push(flat, _flat(D), e))
+        if error < TOLERANCE and abs(energy - last) < TOLERANCE:
+            break
+        F = _unflat(history.combine(history.diis()), F)
+    return Atom(tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True)), tuple(fillings), energy)
+
+
+def _filling(electrons: float, l: int, functions: int) -> Array:
+    """Electrons of the radial orbitals of one momentum: full ones, then the open one."""
+    full, rest = divmod(electrons, capacity(l))
+    n_i = [float(capacity(l))] * int(full) + ([rest] if rest > 1e-12 else [])
+    return np.array(n_i[:functions])
+
+
+def _flat(blocks: list[Array]) -> Array:
+    return np.concatenate([block.reshape(-1) for block in blocks])
+
+
+def _unflat(flat: Array, like: list[Array]) -> list[Array]:
+    ends = np.cumsum([block.size for block in like])
+    return [part.reshape(block.shape) for part, block in zip(np.split(flat, ends[:-1]), like, strict=True)]
+
+
+class _Radial:
+    """Integrals over radial functions: one-electron ones for each l, J and K averaged over components for each pair."""
+
+    def __init__(self, number: int, shells: list[Shell]) -> None:
+        momenta = sorted({shell.l for shell in shells})
+        assert momenta == list(range(len(momenta)))
+        basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
+        self._functions = _components(basis)
+        S = integrals.overlap(basis, backend="cpu")
+        h = integrals.kinetic(basis, backend="cpu")
+        h = h + integrals.nuclear(basis, charges=[number], positions=np.zeros((1, 3)), backend="cpu")
+        # All components of a momentum have the same matrix: take the first.
+        first = [p_am[:, 0] for p_am in self._functions]
+        self.S = [S[np.ix_(p, p)] for p in first]
+        self.h = [h[np.ix_(p, p)] for p in first]
+        self.X = [_orthogonaliser(s) for s in self.S]
+        packed = integrals.eri_4c(basis, packed=True, backend="cpu")
+        pairs = [(l, k) for l in momenta for k in momenta]
+        self._J = {(l, k): self._coulomb(packed, l, k) for l, k in pairs}
+        self._K = {(l, k): self._exchange(packed, l, k) for l, k in pairs}
+
+    def fock(self, D: list[Array]) -> list[Array]:
+        """h + J - K/2; D[l] holds the electrons of all components together."""
+        return [
+            h + sum(np.einsum("abcd,cd->ab", self._J[l, k] - 0.5 * self._K[l, k], D[k]) for k in range(len(D)))
+            for l, h in enumerate(self.h)
+        ]
+
+    def energy(self, D: list[Array]) -> float:
+        """E = sum D (h + F)/2."""
+        return float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, self.h, self.fock(D), strict=True)))
+
+    def _coulomb(self, packed: Array, l: int, k: int) -> Array:
+        """1/(2l+1) 1/(2k+1) sum_mn (am bm|cn dn)."""
+        p, q = self._functions[l], self._functions[k]
+        # The sum over one set of components does not depend on the component of the other: take its first.
+        bra = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None]
+        kets = [_pair(q[:, None, n], q[None, :, n]) for n in range(q.shape[1])]
+        total = sum(packed[bra, ket] for ket in kets)
+        return np.asarray(total / len(kets))
+
+    def _exchange(self, packed: Array, l: int, k: int) -> Array:
+        """1/(2l+1) 1/(2k+1) sum_mn (am cn|bm dn)."""
+        p, q = self._functions[l], self._functions[k]
+        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in range(q.shape[1])]
+        total = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
+        return np.asarray(total / len(pairs))
+
+
+def _components(basis: Basis) -> list[NDArray[np.int64]]:
+    """[l][a, m]: the places of the functions of one momentum, radial function and component."""
+    found: list[list[NDArray[np.int64]]] = [[] for _ in range(basis.l_max + 1)]
+    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
+        found[shell.l].append(offset + np.arange(shell.nbf).reshape(shell.ncol, shell.ncomp))
+    return [np.concatenate(parts) for parts in found]
+
+
+def _pair(p: NDArray[np.int64], q: NDArray[np.int64]) -> NDArray[np.int64]:
+    high, low = np.maximum(p, q), np.minimum(p, q)
+    return np.asarray(high * (high + 1) // 2 + low)
+
+
+def _orthogonaliser(S: Array) -> Array:
+    s, U = np.linalg.eigh(S)
+    return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
+
+
+def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+    """C_pi of the atom's own functions, every component a column, times the root of its `share`[l][i] of electrons.
+
+    Cartesian shells hold the pure functions as combinations of their monomials.
+    """
+    columns, start = [], np.cumsum([0] + [shell.nbf for shell in shells])
+    for l, (C_ai, n_i) in enumerate(zip(found.C_lai, share, strict=True)):
+        own = [x for x, shell in enumerate(shells) if shell.l == l]
+        for m in range(2 * l + 1):
+            C_pi = np.zeros((start[-1], len(n_i)))
+            first = 0
+            for x in own:
+                shell = shells[x]
+                rows = C_ai[first : first + shell.ncol] * np.sqrt(n_i / (2 * l + 1))
+                first += shell.ncol
+                part = np.eye(2 * l + 1)[m] if shell.pure or l < 2 else solid_harmonic_matrix(l)[m]
+                C_pi[start[x] : start[x + 1]] = (rows[:, None, :] * part[None, :, None]).reshape(-1, len(n_i))
+            columns.append(C_pi)
+    return np.concatenate(columns, axis=1)

@@ -1,0 +1,139 @@
+"""What a calculation needs to go on after it was stopped, in an HDF5 file that is never half-written.
+
+Every iteration is written to a new file beside the last one and takes its name when it is complete, so that whatever
+stops the program (SIGKILL, a full disk) leaves the iteration before. The file has the basis itself, not its name: it
+can be read where that basis is not known, and serves as a guess for other bases and geometries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, Shell
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.scf.state import Orbitals, State
+from cuanto.system import Molecule
+
+FORMAT = "cuanto checkpoint"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Restart:
+    """A checkpoint that was read: `orbitals` are a guess for `cuanto.energy`."""
+
+    molecule: Molecule
+    method: str
+    orbitals: Orbitals
+    iteration: int
+    energy: float
+    gradient: float
+    converged: bool
+
+
+def _h5py() -> Any:
+    try:
+        return import_module("h5py")
+    except ImportError:
+        raise MissingDependencyError("checkpoints need h5py: `pip install 'cuanto[hdf5]'`") from None
+
+
+class Checkpoint:
+    """Writes states as they come: an `on_iteration` of `cuanto.energy`."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], molecule: Molecule, basis: Basis, method: str, backend: Backend
+    ) -> None:
+        self.path, self.backend = Path(path), backend
+        self._h5py = _h5py()  # missing: said before the calculation, not after its first iteration
+        self._attributes = {"format": FORMAT, "version": VERSION, "method": method, "basis": basis.name}
+        self._molecule, self._basis = molecule, basis
+
+    def __call__(self, state: State) -> None:
+        """Replace the file by one with this state."""
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            with self._h5py.File(temporary, "w") as file:
+                self._fill(file, state)
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+            os.replace(temporary, self.path)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+            raise InputError(f"cannot write the checkpoint {self.path}: {reason}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _fill(self, file: Any, state: State) -> None:
+        numbers = {"iteration": state.iteration, "energy": state.energy, "gradient": state.gradient}
+        file.attrs.update({**self._attributes, **numbers, "converged": state.converged})
+        molecule, basis = self._molecule, self._basis
+        file["molecule/symbols"] = list(molecule.symbols)
+        file["molecule/R_ax"] = molecule.R_ax
+        file["molecule"].attrs.update(
+            {"charge": molecule.charge, "multiplicity": molecule.multiplicity, "name": molecule.name}
+        )
+        occupied = np.flatnonzero(state.n_sm.max(axis=0) > 0.0)
+        C_spm = state.C_spm if isinstance(state.C_spm, np.ndarray) else self.backend.to_host(state.C_spm)
+        file["orbitals/C_spm"], file["orbitals/n_sm"] = C_spm[:, :, occupied], state.n_sm[:, occupied]
+        file["basis/R_ax"], file["basis/symbols"] = basis.R_ax, list(basis.symbols)
+        shells = basis.shells
+        file["basis/shells"] = np.array([[s.atom, s.l, int(s.pure), *s.coefficients.shape] for s in shells])
+        file["basis/exponents"] = np.concatenate([s.exponents for s in shells])
+        file["basis/coefficients"] = np.concatenate([s.coefficients.reshape(-1) for s in shells])
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
+    """A file that `Checkpoint` wrote."""
+    h5py = _h5py()
+    if not Path(path).is_file():
+        raise InputError(f"there is no checkpoint {path}")
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT or file.attrs["version"] > VERSION:
+                raise InputError(f"{path} is no checkpoint of this version of cuanto")
+            return _read(file)
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error
+
+
+def _read(file: Any) -> Restart:
+    group: Mapping[str, Any] = file["molecule"]
+    about = file["molecule"].attrs
+    molecule = Molecule(
+        group["symbols"].asstr()[:].tolist(),
+        group["R_ax"][:],
+        int(about["charge"]),
+        int(about["multiplicity"]),
+        str(about["name"]),
+    )
+    basis = _read_basis(file["basis"], str(file.attrs["basis"]))
+    orbitals = Orbitals(basis, file["orbitals/C_spm"][:], file["orbitals/n_sm"][:])
+    attributes = file.attrs
+    return Restart(
+        molecule,
+        str(attributes["method"]),
+        orbitals,
+        int(attributes["iteration"]),
+        float(attributes["energy"]),
+        float(attributes["gradient"]),
+        bool(attributes["converged"]),
+    )
+
+
+def _read_basis(group: Any, name: str) -> Basis:
+    exponents, coefficients = group["exponents"][:], group["coefficients"][:]
+    shells, e, c = [], 0, 0
+    for atom, l, pure, primitives, columns in group["shells"][:].tolist():
+        block = coefficients[c : c + primitives * columns].reshape(primitives, columns)
+        shells.append(Shell(atom, l, exponents[e : e + primitives], block, bool(pure)))
+        e, c = e + primitives, c + primitives * columns
+    return Basis.from_shells(shells, group["R_ax"][:], symbols=group["symbols"].asstr()[:].tolist(), name=name)

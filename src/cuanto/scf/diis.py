@@ -1,0 +1,124 @@
+"""Extrapolation of Fock matrices.
+
+DIIS: P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413. ADIIS, for Hartree-Fock the same as EDIIS:
+X. Hu and W. Yang, J. Chem. Phys. 132, 054109 (2010), doi:10.1063/1.3304922.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class History:
+    """The last Fock matrices, densities and errors, and all their scalar products (on the host)."""
+
+    def __init__(self, size: int, xp: Any) -> None:
+        self.size, self.xp = size, xp
+        self._slots: list[int] = []
+        self._stacks: tuple[Any, ...] | None = None
+        self._errors_nn = np.zeros((size, size))
+        self._traces_nn = np.zeros((size, size))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._slots = []
+
+    def push(self, F: Any, D: Any, e: Any) -> Any:
+        """Keep them; <e_n|e>, <D_n|F> and <D|F_n> with everything kept, on the device, for `absorb`."""
+        if self._stacks is None:
+            self._stacks = tuple(self.xp.zeros((self.size, a.size)) for a in (F, D, e))
+            self._shape = F.shape
+        assert self._stacks is not None
+        free = [slot for slot in range(self.size) if slot not in self._slots]
+        slot = free[0] if free else self._slots.pop(0)
+        self._slots.append(slot)
+        for stack, array in zip(self._stacks, (F, D, e), strict=True):
+            stack[slot] = array.reshape(-1)
+        F_n, D_n, e_n = self._stacks
+        return self.xp.concatenate([e_n @ e_n[slot], D_n @ F_n[slot], F_n @ D_n[slot]])
+
+    def absorb(self, products: Array) -> float:
+        """Take the products of the last `push`; returns the norm of the last error."""
+        slot = self._slots[-1]
+        e_n, DF_n, FD_n = products.reshape(3, self.size)
+        self._errors_nn[slot, :] = self._errors_nn[:, slot] = e_n
+        self._traces_nn[:, slot] = DF_n
+        self._traces_nn[slot, :] = FD_n
+        return float(np.sqrt(max(e_n[slot], 0.0)))
+
+    def diis(self) -> Array:
+        """Coefficients, oldest first, that make the combined error smallest."""
+        B_nn = self._errors_nn[np.ix_(self._slots, self._slots)]
+        n = len(B_nn)
+        # Errors shrink by orders of magnitude: in units of their own size the equations stay well conditioned.
+        size_n = np.sqrt(np.maximum(np.diag(B_nn), 1e-300))
+        M = np.zeros((n + 1, n + 1))
+        M[:n, :n] = B_nn / np.outer(size_n, size_n)
+        M[:n, n] = M[n, :n] = size_n.min() / size_n
+        right = np.zeros(n + 1)
+        right[n] = 1.0
+        values, vectors = np.linalg.eigh(M)
+        kept = np.abs(values) > 1e-13
+        c_n = (vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept]))[:n] / size_n
+        total = float(c_n.sum())
+        if not np.isfinite(total) or total == 0.0:
+            return np.asarray(np.eye(n)[-1])
+        return np.asarray(c_n / total)
+
+    def adiis(self) -> Array:
+        """Coefficients, oldest first, none negative, that make the model of the energy smallest.
+
+        f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
+        """
+        T_nm = self._traces_nn[np.ix_(self._slots, self._slots)]
+        linear_n = T_nm[:, -1] - T_nm[-1, -1]
+        quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
+        return smallest_on_simplex(2.0 * linear_n, quadratic + quadratic.T)
+
+    def combine(self, c_n: Array) -> Any:
+        """sum_n c_n F_n."""
+        assert self._stacks is not None
+        weights = np.zeros(self.size)
+        weights[self._slots] = c_n
+        return (self.xp.asarray(weights) @ self._stacks[0]).reshape(self._shape)
+
+
+def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:
+    """The c with c_n >= 0 and sum c = 1 that makes g.c + c.H.c/2 smallest, by trying every face.
+
+    Exact also where H is not positive; 2^n small systems, n at most a dozen.
+    """
+    n = len(g_n)
+    best, lowest = np.eye(n)[-1], np.inf
+    for size in range(1, n + 1):
+        for face in combinations(range(n), size):
+            c_n = np.zeros(n)
+            c_n[list(face)] = _stationary(g_n[list(face)], H_nn[np.ix_(face, face)])
+            if (c_n < -1e-12).any() or not np.isfinite(c_n).all():
+                continue
+            value = float(g_n @ c_n + 0.5 * c_n @ H_nn @ c_n)
+            if value < lowest - 1e-14 * abs(value):
+                best, lowest = np.maximum(c_n, 0.0), value
+    return np.asarray(best / best.sum())
+
+
+def _stationary(g_n: Array, H_nn: Array) -> Array:
+    """Stationary point of g.c + c.H.c/2 with sum c = 1; not a number where there is none."""
+    n = len(g_n)
+    if n == 1:
+        return np.ones(1)
+    M = np.ones((n + 1, n + 1))
+    M[:n, :n], M[n, n] = H_nn, 0.0
+    try:
+        return np.asarray(np.linalg.solve(M, np.append(-g_n, 1.0))[:n])
+    except np.linalg.LinAlgError:
+        return np.full(n, np.nan)

@@ -1,0 +1,137 @@
+"""Where an SCF begins: superposed atoms, the bare nuclei, or orbitals of another calculation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import integrals
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, Shell
+from cuanto.errors import InputError
+from cuanto.scf.atoms import Atom, atom, orbitals_in
+from cuanto.scf.loop import Density
+from cuanto.scf.orthogonal import Frame
+from cuanto.scf.state import Orbitals
+from cuanto.system import Molecule
+
+Array = NDArray[np.float64]
+
+GUESSES = ("sad", "core")
+
+
+def superposed_atoms(
+    molecule: Molecule,
+    basis: Basis,
+    spins: int,
+    backend: Backend,
+    charges: Sequence[float] | None = None,
+    unpaired: Sequence[float] | None = None,
+) -> Density:
+    """Sum of the densities of spherical atoms, with `charges` and `unpaired` electrons of each where given.
+
+    Without `unpaired`, the spins of two have their shares of the electrons everywhere.
+    """
+    charge_a = _per_atom(charges, molecule, "atomic_charges")
+    unpaired_a = _per_atom(unpaired, molecule, "atomic_spins")
+    if spins == 2 and unpaired is None:
+        shares = np.array([[molecule.n_alpha, molecule.n_beta]]) / molecule.nelectron
+        unpaired_a = np.full(molecule.natom, np.nan)
+    blocks: list[list[Array]] = [[] for _ in range(spins)]
+    cached: dict[tuple[str, float, float], list[Array]] = {}
+    for a, symbol in enumerate(molecule.symbols):
+        key = (symbol, charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
+        if key not in cached:
+            shells = tuple(shell for shell in basis.shells if shell.atom == a)
+            found = atom(int(molecule.numbers[a]), charge_a[a], shells)
+            if spins == 1:
+                cached[key] = [orbitals_in(found, shells, found.n_li)]
+            elif unpaired is None:
+                whole = orbitals_in(found, shells, found.n_li)
+                cached[key] = [whole * np.sqrt(share) for share in shares[0]]
+            else:
+                cached[key] = [orbitals_in(found, shells, part) for part in _polarised(found, unpaired_a[a])]
+        for s, C_pi in enumerate(cached[key]):
+            blocks[s].append(C_pi)
+    C_spi = backend.to_device(np.stack([_block_diagonal(own) for own in blocks]))
+    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
+
+
+def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> Array:
+    numbers = np.zeros(molecule.natom) if given is None else np.array(given, dtype=float)
+    if numbers.shape != (molecule.natom,) or not np.isfinite(numbers).all():
+        raise InputError(f"{name} must be one number for each of the {molecule.natom} atoms")
+    if name == "atomic_charges" and (numbers > molecule.numbers).any():
+        raise InputError("atomic_charges: an atom cannot lose more electrons than it has")
+    return numbers
+
+
+def _polarised(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
+    """Electrons of both spins: open subshells are polarised first, up to `unpaired` electrons."""
+    left, up = abs(unpaired), []
+    for l, n_i in enumerate(found.n_li):
+        largest = np.minimum(n_i, 2.0 * (2 * l + 1) - n_i)
+        difference = np.zeros_like(n_i)
+        for i in range(len(n_i)):
+            difference[i] = min(left, largest[i])
+            left -= difference[i]
+        up.append(0.5 * (n_i + difference))
+    parts = [tuple(up), tuple(n - u for n, u in zip(found.n_li, up, strict=True))]
+    return parts if unpaired >= 0 else parts[::-1]
+
+
+def _block_diagonal(blocks: list[Array]) -> Array:
+    """All blocks on the diagonal of one matrix."""
+    rows, columns = (np.cumsum([0] + [block.shape[x] for block in blocks]) for x in (0, 1))
+    whole = np.zeros((rows[-1], columns[-1]))
+    for k, block in enumerate(blocks):
+        whole[rows[k] : rows[k + 1], columns[k] : columns[k + 1]] = block
+    return whole
+
+
+def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
+    """Orbitals of the core Hamiltonian, `sets` times."""
+    eps_m, C_jm = frame.xp.linalg.eigh(frame.matrix(h_pq[None])[0])
+    return frame.xp.stack([C_jm] * sets), frame.xp.stack([eps_m] * sets)
+
+
+def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
+    """The density of occupied orbitals of another basis or geometry, as near as this basis can have it.
+
+    C = S^-1 S_12 C_2, orthonormalised; for the very same functions it is the orbitals themselves.
+    """
+    both = _together(basis, orbitals.basis)
+    S = backend.to_host(integrals.overlap(both, backend=backend))
+    n = basis.nbf
+    s_m, U_pm = np.linalg.eigh(S[:n, :n])
+    U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
+    columns = []
+    for s in range(len(orbitals.n_sm)):
+        kept = orbitals.n_sm[s] > 0
+        C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, kept]
+        projection = U_pm @ (U_pm.T @ (S[:n, n:] @ C_pi))
+        values, U = np.linalg.eigh(projection.T @ S[:n, :n] @ projection)
+        if values.min(initial=1.0) < 1e-6:
+            raise InputError("the orbitals of the guess cannot be represented in this basis: use guess='sad'")
+        columns.append((projection @ (U / np.sqrt(values)) @ U.T) * np.sqrt(orbitals.n_sm[s][kept]))
+    C_spi = backend.to_device(_with_spins(columns, spins))
+    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
+
+
+def _with_spins(columns: list[Array], spins: int) -> Array:
+    """One spin into two halves, two into one sum, or as they are; padded to one width."""
+    if len(columns) == 1 and spins == 2:
+        columns = [columns[0] * np.sqrt(0.5)] * 2
+    elif len(columns) == 2 and spins == 1:
+        columns = [np.concatenate(columns, axis=1)]
+    width = max(C_pi.shape[1] for C_pi in columns)
+    return np.stack([np.pad(C_pi, ((0, 0), (0, width - C_pi.shape[1]))) for C_pi in columns])
+
+
+def _together(basis: Basis, other: Basis) -> Basis:
+    atoms = len(basis.R_ax)
+    moved = [Shell(s.atom + atoms, s.l, s.exponents, s.coefficients, s.pure) for s in other.shells]
+    return Basis.from_shells([*basis.shells, *moved], np.concatenate([basis.R_ax, other.R_ax]))

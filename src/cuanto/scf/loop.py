@@ -1,0 +1,190 @@
+"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cuanto.log import Timings
+from cuanto.scf.accelerator import Accelerator
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.coupling import open_shell, spin_orbitals
+from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors
+from cuanto.scf.occupations import NEGLIGIBLE, Occupations
+from cuanto.scf.orthogonal import Frame
+from cuanto.scf.state import Array, State
+from cuanto.terms.base import Term
+
+SAME_LEVEL = 1e-6
+"""Hartree by which an occupied orbital may lie above an empty one: degenerate levels."""
+SAME_DENSITY = 1e-9
+"""Largest change of a density, relative to its largest element, when orbitals are made canonical: rounding only."""
+CORRECTIONS = 3
+"""How often a converged state that is not aufbau is left."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be made self-consistent; `shared`: both spins have the same orbitals (restricted open shell)."""
+
+    terms: Sequence[Term]
+    frame: Frame
+    occupations: Occupations
+    shared: bool = False
+    timings: Timings = field(default_factory=Timings)
+
+    @property
+    def effective(self) -> Callable[[Any, Any, Array], Any]:
+        """From the Fock matrices of the spins to those of the orbitals."""
+        return open_shell if self.shared else spin_orbitals
+
+
+@dataclass(frozen=True)
+class Density:
+    """A density on the backend's device; `C_spi` as for builders of J and K."""
+
+    D_spq: Any
+    C_spi: Any
+
+
+def iterate(
+    problem: Problem,
+    start: Density | tuple[Any, Any],
+    accelerator: Accelerator,
+    diagonaliser: Diagonaliser,
+    criteria: Criteria,
+    max_iterations: int,
+) -> Iterator[State]:
+    """States until convergence or the last iteration.
+
+    `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
+    in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
+    """
+    C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
+    previous, corrections, step = np.inf, 0, "guess"
+    for iteration in range(1, max_iterations + 1):
+        state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
+        change, previous = state.energy - previous, state.energy
+        converged = criteria.met(change, state.gradient)
+        state = replace(state, iteration=iteration, energy_change=change, step=step)
+        if converged:
+            C_sjm, eps_sm, sound = canonical(problem, F_eff, C_sjm, state.n_sm)
+            # What is reported must belong together: these orbitals, this density and its energy.
+            moved = abs(density_of(problem, C_sjm, state.n_sm).D_spq - state.D_spq).max()
+            sound = sound and float(moved) < SAME_DENSITY * max(1.0, float(abs(state.D_spq).max()))
+            if sound or corrections == CORRECTIONS:
+                C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
+                yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
+                return
+        yield state
+        with problem.timings.measure("diagonalisation"):
+            if converged:  # but an empty orbital lies below an occupied one: begin anew from there
+                corrections += 1
+                accelerator.restart()
+                diagonaliser.restart()
+                C_sjm, eps_sm, step = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
+            else:
+                F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
+                F_next = problem.effective(F_next, C_sjm, state.n_sm)
+                C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
+                step = f"{mixing}, {step}"
+
+
+def first_orbitals(problem: Problem, start: Density) -> tuple[Any, Any]:
+    """Orbitals of the Fock matrix of a density; both spins have the mean of theirs where they share orbitals."""
+    F_spq = fock(problem, start)[1]
+    F_sjk = problem.frame.matrix(F_spq)
+    if problem.shared:
+        F_sjk = F_sjk.mean(axis=0, keepdims=True)
+    return eigenvectors(F_sjk, problem.frame.xp)
+
+
+def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
+    """Energies of all terms (numbers or device scalars) and the Fock matrices of the spins."""
+    energies, F_spq = [], problem.frame.backend.xp.zeros_like(density.D_spq)
+    for term in problem.terms:
+        with problem.timings.measure(term.name):
+            energy, contribution = term.fock(density.D_spq, density.C_spi)
+            energies.append(energy)
+            if contribution is not None:
+                F_spq = F_spq + contribution
+    return energies, F_spq
+
+
+def density_of(problem: Problem, C_sjm: Any, n_sm: Array) -> Density:
+    """D_spq = sum_m n_sm C_spm C_sqm on the backend's device."""
+    frame = problem.frame
+    width = 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))
+    weights_si = frame.xp.asarray(np.sqrt(n_sm[:, :width]))
+    C_spi = frame.outside(frame.X_pm @ C_sjm[:, :, :width] * weights_si[:, None, :])
+    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
+
+
+def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator) -> tuple[State, Any, Any]:
+    """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
+    frame, xp = problem.frame, problem.frame.xp
+    n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
+    density = density_of(problem, C_sjm, n_sm)
+    energies, F_spq = fock(problem, density)
+    with problem.timings.measure("extrapolation"):
+        F_sjk = frame.matrix(F_spq)
+        F_eff = problem.effective(F_sjk, C_sjm, n_sm)
+        C_i = C_sjm[:, :, : density.C_spi.shape[2]]
+        n_si = xp.asarray(n_sm[:, : C_i.shape[2]])
+        D_sjk = (C_i * n_si[:, None, :]) @ C_i.transpose(0, 2, 1)
+        FD = F_eff @ (D_sjk.sum(axis=0, keepdims=True) if problem.shared else D_sjk)
+        products = accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
+        numbers = _read(problem, energies, products)
+    named = {term.name: float(value) for term, value in zip(problem.terms, numbers, strict=False)}
+    if not problem.occupations.integer:
+        named["entropy"] = entropy
+    gradient = accelerator.absorb(numbers[len(energies) :])
+    state = State(
+        iteration=0,
+        energy=sum(named.values()),
+        energies=named,
+        energy_change=np.inf,
+        gradient=gradient,
+        converged=False,
+        step="",
+        C_spm=frame.outside(frame.X_pm @ C_sjm),
+        eps_sm=eps_sm,
+        n_sm=n_sm,
+        D_spq=density.D_spq,
+        F_spq=F_spq,
+    )
+    return state, F_sjk, F_eff
+
+
+def _read(problem: Problem, energies: list[Any], products: Any) -> Array:
+    """All numbers of an iteration in one transfer (where the algebra is done on the host: one for the energies)."""
+    backend, frame = problem.frame.backend, problem.frame
+    if backend.xp is np:
+        return np.concatenate([np.array(energies, dtype=float), products])
+    values = backend.xp.stack([backend.xp.asarray(value, dtype=np.float64).reshape(()) for value in energies])
+    if frame.xp is np:
+        return np.concatenate([backend.to_host(values), products])
+    return frame.to_host(frame.xp.concatenate([values, products]))
+
+
+def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
+    """Orbitals that diagonalise F among those of equal occupation, which leaves the density as it is; their energies;
+    and whether no empty orbital lies below an occupied one."""
+    xp, levels_m = problem.frame.xp, n_sm.sum(axis=0, keepdims=True) if problem.shared else n_sm
+    orbitals, energies, aufbau = [], [], True
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, levels_m, strict=True):
+        F_mm = C_jm.T @ F_jk @ C_jm
+        edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1), len(n_m)]
+        blocks = list(pairwise(edges))
+        solved = [xp.linalg.eigh(F_mm[a:b, a:b]) for a, b in blocks]
+        turned = [C_jm[:, a:b] @ U_mm for (a, b), (_, U_mm) in zip(blocks, solved, strict=True)]
+        orbitals.append(xp.concatenate(turned, axis=1))
+        energies.append(xp.concatenate([eps for eps, _ in solved]))
+        if problem.occupations.integer and not problem.shared and len(blocks) > 1:
+            highest, lowest = float(solved[-2][0][-1]), float(solved[-1][0][0])
+            aufbau = aufbau and highest < lowest + SAME_LEVEL
+    return xp.stack(orbitals), xp.stack(energies), aufbau

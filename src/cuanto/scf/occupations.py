@@ -1,0 +1,119 @@
+"""How many electrons each orbital has.
+
+Fermi smearing: N. D. Mermin, Phys. Rev. 137, A1441 (1965), doi:10.1103/PhysRev.137.A1441.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError
+
+Array = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-14
+"""Occupations below this do not change a density."""
+
+
+class Occupations(Protocol):
+    """Occupations of orbitals in the order of their energies."""
+
+    @property
+    def integer(self) -> bool:
+        """The lowest orbitals are full and the others empty: energies need not be known."""
+
+    def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
+        """n_sm, and the energy -T S that goes with them."""
+
+
+@dataclass(frozen=True)
+class Aufbau:
+    """Electrons of each spin in the lowest orbitals, `capacity` in each."""
+
+    electrons: tuple[int, ...]
+    capacity: int
+    orbitals: int
+    integer: bool = True
+
+    def __post_init__(self) -> None:
+        _check_space(max(self.electrons), self.capacity, self.orbitals)
+
+    def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
+        """Full and empty orbitals."""
+        m = np.arange(self.orbitals)
+        full_s = np.array(self.electrons)[:, None] / self.capacity
+        return np.where(m < full_s, float(self.capacity), 0.0), 0.0
+
+
+@dataclass(frozen=True)
+class Fermi:
+    """Fermi distribution of each spin: n = capacity/(1 + exp((eps - mu)/kT))."""
+
+    electrons: tuple[int, ...]
+    capacity: int
+    orbitals: int
+    temperature: float
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        _check_space(max(self.electrons), self.capacity, self.orbitals)
+
+    def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
+        """Occupations and -T S, the sum over the spins."""
+        assert eps_sm is not None
+        f_sm = np.array([self._one_spin(eps_m, n) for eps_m, n in zip(eps_sm, self.electrons, strict=True)])
+        # -S/k = sum f ln f + (1 - f) ln (1 - f), zero where f is 0 or 1
+        g_sm = np.stack([f_sm, 1.0 - f_sm])
+        entropy = float(np.sum(g_sm * np.log(np.where(g_sm > 0.0, g_sm, 1.0))))
+        n_sm = np.where(f_sm > NEGLIGIBLE, f_sm, 0.0) * self.capacity
+        return n_sm, self.capacity * self.temperature * entropy
+
+    def _one_spin(self, eps_m: Array, electrons: int) -> Array:
+        """Fillings between 0 and 1, with the chemical potential found by bisection."""
+        low, high = float(eps_m.min()) - 50 * self.temperature, float(eps_m.max()) + 50 * self.temperature
+        for _ in range(200):
+            mu = 0.5 * (low + high)
+            f_m = 0.5 * (1.0 - np.tanh(0.5 * (eps_m - mu) / self.temperature))
+            if f_m.sum() * self.capacity < electrons:
+                low = mu
+            else:
+                high = mu
+        # What bisection leaves open, in proportion: the number of electrons is exact.
+        return np.asarray(f_m * (electrons / (self.capacity * max(float(f_m.sum()), NEGLIGIBLE))))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Given occupations, by the order of the orbital energies."""
+
+    n_sm: Array
+    integer: bool = False
+
+    @classmethod
+    def of(cls, given: Sequence[Sequence[float]], electrons: tuple[int, ...], capacity: int, orbitals: int) -> Fixed:
+        """Checked against the number of electrons, filled up with empty orbitals."""
+        if len(given) != len(electrons):
+            raise InputError(f"occupations of {len(electrons)} spin(s) are needed, {len(given)} were given")
+        n_sm = np.zeros((len(electrons), orbitals))
+        for s, (row, count) in enumerate(zip(given, electrons, strict=True)):
+            n_m = np.array(row, dtype=float)
+            if n_m.ndim != 1 or not 0 < len(n_m) <= orbitals or not ((n_m >= 0) & (n_m <= capacity)).all():
+                raise InputError(f"occupations must be at most {orbitals} numbers from 0 to {capacity}")
+            if abs(n_m.sum() - count) > 1e-8:
+                raise InputError(f"occupations add up to {n_m.sum():g}, the molecule has {count} such electrons")
+            n_sm[s, : len(n_m)] = n_m
+        return cls(n_sm)
+
+    def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
+        """The given ones."""
+        return self.n_sm, 0.0
+
+
+def _check_space(electrons: int, capacity: int, orbitals: int) -> None:
+    if electrons > capacity * orbitals:
+        raise InputError(f"{electrons} electrons do not fit into {orbitals} orbitals: use a larger basis")

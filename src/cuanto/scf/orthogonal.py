@@ -1,0 +1,76 @@
+"""An orthonormal basis for the SCF, and the place where its matrices are treated.
+
+Canonical orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), doi:10.1016/S0065-3276(08)60339-1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.backends.base import Backend
+
+HOST_FUNCTIONS = 160
+"""Matrices up to this size are treated in main memory: there a small eigenproblem takes less time than the launches
+of a GPU's solver."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """X_pm with X^T S X = 1; `xp` computes with matrices `inside`, terms have theirs `outside` on the backend.
+
+    `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
+    """
+
+    backend: Backend
+    xp: Any
+    X_pm: Any
+    threshold: float
+    smallest: float
+    dropped: int
+
+    @property
+    def size(self) -> int:
+        """Number of orbitals."""
+        return int(self.X_pm.shape[1])
+
+    def inside(self, array: Any) -> Any:
+        """From the backend's device to where the algebra is done."""
+        return self.backend.to_host(array) if self._apart else array
+
+    def outside(self, array: Any) -> Any:
+        """Back to the backend's device."""
+        return self.backend.to_device(array) if self._apart else array
+
+    def to_host(self, array: Any) -> NDArray[np.float64]:
+        """To main memory; waits for the device."""
+        return np.asarray(array if self.xp is np else self.backend.to_host(array))
+
+    def matrix(self, F_spq: Any) -> Any:
+        """X^T F X of a matrix of the backend."""
+        return self.X_pm.T @ self.inside(F_spq) @ self.X_pm
+
+    def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
+        """Orbitals of the backend in the orthonormal basis."""
+        return self.X_pm.T @ self.inside(S_pq) @ self.inside(C_spm)
+
+    @property
+    def _apart(self) -> bool:
+        return self.xp is not self.backend.xp
+
+
+def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
+    """The basis that diagonalises the overlap of normalised functions, without what is nearly dependent."""
+    on_host = len(S_pq) <= HOST_FUNCTIONS
+    xp = np if on_host else backend.xp
+    S_pq = backend.to_host(S_pq) if on_host else S_pq
+    # Cartesian functions are not normalised one by one; a threshold should not depend on that.
+    scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
+    s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
+    s_host = np.asarray(s_m if on_host else backend.to_host(s_m))
+    dropped = int(np.count_nonzero(s_host < threshold))
+    X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
+    return Frame(backend, xp, X_pm, threshold, float(s_host[0]), dropped)

@@ -1,0 +1,119 @@
+"""Next orbitals by rotating the ones at hand, with full diagonalisation where that is not safe.
+
+The density depends on the space of the occupied orbitals only, so it is enough to remove F_ov (see `rotations`). Full
+diagonalisation comes first, whenever rotations would be large or levels cross, and when F_ov does not shrink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.scf import rotations
+from cuanto.scf.diagonalise import Full
+
+START = {"refined": 0.2, "block": 0.2, "two-kernel": 0.01, "jacobi": 0.01}
+"""Largest |F_ov| (Hartree) from which a variant may begin; those with energies frozen since the last full
+diagonalisation must begin late."""
+LARGEST_ROTATION = 0.3
+LARGEST_NORM = 2.0
+SMALLEST_GAP = 0.01
+STALLED = 5
+"""Iterations in which |F_ov| must drop by a tenth."""
+RISE = 1e-3
+"""Hartree by which the energy may rise."""
+REPAIR = 10
+"""Rotations after which rounding errors of the orthonormality are removed."""
+
+
+class Pseudo:
+    """Rotations, falling back to `Full`; occupied orbitals stand first."""
+
+    def __init__(
+        self,
+        xp: Any,
+        to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
+        variant: str = "refined",
+        level_shift: float = 0.0,
+    ) -> None:
+        self.xp, self.to_host, self.variant, self.level_shift = xp, to_host, variant, level_shift
+        self.full = Full(xp, level_shift)
+        self.full_steps = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """The next call diagonalises fully."""
+        self._frozen: Any = None
+        self._rotations, self._smallest, self._since, self._energy = 0, np.inf, 0, np.inf
+
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+        """Rotated orbitals where it is safe, else eigenvectors."""
+        rises, self._energy = energy > self._energy + RISE, energy
+        if C_sjm is not None and self._frozen is not None and not rises:
+            rotated = self._rotate(F_sjk, C_sjm, [int(np.count_nonzero(n_m)) for n_m in n_sm])
+            if rotated is not None:
+                return (*rotated, "pseudo")
+        C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
+        self.full_steps += 1
+        self._frozen, self._rotations, self._smallest, self._since = eps_sm, 0, np.inf, 0
+        return C_sjm, eps_sm, step
+
+    def _rotate(self, F_sjk: Any, C_sjm: Any, occupied_s: list[int]) -> tuple[Any, Any] | None:
+        """Rotated orbitals and their energies, or None when that is not safe. One read of the device."""
+        xp = self.xp
+        blocks: list[_Block] = []
+        for F_jk, C_jm, o in zip(F_sjk, C_sjm, occupied_s, strict=True):
+            if not 0 < o < C_jm.shape[1]:
+                return None
+            blocks.append(_Block(C_jm.T @ F_jk @ C_jm, o, self.variant, self._frozen[len(blocks)], self.level_shift))
+        numbers = self.to_host(xp.stack([value for block in blocks for value in block.numbers(xp)])).reshape(-1, 4)
+        if not self._safe(numbers):
+            return None
+        apply = self._jacobi if self.variant == "jacobi" else self._at_once
+        done = [apply(block, C_jm, norm) for block, C_jm, norm in zip(blocks, C_sjm, numbers[:, 3], strict=True)]
+        self._rotations += 1
+        C_sjm = xp.stack(done)
+        if self._rotations % REPAIR == 0:  # a Newton-Schulz step, at the cost of two products
+            C_sjm = 1.5 * C_sjm - 0.5 * C_sjm @ (C_sjm.transpose(0, 2, 1) @ C_sjm)
+        return C_sjm, xp.stack([block.eps_m for block in blocks])
+
+    def _at_once(self, block: _Block, C_jm: Any, norm: float) -> Any:
+        X_ov, o = block.X_ov, block.o
+        rotated = rotations.rotate(C_jm[:, :o], C_jm[:, o:], X_ov)
+        return self.xp.concatenate(rotations.orthonormalise(*rotated, X_ov, float(norm), self.xp), axis=1)
+
+    def _jacobi(self, block: _Block, C_jm: Any, norm: float) -> Any:
+        C_jm, F_ov, frozen_m = (self.to_host(array) for array in (C_jm, block.F_ov, block.frozen_m))
+        o = block.o
+        rotated = rotations.jacobi(C_jm[:, :o], C_jm[:, o:], F_ov, frozen_m[:o], frozen_m[o:])
+        return self.xp.asarray(np.concatenate(rotated, axis=1))
+
+    def _safe(self, numbers: NDArray[np.float64]) -> bool:
+        """By the largest |F_ov|, the smallest gap, the largest angle and the norm of the angles, of each spin."""
+        largest_F, gap, angle, norm = numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].max(), numbers[:, 3].max()
+        self._since = 0 if largest_F < 0.9 * self._smallest else self._since + 1
+        self._smallest = min(self._smallest, largest_F)
+        fine = np.isfinite(numbers).all() and largest_F < START[self.variant] and self._since < STALLED
+        return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
+
+
+class _Block:
+    """F of one spin in the basis of its orbitals, and the angles of a variant."""
+
+    def __init__(self, F_mm: Any, o: int, variant: str, frozen_m: Any, level_shift: float) -> None:
+        self.o, self.frozen_m = o, frozen_m
+        self.eps_m = F_mm.diagonal()
+        self.F_ov = F_mm[:o, o:]
+        energies = self.eps_m if variant in ("refined", "block") else frozen_m
+        self.gap_ov = energies[:o, None] - energies[None, o:] - level_shift
+        if variant == "refined":
+            self.X_ov = rotations.refined_angles(self.F_ov, F_mm[:o, :o], F_mm[o:, o:], self.gap_ov)
+        else:
+            self.X_ov = rotations.angles(self.F_ov, self.gap_ov)
+
+    def numbers(self, xp: Any) -> list[Any]:
+        """Largest |F_ov|, smallest gap, largest angle, norm of the angles."""
+        return [abs(self.F_ov).max(), -self.gap_ov.max(), abs(self.X_ov).max(), xp.sqrt((self.X_ov**2).sum())]

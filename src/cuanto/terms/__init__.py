@@ -1,0 +1,10 @@
+"""Energy terms: one file for each physical effect, with its energy and its contribution to the Fock matrix."""
+
+from cuanto.terms.base import Term
+from cuanto.terms.core import CoreHamiltonian
+from cuanto.terms.coulomb import Coulomb
+from cuanto.terms.exchange import Exchange
+from cuanto.terms.external import Surroundings
+from cuanto.terms.nuclear_repulsion import NuclearRepulsion
+
+__all__ = ["CoreHamiltonian", "Coulomb", "Exchange", "NuclearRepulsion", "Surroundings", "Term"]

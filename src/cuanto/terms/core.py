@@ -1,0 +1,34 @@
+"""Electrons alone: kinetic energy, attraction to nuclei and point charges, a uniform electric field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuanto import integrals
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.system import Molecule
+from cuanto.terms.external import Surroundings
+
+
+class CoreHamiltonian:
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r."""
+
+    name = "core"
+
+    def __init__(self, molecule: Molecule, basis: Basis, surroundings: Surroundings, backend: Backend) -> None:
+        Z = np.concatenate([molecule.numbers, surroundings.charges])
+        R = np.concatenate([molecule.R_ax, surroundings.positions])
+        h_pq = integrals.kinetic(basis, backend=backend)
+        h_pq = h_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend)
+        if any(surroundings.field):
+            r_xpq = integrals.dipole(basis, backend=backend)
+            for x in range(3):
+                h_pq = h_pq + surroundings.field[x] * r_xpq[x]
+        self.h_pq = h_pq
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
+        """Linear in the density."""
+        return (D_spq * self.h_pq).sum(), self.h_pq[None]

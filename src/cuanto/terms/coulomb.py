@@ -1,0 +1,22 @@
+"""Classical repulsion of the electron density with itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuanto.coulomb.base import JKBuilder
+
+
+class Coulomb:
+    """E = 1/2 sum_pq D_pq J_pq[D], D the sum of the spins."""
+
+    name = "coulomb"
+
+    def __init__(self, builder: JKBuilder) -> None:
+        self.builder = builder
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
+        """dE/dD = J for either spin."""
+        D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
+        J_spq, _ = self.builder(D_pq, None, True, False)
+        return 0.5 * (D_pq * J_spq).sum(), J_spq

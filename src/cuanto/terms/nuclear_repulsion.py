@@ -1,0 +1,30 @@
+"""Nuclei with nuclei, point charges and field: a constant of the SCF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuanto.errors import InputError
+from cuanto.system import Molecule
+from cuanto.terms.external import Surroundings
+
+
+class NuclearRepulsion:
+    """sum_a<b Z_a Z_b / R_ab + sum_aq Z_a q / R_aq - sum_a Z_a R_a . field."""
+
+    name = "nuclear repulsion"
+
+    def __init__(self, molecule: Molecule, surroundings: Surroundings) -> None:
+        Z_a = molecule.numbers.astype(float)
+        self.energy = molecule.nuclear_repulsion() - float(Z_a @ molecule.R_ax @ np.array(surroundings.field))
+        for q, R_x in zip(surroundings.charges, surroundings.positions, strict=True):
+            distance_a = np.linalg.norm(molecule.R_ax - R_x, axis=1)
+            if distance_a.min() < 1e-6:
+                raise InputError(f"the point charge at {R_x.tolist()} Bohr sits on atom {int(distance_a.argmin()) + 1}")
+            self.energy += float(q * np.sum(Z_a / distance_a))
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
+        """The density does not enter."""
+        return self.energy, None

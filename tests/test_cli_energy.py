@@ -1,0 +1,217 @@
+"""``cuanto energy`` as a person meets it: the table, files, errors of one line, exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cuanto import Molecule
+from cuanto.cli import energy as command
+from cuanto.cli.energy import IterationTable, parse_options, parse_size
+from cuanto.cli.main import app, run
+from cuanto.errors import InputError
+from cuanto.interfaces import qcschema
+from cuanto.interfaces.qcschema import plain
+from cuanto.scf.checkpoint import read_checkpoint
+from cuanto.scf.state import State
+from fitting_cases import DATA
+
+WATER = str(DATA / "geometries" / "water_01.xyz")
+METHYL = str(DATA / "geometries" / "CH3.xyz")
+WATER_ENERGY = -76.026411203
+"""RHF/cc-pVDZ with cc-pVDZ-JKFIT, PySCF 2.14 `scf.RHF(mol).density_fit()`: -76.0264112034."""
+
+
+@pytest.fixture(autouse=True)
+def the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    monkeypatch.setenv("COLUMNS", "150")
+    if "energy" not in {known.name for known in app.registered_commands}:
+        app.command(name="energy")(command.energy)
+
+
+def status_of(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        run(("energy", *arguments))
+    code = leaving.value.code
+    return 0 if code is None else int(code)
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The whole of standard error, which must be one line without a traceback."""
+    err = capsys.readouterr().err
+    assert err.startswith("cuanto: ") and err.count("\n") == 1, err
+    return err.strip()
+
+
+def water(*arguments: str) -> int:
+    return status_of(WATER, "-b", "cc-pvdz", "--backend", "cpu", *arguments)
+
+
+# ------------------------------------------------------------------------------------------------- output
+
+
+def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert water() == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "24 functions of cc-pvdz" in out and "density fitting: in-core" in out
+    rows = re.findall(r"^ +(\d+) +(-\d+\.\d{9})", out, re.MULTILINE)
+    assert [int(n) for n, _ in rows] == list(range(1, len(rows) + 1))
+    assert float(rows[-1][1]) == pytest.approx(WATER_ENERGY, abs=1e-8)
+    assert f"converged in {len(rows)} iterations" in out
+    terms = {name: float(value) for name, value in re.findall(r"^ ([a-z /H]+?) +(-?\d+\.\d{9}) *$", out, re.MULTILINE)}
+    total = terms.pop("energy / Hartree")
+    assert set(terms) == {"nuclear repulsion", "core", "coulomb", "exchange"}
+    assert sum(terms.values()) == pytest.approx(total, abs=1e-8)
+    assert "dipole / Debye" in out and "<S^2>" not in out
+
+
+def test_open_shells_say_their_spin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(METHYL, "-m", "hf", "-b", "cc-pvdz", "--backend", "cpu") == 0
+    assert re.search(r"<S\^2> +0\.7[56]", capsys.readouterr().out)
+
+
+def test_not_converged_never_looks_converged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    assert water("-o", "max_iterations=2", "--json", str(path)) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("cuanto: NOT converged in 2 iterations") and err.count("\n") == 1
+    assert "last energy, NOT converged" in out and "energy / Hartree  " not in out.split("gradient", 1)[1]
+    assert not re.search(r"^converged", out, re.MULTILINE)
+    schema = json.loads(path.read_text())
+    assert schema["success"] is False and schema["extras"]["cuanto"]["converged"] is False
+    assert schema["error"]["error_type"] == "convergence_error"
+
+
+def test_a_terminal_gets_a_live_table() -> None:
+    console = Console(force_terminal=True, width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    nothing = np.zeros((1, 1))
+    with IterationTable(console) as table:
+        for n in (1, 2):
+            table.add(State(n, -1.5 * n, {}, -1.5, 0.1, False, "diis", nothing, nothing, nothing, nothing, nothing))
+    shown = console.export_text()
+    assert "-3.000000000" in shown and "energy / Hartree" in shown and "│" in shown
+    console.file.close()
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+
+def test_json_is_a_qcschema_result(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    assert water("--json", str(path)) == 0
+    schema = json.loads(path.read_text())
+    assert schema["schema_name"] == "qcschema_output" and schema["schema_version"] == 1
+    assert schema["driver"] == "energy" and schema["success"] is True and "error" not in schema
+    assert schema["model"] == {"method": "rhf", "basis": "cc-pvdz"}
+    assert schema["return_result"] == pytest.approx(WATER_ENERGY, abs=1e-8)
+    mol = Molecule.from_xyz(WATER)
+    assert schema["molecule"]["geometry"] == mol.R_ax.reshape(-1).tolist()
+    properties = schema["properties"]
+    parts = ("nuclear_repulsion_energy", "scf_one_electron_energy", "scf_two_electron_energy")
+    assert sum(properties[part] for part in parts) == pytest.approx(schema["return_result"], abs=1e-10)
+    assert properties["calcinfo_nalpha"] == properties["calcinfo_nbeta"] == 5
+    assert len(properties["scf_dipole_moment"]) == 3
+    ours = schema["extras"]["cuanto"]
+    assert ours["fitting"] == "jk" and ours["auxbasis"] == "cc-pvdz-jkfit" and ours["s_squared"] == pytest.approx(0.0)
+    assert sum(ours["mulliken_charges"]) == pytest.approx(0.0, abs=1e-10)
+    assert ours["homo"][0] < 0 < ours["lumo"][0]
+
+
+def test_qcelemental_checks_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Models:
+        @staticmethod
+        def AtomicResult(**schema: Any) -> None:
+            seen.append(schema)
+
+    monkeypatch.setattr(qcschema, "import_module", lambda name: Models)
+    assert water("--json", str(tmp_path / "a.json")) == 0
+    assert seen[0]["schema_name"] == "qcschema_output"
+    known = {"schema_name", "schema_version", "molecule", "driver", "model", "keywords", "properties", "return_result",
+             "success", "error", "provenance", "extras"}  # fmt: skip
+    assert set(seen[0]) <= known
+
+
+def test_plain_values() -> None:
+    given = {"a": np.array([1.0, np.inf]), "b": (np.float64(2.0), np.int64(3)), "c": float("nan"), "d": "text"}
+    assert plain(given) == {"a": [1.0, None], "b": [2.0, 3], "c": None, "d": "text"}
+
+
+def test_molden_and_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    molden, kept = tmp_path / "a.molden", tmp_path / "a.h5"
+    assert water("--molden", str(molden), "--checkpoint", str(kept)) == 0
+    assert molden.read_text().startswith("[Molden Format]")
+    first = capsys.readouterr().out
+    assert water("--restart", str(kept)) == 0
+    again = capsys.readouterr().out
+    counts = [int(re.findall(r"converged in (\d+)", out)[0]) for out in (first, again)]
+    assert counts[1] < counts[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "a.molden"]
+
+
+def test_an_interrupt_leaves_a_restart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, add = tmp_path / "a.h5", IterationTable.add
+
+    def interrupted(self: IterationTable, state: State) -> None:
+        add(self, state)
+        if state.iteration == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IterationTable, "add", interrupted)
+        assert water("--checkpoint", str(kept)) == 130
+    out, err = capsys.readouterr()
+    assert f"go on with --restart {kept}" in out and err == "cuanto: interrupted\n"
+    assert read_checkpoint(kept).iteration == 4
+    assert water("--restart", str(kept)) == 0
+
+
+# ------------------------------------------------------------------------------------------------- input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "hartree"], "unknown method 'hartree': choose hf"),
+        (["-o", "max_iter=3"], "did you mean 'max_iterations'?"),
+        (["-o", "max_iterations"], "write NAME=VALUE"),
+        (["-o", "damping=2"], "damping is 2"),
+        (["--max-memory", "lots"], "give a size such as 4GB"),
+        (["--max-memory", "1MB"], "of the program itself"),
+        (["--fitting", "k"], "--fitting"),
+        (["--guess", "magic"], "unknown guess 'magic'"),
+        (["--mult", "2"], "multiplicity 2 is impossible"),
+        (["--restart", "nowhere.h5"], "there is no checkpoint nowhere.h5"),
+        (["--json", "/nowhere/a.json"], "the folder /nowhere does not exist"),
+        (["-b", "cc-pvdx"], "cc-pvdx"),
+    ],
+)
+def test_slips_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(WATER, "--backend", "cpu", "-b", "cc-pvdz", *arguments) == 2
+    assert message in error_line(capsys)
+
+
+def test_sizes() -> None:
+    assert parse_size(None) is None
+    sizes = {"4GB": 4 * 2**30, "500 MiB": 500 * 2**20, "1.5k": 1536, "2000000": 2e6, "1e9": 1e9, "1tb": 2**40}
+    assert {text: parse_size(text) for text in sizes} == sizes
+    for nonsense in ("", "-1GB", "0", "GB", "nan", "inf"):
+        with pytest.raises(InputError, match="give a size such as"):
+            parse_size(nonsense)
+
+
+def test_options() -> None:
+    given = ["max-iterations=30", "level_shift=0.25", "profile=true", "accelerator=adiis"]
+    expected = {"max_iterations": 30, "level_shift": 0.25, "profile": True, "accelerator": "adiis"}
+    assert parse_options(given) == expected

@@ -1,0 +1,255 @@
+"""Fitted J and K: against their definition, stored energies and PySCF; on every backend; with and without orbitals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Basis, Molecule, integrals
+from cuanto.backends import Backend, get_backend
+from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting_blocks import THRESHOLD, aux_slices, make_layout
+from cuanto.errors import InputError
+from fitting_cases import DATA, Device, fitted_jk, molecule, random_orbitals
+from tolerances import CPU_CUDA, ENERGY
+
+ROUNDING = 1e-11
+"""J and K of densities of about one, relative to their largest element."""
+DEVICES = ["cpu", "device", pytest.param("cuda", marks=pytest.mark.gpu)]
+ENERGIES: list[dict[str, Any]] = json.loads((DATA / "rhf_ccpvdz.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def backend(name: str) -> Backend:
+    return Device() if name == "device" else get_backend(name)
+
+
+def bases(name: str, **options: Any) -> tuple[Basis, Basis]:
+    it = molecule(name)
+    return Basis("cc-pvdz", it, **options), Basis("cc-pvdz-jkfit", it, **options)
+
+
+def close(mine: Any, expected: Any, fit: FittedJK, tolerance: float = ROUNDING) -> None:
+    difference = np.abs(fit.backend.to_host(mine) - expected).max()
+    assert difference <= tolerance * max(1.0, np.abs(expected).max()), difference
+
+
+# ------------------------------------------------------------------------------------------------- definition
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["water_01", "alkane_03"])
+@pytest.mark.parametrize("spherical", [True, False], ids=["pure", "cartesian"])
+def test_the_definition(name: str, spherical: bool, device: str) -> None:
+    basis, aux = bases(name, spherical=spherical)
+    C_spi, D_spq = random_orbitals(basis.nbf, 6, spins=2)
+    fit = FittedJK(basis, aux, backend=backend(device))
+    put = fit.backend.to_device
+    J, K = fit(put(D_spq), put(C_spi))
+    for s in range(2):
+        expected = fitted_jk(basis, aux, D_spq[s], D_spq[s])
+        close(J[s], expected[0], fit)
+        close(K[s], expected[1], fit)
+    only = FittedJK(basis, aux, backend=backend(device), kind="j")
+    close(only(put(D_spq), None, True, False)[0], fit.backend.to_host(J), only)
+
+
+def test_the_gpu_kernels_in_slow_motion() -> None:
+    hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
+    C_spi, D_spq = random_orbitals(basis.nbf, 2)
+    fit = FittedJK(basis, aux, backend="simt")
+    for mine, expected in zip(fit(D_spq, C_spi), fitted_jk(basis, aux, D_spq[0], D_spq[0]), strict=True):
+        close(mine[0], expected, fit)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_densities_without_orbitals(device: str) -> None:
+    """Any symmetric one: with negative eigenvalues, too."""
+    basis, aux = bases("water_02")
+    A = np.random.default_rng(5).normal(size=(2, basis.nbf, basis.nbf)) / basis.nbf
+    D_spq = A + A.transpose(0, 2, 1)
+    fit = FittedJK(basis, aux, backend=backend(device))
+    J, K = fit(fit.backend.to_device(D_spq))
+    for s in range(2):
+        expected = fitted_jk(basis, aux, D_spq[s], D_spq[s])
+        close(J[s], expected[0], fit)
+        close(K[s], expected[1], fit)
+
+
+def test_what_is_not_wanted_is_not_made() -> None:
+    basis, aux = bases("water_01")
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    fit = FittedJK(basis, aux, backend="cpu")
+    both = fit(D_spq, C_spi)
+    J, nothing = fit(D_spq, None, True, False)
+    assert nothing is None and np.array_equal(J, both[0])
+    nothing, K = fit(D_spq, C_spi, False, True)
+    assert nothing is None and np.array_equal(K, both[1])
+    padded = np.concatenate([C_spi, np.zeros((1, basis.nbf, 3))], axis=2)  # a spin with fewer electrons
+    close(fit(D_spq, padded)[1], both[1], fit)
+    assert np.abs(fit(0.0 * D_spq)[1]).max() == 0.0
+
+
+def test_fitting_approaches_exact_integrals() -> None:
+    """The fit with a large set against four-centre integrals: another path altogether."""
+    water = molecule("water_01")
+    result = cuanto.energy(water, "rhf", "cc-pvdz", fitting="none", backend="cpu")
+    basis, aux = result.basis, Basis("cc-pvdz-jkfit", water)
+    D_spq, C_spi = result.density, np.sqrt(2.0) * result.coefficients[:, :, :5]
+    eri = integrals.eri_4c(basis, backend="cpu")
+    J_exact = np.einsum("pqrt,rt->pq", eri, D_spq[0])
+    K_exact = np.einsum("prqt,rt->pq", eri, D_spq[0])
+    J, K = FittedJK(basis, aux, backend="cpu")(D_spq, C_spi)
+    assert 1e-6 < np.abs(J[0] - J_exact).max() < 2e-3
+    assert 1e-6 < np.abs(K[0] - K_exact).max() < 2e-3
+    # The Coulomb energy of a robust fit is a lower bound (Dunlap).
+    assert np.sum(J[0] * D_spq[0]) < np.sum(J_exact * D_spq[0])
+
+
+# ------------------------------------------------------------------------------------------------- energies
+
+SMALL = [r for r in ENERGIES if r["molecule"] in ("alkane_01", "alkane_02", "benzene")]
+FITTED = {"RI-J and RI-K": "jk", "RI-J, exact K": "j"}
+CASES = [r for r in SMALL if r["fitting"] in FITTED and r["auxbasis"] == "cc-pvdz-jkfit"]
+
+
+def title(record: dict[str, Any]) -> str:
+    return f"{record['molecule']}-{FITTED[record['fitting']]}"
+
+
+@pytest.mark.parametrize("record", CASES, ids=title)
+def test_energies_of_the_reference(record: dict[str, Any]) -> None:
+    result = cuanto.energy(
+        molecule(record["molecule"]), "rhf", "cc-pvdz", fitting=FITTED[record["fitting"]],
+        auxbasis="cc-pvdz-jkfit", backend="cpu", energy_tolerance=1e-10,
+    )  # fmt: skip
+    assert result.converged
+    assert result.energy == pytest.approx(record["energy"], abs=ENERGY)
+
+
+def test_energy_with_a_spoiled_fitting_set() -> None:
+    """Every fitting function twice: nothing changes."""
+    water = molecule("water_01")
+    basis, aux = bases("water_01")
+    twice = Basis.from_shells([*aux.shells, *aux.shells], aux.R_ax)
+    one, other = (
+        cuanto.energy(water, "rhf", basis, fitting="jk", auxbasis=set_, backend="cpu", energy_tolerance=1e-11)
+        for set_ in (aux, twice)
+    )
+    assert one.converged and other.converged
+    assert other.energy == pytest.approx(one.energy, abs=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["alkane_01", "benzene", "ribavirin", "alkane_18"])
+def test_gpu_energies_are_those_of_the_reference(name: str) -> None:
+    record = next(r for r in ENERGIES if r["molecule"] == name and r["fitting"] == "RI-J and RI-K")
+    options = {"fitting": "jk", "auxbasis": record["auxbasis"], "energy_tolerance": 1e-10}
+    result = cuanto.energy(molecule(name), "rhf", "cc-pvdz", backend="cuda", **options)
+    assert result.energy == pytest.approx(record["energy"], abs=CPU_CUDA)
+
+
+# ------------------------------------------------------------------------------------------------- blocks
+
+
+def far_apart() -> Molecule:
+    """Three water molecules in a row, 60 Bohr between them, atoms listed in turns."""
+    water = molecule("water_01")
+    order = [(atom, part) for atom in range(3) for part in (2, 0, 1)]
+    R_ax = [water.R_ax[atom] + [60.0 * part, 0.0, 0.0] for atom, part in order]
+    return Molecule([water.symbols[atom] for atom, _ in order], R_ax)
+
+
+@pytest.mark.parametrize("kind", ["jk", "j"])
+@pytest.mark.parametrize("device", ["cpu", "device"])
+def test_distant_pairs_are_no_rows(kind: str, device: str) -> None:
+    waters = far_apart()
+    basis, aux = Basis("cc-pvdz", waters), Basis("cc-pvdz-jkfit", waters)
+    layout = make_layout(basis, triangle=kind == "j")
+    assert layout.starts[-1] == 3 * 24**2  # only pairs inside a molecule
+    C_spi, D_spq = random_orbitals(basis.nbf, 8)
+    fit = FittedJK(basis, aux, backend=backend(device), kind=kind)
+    J, K = fit(D_spq, C_spi, True, kind == "jk")
+    expected = fitted_jk(basis, aux, D_spq[0], D_spq[0])
+    close(J[0], expected[0], fit)
+    if kind == "jk":
+        close(K[0], expected[1], fit)
+
+
+@pytest.mark.parametrize("triangle", [False, True])
+def test_layout_has_every_pair_that_matters(triangle: bool) -> None:
+    basis, _ = bases("alkane_18")
+    layout = make_layout(basis, triangle)
+    table = layout.row_table()
+    assert sorted(layout.order) == list(range(basis.nbf))
+    listed = np.flatnonzero(table.ravel() >= 0)
+    assert sorted(table.ravel()[listed]) == list(range(layout.starts[-1]))  # each row once
+    p, q = layout.pairs_of_rows()
+    assert np.array_equal(table[layout.place[p], layout.place[q]], np.arange(len(p)))
+    assert len(listed) < 0.9 * basis.nbf**2  # the ends of the chain do not overlap
+    either = (table >= 0) | (table >= 0).T
+    S = np.abs(integrals.overlap(basis, backend="cpu"))[np.ix_(layout.order, layout.order)]
+    assert S[~either].max() < 10 * THRESHOLD
+    weights = np.zeros((basis.nbf, basis.nbf))
+    weights[p, q] = layout.weights_of_rows()
+    assert np.array_equal(weights + weights.T, 2.0 * either[np.ix_(layout.place, layout.place)])
+
+
+def test_shells_in_any_order() -> None:
+    """Rows and columns of J and K follow the functions."""
+    basis, aux = bases("water_02")
+    rng = np.random.default_rng(11)
+    turn = rng.permutation(len(basis.shells))
+    mixed = Basis.from_shells([basis.shells[k] for k in turn], basis.R_ax)
+    functions = np.concatenate([np.arange(basis.offsets[k], basis.offsets[k] + basis.shells[k].nbf) for k in turn])
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    fit, other = FittedJK(basis, aux, backend="cpu"), FittedJK(mixed, aux, backend="cpu")
+    both = zip(fit(D_spq, C_spi), other(D_spq[:, functions][:, :, functions], C_spi[:, functions]), strict=True)
+    for expected, mine in both:
+        close(mine[0], expected[0][np.ix_(functions, functions)], fit)
+
+
+def test_atoms_without_functions() -> None:
+    basis, aux = bases("water_01")
+    ghost = np.concatenate([basis.R_ax, [[0.0, 0.0, 9.0]]])
+    moved = Basis.from_shells(basis.shells, ghost)
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    expected = FittedJK(basis, aux, backend="cpu")(D_spq, C_spi)
+    fit = FittedJK(moved, aux, backend="cpu")
+    for mine, theirs in zip(fit(D_spq, C_spi), expected, strict=True):
+        close(mine, theirs, fit)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 30, 10_000])
+def test_slices_of_a_fitting_basis(at_once: int) -> None:
+    _, aux = bases("water_01")
+    slices = aux_slices(aux, at_once)
+    assert [index for part, _ in slices for index in range(part.start, part.stop)] == list(range(aux.nbf))
+    assert all(part.stop - part.start == basis.nbf for part, basis in slices)
+    largest = max(shell.nbf for shell in aux.shells)
+    assert all(basis.nbf <= max(at_once, largest) for _, basis in slices)
+
+
+# ------------------------------------------------------------------------------------------------- input
+
+
+def test_nonsense_is_refused() -> None:
+    basis, aux = bases("water_01")
+    with pytest.raises(InputError, match="unknown kind of fitting 'k': choose jk, j"):
+        FittedJK(basis, aux, backend="cpu", kind="k")
+    with pytest.raises(InputError, match=r"aux must be a cuanto\.Basis, str was given"):
+        FittedJK(basis, "cc-pvdz-jkfit", backend="cpu")  # type: ignore[arg-type]
+    fit = FittedJK(basis, aux, backend="cpu", kind="j")
+    with pytest.raises(InputError, match=r"made for J only: .* makes K as well"):
+        fit(np.zeros((1, basis.nbf, basis.nbf)))
+    with pytest.raises(InputError, match=r"densities are \[s, 24, 24\] here"):
+        fit(np.zeros((24, 24)), None, True, False)

@@ -1,0 +1,152 @@
+"""Guesses: configurations of atoms, spherical atoms against PySCF, superposed densities, projected orbitals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.backends.base import get_backend
+from cuanto.basis.shell import tabulated_coefficients
+from cuanto.errors import InputError
+from cuanto.scf.atoms import atom
+from cuanto.scf.checkpoint import Checkpoint
+from cuanto.scf.configurations import configuration, electrons_by_momentum
+from cuanto.scf.guess import superposed_atoms
+from cuanto.scf.state import Orbitals
+from cuanto.system.elements import ATOMIC_NUMBERS
+from scf_cases import basis, molecule, record, run_record, water
+
+CPU = get_backend("cpu")
+
+
+def test_every_element_has_its_electrons() -> None:
+    for z in range(1, 119):
+        held = configuration(z)
+        assert sum(held.values()) == z
+        assert all(0 < q <= 2 * (2 * l + 1) for (_, l), q in held.items())
+
+
+@pytest.mark.parametrize(
+    ("symbol", "charge", "expected"),
+    [
+        ("N", 0, [4, 3]),
+        ("Cu", 0, [7, 12, 10]),
+        ("Cu", 1, [6, 12, 10]),
+        ("Fe", 2, [6, 12, 6]),
+        ("O", -1, [4, 5]),
+        ("Cl", -1, [6, 12]),
+        ("Na", -1, [6, 6]),
+        ("Pd", 0, [8, 18, 20]),
+        ("Gd", 0, [12, 24, 21, 7]),
+        ("H", 1, [0]),
+    ],
+)
+def test_known_configurations(symbol: str, charge: float, expected: list[float]) -> None:
+    assert electrons_by_momentum(configuration(ATOMIC_NUMBERS[symbol], charge)) == expected
+
+
+@pytest.mark.filterwarnings("ignore")  # PySCF's own: deprecated calls, files left open
+@pytest.mark.parametrize(("symbol", "name"), [("H", "sto-3g"), ("C", "cc-pvdz"), ("O", "def2-tzvp"), ("Cu", "6-31g**")])
+def test_spherical_atoms_have_the_energy_of_pyscf(symbol: str, name: str) -> None:
+    """PySCF's spherically averaged atom with the same fractional occupations."""
+    from pyscf import gto
+    from pyscf.scf import atom_hf
+
+    ours = basis(name, cuanto.Molecule([symbol], np.zeros((1, 3))), spherical=True)
+    number = ATOMIC_NUMBERS[symbol]
+    shells = [
+        [s.l, *([float(a), *map(float, row)] for a, row in zip(s.exponents, tabulated_coefficients(s), strict=True))]
+        for s in ours.shells
+    ]
+    theirs = gto.M(atom=f"{symbol} 0 0 0", basis={symbol: shells}, spin=number % 2, verbose=0)
+    solver = atom_hf.AtomSphAverageRHF(theirs)
+    held = [int(q) for q in electrons_by_momentum(configuration(number))]
+    solver.atomic_configuration = [held + [0] * (4 - len(held))] * 119
+    solver.conv_tol = 1e-11
+    solver.kernel()
+    assert abs(atom(number, 0.0, ours.shells).energy - solver.e_tot) < 1e-8
+
+
+def test_closed_shell_atom_is_its_molecule() -> None:
+    mol = cuanto.Molecule(["O"], np.zeros((1, 3)), charge=-2)
+    orbital = basis("def2-svp", mol)
+    whole = cuanto.energy(mol, "rhf", orbital, fitting="none", backend="cpu", gradient_tolerance=1e-7)
+    assert abs(atom(8, -2.0, orbital.shells).energy - whole.energy) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["CuO", "NO2"])
+@pytest.mark.parametrize("spherical", [True, False])
+def test_superposed_atoms_hold_the_electrons_of_the_atoms(name: str, spherical: bool) -> None:
+    mol = molecule(name)
+    orbital = basis("sto-3g" if name == "CuO" else "def2-svp", mol, spherical)
+    S = cuanto.integrals.overlap(orbital, backend="cpu")
+    for spins, unpaired in ((1, None), (2, None), (2, np.arange(mol.natom) - 1.0)):
+        density = superposed_atoms(mol, orbital, spins, CPU, None, unpaired)
+        counts = np.einsum("spq,pq->s", density.D_spq, S)
+        assert abs(counts.sum() - mol.nelectron) < 1e-10
+        assert np.abs(density.C_spi @ density.C_spi.transpose(0, 2, 1) - density.D_spq).max() < 1e-13
+    assert abs(counts[0] - counts[1] - np.sum(np.arange(mol.natom) - 1.0)) < 1e-10
+
+
+def test_cartesian_functions_hold_the_same_density() -> None:
+    mol = molecule("CuO")
+    repulsion = []
+    for spherical in (True, False):
+        orbital = basis("sto-3g", mol, spherical)
+        D = superposed_atoms(mol, orbital, 1, CPU).D_spq[0]
+        repulsion.append(float(np.sum(D * cuanto.coulomb.DirectJK(orbital, backend="cpu").j(D))))
+    assert abs(repulsion[0] - repulsion[1]) < 1e-8 * repulsion[0]
+
+
+def test_atomic_charges_and_spins_are_checked() -> None:
+    mol, orbital = water(name="sto-3g")
+    with pytest.raises(InputError, match="one number for each of the 3 atoms"):
+        superposed_atoms(mol, orbital, 1, CPU, [1.0])
+    with pytest.raises(InputError, match="more electrons than it has"):
+        superposed_atoms(mol, orbital, 1, CPU, [0.0, 2.0, 0.0])
+
+
+def test_all_guesses_lead_to_one_energy() -> None:
+    mol, orbital = water()
+    small = cuanto.energy(mol, "hf", basis("sto-3g", mol), fitting="none", backend="cpu")
+    results = [
+        cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=g) for g in ("sad", "core", small)
+    ]
+    assert max(r.energy for r in results) - min(r.energy for r in results) < 1e-9
+    assert all(r.converged for r in results)
+    assert results[0].iterations < results[1].iterations and results[2].iterations < results[1].iterations
+    again = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=results[0])
+    assert again.iterations <= 2 and abs(again.energy - results[0].energy) < 1e-9
+    with pytest.raises(InputError, match="unknown guess 'huckel': choose sad, core"):
+        cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess="huckel")
+
+
+def test_orbitals_change_their_spins() -> None:
+    closed = run_record(record("rhf_sto3g_631gss", molecule="benzene", basis="sto-3g"))
+    mol, orbital = closed.molecule, closed.basis
+    unrestricted = cuanto.energy(mol, "uhf", orbital, fitting="none", backend="cpu", guess=closed)
+    back = cuanto.energy(mol, "rhf", orbital, fitting="none", backend="cpu", guess=unrestricted)
+    assert unrestricted.iterations <= 2 and back.iterations <= 2
+    assert abs(unrestricted.energy - closed.energy) < 1e-9 and abs(back.energy - closed.energy) < 1e-9
+
+
+def test_orbitals_that_do_not_fit_are_refused() -> None:
+    mol, orbital = water()
+    far = cuanto.Molecule(mol.symbols, mol.R_ax + 50.0)
+    elsewhere = Orbitals(basis("sto-3g", far), np.eye(7)[None], np.array([[2.0] * 5 + [0.0] * 2]))
+    with pytest.raises(InputError, match="cannot be represented"):
+        cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=elsewhere)
+
+
+def test_a_checkpoint_is_a_guess(tmp_path: Path) -> None:
+    mol, orbital = water()
+    path = tmp_path / "water.h5"
+    keep = Checkpoint(path, mol, orbital, "hf", CPU)
+    first = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", on_iteration=keep, max_iterations=4)
+    assert not first.converged
+    again = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=path)
+    scratch = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu")
+    assert again.converged and abs(again.energy - scratch.energy) < 1e-9 and again.iterations < scratch.iterations

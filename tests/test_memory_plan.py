@@ -1,0 +1,155 @@
+"""The memory plan of density fitting: what it keeps, that it keeps to its limit, and what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuanto import Basis
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.coulomb import memory
+from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.memory import COLUMNS, MIB, Sizes, make_plan, memory_limit
+from cuanto.errors import InputError
+from fitting_cases import DATA, Device, molecule, random_orbitals
+
+SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, widest=7)
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def test_all_is_kept_where_it_fits() -> None:
+    assert SIZES.in_core == 100 + 10 + 1200 + COLUMNS * 2
+    plan = make_plan(SIZES, SIZES.in_core)
+    assert (plan.mode, plan.kept, plan.columns, plan.aux_at_once) == ("in-core", 3, COLUMNS, 50)
+    assert make_plan(SIZES, SIZES.in_core + 9).columns == COLUMNS + 4
+
+
+def test_less_memory_keeps_less() -> None:
+    limits = range(SIZES.in_core, 180, -1)
+    plans = [make_plan(SIZES, limit) for limit in limits]
+    assert {plan.mode for plan in plans} == {"in-core", "blocked", "direct"}
+    assert all(one.kept >= other.kept for one, other in pairwise(plans))
+    assert plans[-1].mode == "direct" and plans[-1].columns >= 1
+
+
+def test_too_little_is_refused_with_what_would_do() -> None:
+    sizes = Sizes(tuple(MIB * b for b in SIZES.blocks), 100 * MIB, 2 * MIB, 10 * MIB, 50, 7)
+    with pytest.raises(InputError, match=r"needs 172 MiB at least, 171 MiB are allowed: raise max_memory") as refused:
+        make_plan(sizes, 171 * MIB)
+    assert "\n" not in str(refused.value)
+    assert make_plan(sizes, 172 * MIB).mode == "direct"
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=30),
+    st.integers(0, 10**6),
+    st.integers(0, 10**5),
+    st.integers(0, 10**6),
+    st.integers(1, 500),
+    st.integers(1, 10**8),
+)
+def test_expected_memory_is_within_the_limit(
+    blocks: list[int], fixed: int, column: int, work: int, naux: int, limit: int
+) -> None:
+    sizes = Sizes(tuple(blocks), fixed, column, work, naux, min(naux, 9))
+    try:
+        plan = make_plan(sizes, limit)
+    except InputError:
+        assert limit < fixed + max(blocks) + column
+        return
+    assert plan.expected <= limit
+    assert 0 <= plan.kept <= len(blocks) and plan.columns >= 1
+    assert sizes.widest <= plan.aux_at_once <= naux
+
+
+def test_it_says_what_it_does() -> None:
+    assert str(make_plan(SIZES, 10**9)).startswith("in-core: all integrals kept")
+    blocked = str(make_plan(SIZES, 1000))
+    assert blocked.startswith("blocked: 1 of 3 blocks kept") and "in-core needs" in blocked
+    assert str(make_plan(SIZES, 250)).startswith("direct: integrals made in every build")
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CpuBackend()
+    free = device.memory()[0]
+    assert 0.5 * free < memory_limit(device, None) < free
+    monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
+    assert memory_limit(device, 1000 * MIB) == 700 * MIB
+    assert memory_limit(Device(), 1000 * MIB) == 1000 * MIB  # arrays on a GPU are not in the process's memory
+    with pytest.raises(InputError, match="less than the 300 MiB"):
+        memory_limit(device, 200 * MIB)
+    for nonsense in (0, -1.0, float("nan")):
+        with pytest.raises(InputError, match="positive number of bytes"):
+            memory_limit(device, nonsense)
+
+
+def test_resident_memory_is_that_of_the_process() -> None:
+    before = memory._resident()
+    block = np.ones(50 * MIB // 8)
+    assert 40 * MIB < memory._resident() - before < 60 * MIB
+    del block
+
+
+@pytest.mark.parametrize("kind", ["jk", "j"])
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+@pytest.mark.parametrize("share", [0.7, 0.4, 0.25])
+def test_every_mode_has_the_same_result(
+    kind: str, device: type[CpuBackend], share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
+    butane = molecule("alkane_04")
+    basis, aux = Basis("cc-pvdz", butane), Basis("cc-pvdz-jkfit", butane)
+    C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
+    whole = FittedJK(basis, aux, backend=device(), kind=kind)
+    less = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=share * whole.plan.in_core)
+    assert whole.plan.mode == "in-core" and less.plan.mode != "in-core"
+    asked = (D_spq, C_spi, True, kind == "jk")
+    for mine, theirs in zip(less(*asked), whole(*asked), strict=True):
+        if theirs is None:
+            assert mine is None and kind == "j"
+        else:
+            assert np.abs(mine - theirs).max() < 1e-12 * max(1.0, np.abs(theirs).max())
+
+
+PEAK = """
+import resource, sys
+from cuanto import Basis, Molecule
+from cuanto.coulomb.fitting import FittedJK
+from fitting_cases import molecule, random_orbitals
+octane = molecule("alkane_08")
+basis, aux = Basis("cc-pvdz", octane), Basis("cc-pvdz-jkfit", octane)
+C_spi, D_spq = random_orbitals(basis.nbf, octane.nelectron // 2)
+fit = FittedJK(basis, aux, backend="cpu", max_memory=float(sys.argv[1]) or None)
+J, K = fit(D_spq, C_spi)
+largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(fit.plan.mode, fit.plan.in_core, largest, repr(float((J - 0.5 * K).sum())))
+"""
+
+
+def peak(limit: float) -> tuple[str, int, int, float]:
+    """Mode, bytes that in-core needs, largest memory of a process of its own, and a number from its result."""
+    arguments = [sys.executable, "-c", PEAK, str(limit)]
+    done = subprocess.run(arguments, cwd=DATA.parent, capture_output=True, text=True, check=True)
+    mode, in_core, largest, number = done.stdout.split()
+    return mode, int(in_core), int(largest), float(number)
+
+
+def test_peak_memory_is_below_the_limit() -> None:
+    mode, in_core, largest, number = peak(0)
+    assert mode == "in-core"
+    program = largest - in_core  # Python, NumPy and the kernels themselves
+    limit = program + 0.5 * in_core
+    mode, _, smaller, same = peak(limit)
+    assert mode != "in-core"
+    assert smaller < limit < largest
+    assert same == pytest.approx(number, abs=1e-9)

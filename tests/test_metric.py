@@ -1,0 +1,157 @@
+"""The metric of a fitting basis in factors: well-behaved ones, and those on which plain Cholesky fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cuanto import Basis, integrals
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.basis import Shell
+from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.metric import FittingMetric, default_delta, inverse_triangle, modified_cholesky
+from cuanto.errors import InputError
+from fitting_cases import DATA, Device, molecule, random_orbitals
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-11
+"""Relative, of solves with matrices of modest condition."""
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def positive(n: int, seed: int = 0) -> Array:
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    return np.asarray(A @ A.T + n * np.eye(n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 95, 96, 97, 300])
+def test_inverse_of_a_triangle(n: int) -> None:
+    L = np.linalg.cholesky(positive(n))
+    noise = np.triu(np.ones((n, n)), 1)  # what a factorisation leaves above the diagonal
+    inverse = inverse_triangle(L + noise, np)
+    np.testing.assert_allclose(inverse @ L, np.eye(n), atol=1e-13)
+    assert not np.triu(inverse, 1).any()
+
+
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+@pytest.mark.parametrize("n", [1, 40, 600])
+def test_solves(n: int, device: Any) -> None:
+    V, rows = positive(n), np.random.default_rng(1).normal(size=(7, n))
+    metric = FittingMetric(V, device())
+    assert metric.report.method == "cholesky" and metric.report.perturbation == 0.0
+    np.testing.assert_allclose(metric.solve(rows), np.linalg.solve(V, rows.T).T, rtol=0, atol=ROUNDING)
+    half = metric.half_solve(rows.copy())
+    np.testing.assert_allclose(half @ half.T, rows @ np.linalg.solve(V, rows.T), rtol=0, atol=ROUNDING)
+
+
+@given(st.integers(2, 12), st.integers(0, 2**31))
+def test_modified_factor_is_positive_and_its_perturbation_is_reported(n: int, seed: int) -> None:
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    A = A + A.T  # indefinite as a rule
+    found = modified_cholesky(A, delta=1e-3)
+    M = found.factor()
+    E = M @ M.T - A
+    scale = np.abs(found.L).max() ** 2 * n * max(1.0, np.abs(A).max())
+    assert np.linalg.norm(E) == pytest.approx(found.report.perturbation, abs=1e-11 * scale)
+    assert found.eigenvalues.min() >= 1e-3
+    assert (found.report.raised == 0) == (found.report.smallest >= 1e-3)
+    np.testing.assert_allclose(found.inverse_factor() @ M, np.eye(n), rtol=0, atol=1e-9 * scale)
+
+
+def test_two_by_two_blocks_are_raised() -> None:
+    A = np.array([[0.0, 1.0], [1.0, 0.0]])  # Bunch and Kaufman take it as one block, eigenvalues -1 and 1
+    found = modified_cholesky(A, delta=0.5)
+    assert found.report.raised == 1 and found.report.smallest == pytest.approx(-1.0)
+    M = found.factor()
+    np.testing.assert_allclose(np.linalg.eigvalsh(M @ M.T), [0.5, 1.0], atol=1e-14)
+
+
+def test_safe_matrices_are_not_perturbed() -> None:
+    found = modified_cholesky(positive(50))
+    assert found.report.raised == 0 and found.report.perturbation == 0.0
+    M = found.factor()
+    np.testing.assert_allclose(M @ M.T, positive(50), atol=1e-11)
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(InputError, match="square matrix"):
+        modified_cholesky(np.ones((2, 3)))
+    with pytest.raises(InputError, match="finite"):
+        modified_cholesky(np.full((2, 2), np.nan))
+
+
+# ------------------------------------------------------------------------------------------------- bad fitting sets
+
+
+def doubled(aux: Basis) -> Basis:
+    """Every centre twice."""
+    return Basis.from_shells([*aux.shells, *aux.shells], aux.R_ax)
+
+
+def nearly_doubled(aux: Basis) -> Basis:
+    """Every centre twice, 1e-11 Bohr apart: what coordinates of a few more digits would do."""
+    atoms = len(aux.R_ax)
+    moved = [replace(shell, atom=shell.atom + atoms) for shell in aux.shells]
+    return Basis.from_shells([*aux.shells, *moved], np.concatenate([aux.R_ax, aux.R_ax + 1e-11]))
+
+
+def very_diffuse(aux: Basis) -> Basis:
+    """With s functions on every atom that are alike all over the molecule."""
+    extra = [
+        Shell.from_table(a, 0, [exponent], [[1.0]], True)
+        for a in range(len(aux.R_ax))
+        for exponent in (1e-5, 1.00001e-5, 1e-6)
+    ]
+    return Basis.from_shells([*aux.shells, *extra], aux.R_ax)
+
+
+@pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+def test_near_singular_metric(spoil: Any, device: Any) -> None:
+    water = molecule("water_01")
+    basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
+    worse = spoil(aux)
+    V_PQ = integrals.eri_2c(worse, backend="cpu")
+    scale = 1.0 / np.sqrt(np.diag(V_PQ))
+    A_PQ = V_PQ * scale[:, None] * scale
+    assert np.linalg.eigvalsh(A_PQ)[0] < 10 * default_delta(A_PQ)
+    with pytest.raises(np.linalg.LinAlgError):  # the case is one that plain Cholesky cannot do
+        np.linalg.cholesky(V_PQ)
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    fit = FittedJK(basis, worse, backend=device())
+    assert fit.metric.method == "modified cholesky" and fit.metric.raised > 0
+    assert 0.0 < fit.metric.perturbation < 1e-4
+    assert "raised" in str(fit.metric)
+    J, K = fit(D_spq, C_spi)
+    expected_J, expected_K = pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])
+    assert np.abs(J[0] - expected_J).max() < 1e-8
+    assert np.abs(K[0] - expected_K).max() < 1e-8
+    if spoil is not very_diffuse:  # says nothing new: the same fit as without the copies
+        plain = FittedJK(basis, aux, backend=CpuBackend())
+        assert plain.metric.method == "cholesky"
+        for mine, theirs in zip((J, K), plain(D_spq, C_spi), strict=True):
+            assert np.abs(mine - theirs).max() < 1e-8
+
+
+def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tuple[Array, Array]:
+    """From eigenvectors of the scaled metric; those that rounding cannot tell from zero are left out."""
+    I_pqP = integrals.eri_3c(basis, aux, backend="cpu")
+    V_PQ = integrals.eri_2c(aux, backend="cpu")
+    scale = 1.0 / np.sqrt(np.diag(V_PQ))
+    values, U = np.linalg.eigh(V_PQ * scale[:, None] * scale)
+    kept = values > 1e-11
+    half = (U[:, kept] / np.sqrt(values[kept])) * scale[:, None]
+    B_pqx = I_pqP @ half
+    X_pix = np.einsum("pqx,qi->pix", B_pqx, C_pi)
+    J_pq = B_pqx @ np.einsum("pqx,pq->x", B_pqx, D_pq)
+    return J_pq, np.einsum("pix,qix->pq", X_pix, X_pix)

@@ -1,0 +1,112 @@
+"""Molden files, read by PySCF: the same orbitals of the same functions."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Basis, Molecule
+from cuanto.basis import Shell
+from cuanto.errors import InputError
+from cuanto.interfaces.molden import molden_text, write_molden
+from fitting_cases import DATA, molecule
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def loaded(path: Path) -> tuple[Any, Any, Any, Any, Any, Any]:
+    from pyscf.tools import molden
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(molden.load(str(path)))  # type: ignore[return-value]
+
+
+def energy_of(mol: Any, C_spm: list[Any], n_sm: list[Any]) -> float:
+    """Hartree-Fock energy of these orbitals by PySCF's exact integrals."""
+    from pyscf import scf
+
+    D_spq = np.array([(C_pm * n_m) @ C_pm.T for C_pm, n_m in zip(C_spm, n_sm, strict=True)])
+    if len(D_spq) == 1:
+        return float(scf.RHF(mol).energy_tot(dm=D_spq[0]))
+    return float(scf.UHF(mol).energy_tot(dm=D_spq))
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "basis", "spherical"),
+    [
+        ("water_01", "rhf", "cc-pvdz", True),
+        ("water_01", "rhf", "cc-pvdz", False),
+        ("water_01", "rhf", "cc-pvtz", True),
+        ("water_01", "rhf", "cc-pvtz", False),
+        ("CH3", "uhf", "cc-pvdz", True),
+    ],
+)
+def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spherical: bool, tmp_path: Path) -> None:
+    it = molecule(name)
+    result = cuanto.energy(it, method, Basis(basis, it, spherical=spherical), fitting="none", backend="cpu")
+    write_molden(tmp_path / "a.molden", result)
+    mol, eps, C, n, _, spins = loaded(tmp_path / "a.molden")
+    mol.spin = it.multiplicity - 1
+    S = mol.intor("int1e_ovlp")
+    if method == "rhf":
+        assert set(spins) == {"ALPHA"}
+        eps, C, n = [eps], [C], [n]
+    for s in range(len(C)):
+        np.testing.assert_allclose(eps[s], result.orbital_energies[s], atol=1e-10)
+        np.testing.assert_allclose(n[s], result.occupations[s], atol=1e-8)
+        np.testing.assert_allclose(C[s].T @ S @ C[s], np.eye(len(eps[s])), atol=1e-7)
+    assert energy_of(mol, C, n) == pytest.approx(result.energy, abs=1e-7)
+
+
+def test_g_functions_and_their_order(tmp_path: Path) -> None:
+    """One atom with shells up to g: every orbital is normalised as PySCF reads it, and they are the eigenfunctions."""
+    helium = Molecule(["He"], [[0.1, 0.2, 0.3]])
+    for pure in (True, False):
+        shells = [Shell.from_table(0, l, [1.5, 0.4], [[0.6], [0.5]], pure) for l in range(5)]
+        basis = Basis.from_shells(shells, helium.R_ax, symbols=["He"])
+        result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", field=(0.02, 0.03, -0.01))
+        write_molden(tmp_path / "he.molden", result)
+        mol, _, C, n, _, _ = loaded(tmp_path / "he.molden")
+        assert mol.cart != pure
+        np.testing.assert_allclose(C.T @ mol.intor("int1e_ovlp") @ C, np.eye(C.shape[1]), atol=1e-7)
+        r_x = np.einsum("xpq,pi,qi->x", mol.intor("int1e_r"), C, C * n)
+        np.testing.assert_allclose(2.0 * helium.R_ax[0] - r_x, result.dipole, atol=1e-7)
+
+
+def test_restricted_open_shells_have_one_set(tmp_path: Path) -> None:
+    methyl = molecule("CH3")
+    result = cuanto.energy(methyl, "rohf", "cc-pvdz", fitting="none", backend="cpu")
+    write_molden(tmp_path / "a.molden", result)
+    _, eps, _, n, _, spins = loaded(tmp_path / "a.molden")
+    assert set(spins) == {"ALPHA"} and len(eps) == result.basis.nbf
+    assert sorted(set(np.round(n, 6))) == [0.0, 1.0, 2.0] and n.sum() == pytest.approx(9.0)
+
+
+def test_what_the_format_cannot_hold() -> None:
+    helium = Molecule(["He"], [[0.0, 0.0, 0.0]])
+    s = Shell.from_table(0, 0, [1.5, 0.4], [[0.6], [0.5]], True)
+    h = Shell.from_table(0, 5, [1.0], [[1.0]], True)
+    both = [Shell.from_table(0, 2, [1.0 + pure], [[1.0]], pure) for pure in (True, False)]
+    for shells, message in (([s, h], "functions up to g"), ([s, *both], "Cartesian and pure functions of l = 2")):
+        basis = Basis.from_shells(shells, helium.R_ax, symbols=["He"])
+        result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", guess="core")
+        with pytest.raises(InputError, match=message):
+            molden_text(result)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    helium = Molecule(["He"], [[0.0, 0.0, 0.0]])
+    basis = Basis.from_shells([Shell.from_table(0, 0, [1.5, 0.4], [[0.6], [0.5]], True)], helium.R_ax, symbols=["He"])
+    result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", guess="core")
+    with pytest.raises(InputError, match="cannot write"):
+        write_molden(tmp_path / "nowhere" / "a.molden", result)
+    assert not list(tmp_path.iterdir())

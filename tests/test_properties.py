@@ -1,0 +1,83 @@
+"""Dipoles, charges, spin and orbital energies against the reference and PySCF, and exact properties of theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import properties
+from cuanto.methods import Result
+from scf_cases import record, run_record, water
+
+TIGHT: dict[str, Any] = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
+DIPOLE = 1e-5
+"""Debye."""
+CASES = [
+    ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}),
+    ("rhf_ccpvdz", {"molecule": "alkane_03", "fitting": "RI-J and RI-K"}),
+    ("open_shell", {"molecule": "CH3", "method": "UHF", "basis": "cc-pvdz"}),
+    ("open_shell", {"molecule": "O2", "method": "UHF", "basis": "cc-pvdz"}),
+]
+
+
+@pytest.mark.parametrize(("file", "wanted"), CASES, ids=[w["molecule"] for _, w in CASES])
+def test_properties_of_the_reference(file: str, wanted: dict[str, Any]) -> None:
+    given = record(file, **wanted)
+    result = run_record(given, **TIGHT)
+    assert np.abs(result.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert np.abs(result.mulliken_charges - given["mulliken_charges"]).max() < 1e-5
+    assert np.abs(np.array(result.homo) - given["homo"]).max() < 1e-6
+    assert np.abs(np.array(result.lumo) - given["lumo"]).max() < 1e-6
+    if "S2" in given:
+        assert abs(result.s_squared - given["S2"]) < 1e-5
+    else:
+        assert result.s_squared == 0.0
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["pure", "cartesian"])
+def of_water(request: pytest.FixtureRequest) -> Result:
+    mol, orbital = water(request.param)
+    return cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", **TIGHT)
+
+
+def test_charges_add_up(of_water: Result) -> None:
+    for charges in (of_water.mulliken_charges, of_water.loewdin_charges):
+        assert abs(charges.sum()) < 1e-9
+        assert charges[0] < -0.1 and charges[1:].min() > 0.05
+
+
+def test_loewdin_charges_do_not_depend_on_the_order_of_functions(of_water: Result) -> None:
+    """Loewdin's electrons from S^1/2 D S^1/2 made by another route: singular vectors of a root of S."""
+    S = cuanto.integrals.overlap(of_water.basis, backend="cpu")
+    norm = 1.0 / np.sqrt(np.diag(S))
+    L = np.linalg.cholesky(S * np.outer(norm, norm))
+    U, s, _ = np.linalg.svd(L)
+    D = of_water.density[0] / np.outer(norm, norm)
+    root = U @ np.diag(s) @ U.T
+    electrons = np.diag(root @ D @ root)
+    atoms = properties.populations.atom_of_function(of_water.basis)
+    charges = of_water.molecule.numbers - np.bincount(atoms, weights=electrons)
+    assert np.abs(charges - of_water.loewdin_charges).max() < 1e-9
+
+
+def test_dipole_of_an_ion_moves_with_the_origin(of_water: Result) -> None:
+    mol, shift = of_water.molecule, np.array([1.0, -2.0, 0.5])
+    moved = cuanto.Molecule(mol.symbols, mol.R_ax + shift)
+    basis = cuanto.Basis.from_shells(of_water.basis.shells, moved.R_ax)
+    mu = properties.dipole(moved, basis, of_water.state.D_spq, of_water.backend)
+    assert np.abs(mu - of_water.dipole).max() < 1e-9
+    ion = properties.dipole(moved, basis, 0.9 * of_water.state.D_spq, of_water.backend)
+    still = properties.dipole(mol, of_water.basis, 0.9 * of_water.state.D_spq, of_water.backend)
+    assert np.abs(ion - still - shift).max() < 1e-9  # a charge of +1
+
+
+def test_spin_of_orthogonal_orbitals_is_exact() -> None:
+    D = np.zeros((2, 6, 6))
+    for s, occupied in ((0, [0, 1, 2, 3]), (1, [0, 1])):
+        D[s, occupied, occupied] = 1.0
+    assert properties.s_squared(D, np.eye(6)) == pytest.approx(2.0, abs=1e-14)
+    D[1] = np.diag([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
+    assert properties.s_squared(D, np.eye(6)) == pytest.approx(4.0, abs=1e-14)

@@ -1,0 +1,132 @@
+"""Pseudodiagonalisation: the same energies as full diagonalisation, exact orthonormality, and when it is not used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.errors import InputError
+from cuanto.scf import rotations
+from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.state import State
+from scf_cases import record, run_record, water
+
+VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
+
+
+def nearly_diagonal(size: float, n: int = 12, o: int = 5) -> tuple[Any, Any]:
+    """A Fock matrix with a gap, whose F_ov is of the given size, and its occupations."""
+    rng = np.random.default_rng(11)
+    F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, n - o)]))
+    V = rng.normal(size=(n, n)) * size
+    occupations = np.where(np.arange(n) < o, 2.0, 0.0)
+    return (F + V + V.T)[None], occupations[None]
+
+
+def coupling(F: Any, C: Any, o: int = 5) -> float:
+    return float(np.abs((C[0].T @ F[0] @ C[0])[:o, o:]).max())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rotations_remove_the_coupling_and_keep_orthonormality(variant: str) -> None:
+    F, n = nearly_diagonal(0.0)
+    change, _ = nearly_diagonal(1e-3)
+    pseudo = Pseudo(np, variant=variant)
+    C, _, first = pseudo(F, None, n, 0.0)
+    before = coupling(change, C)
+    C, eps, second = pseudo(change, C, n, 0.0)
+    assert (first, second) == ("full", "pseudo") and eps.shape == (1, 12)
+    assert np.abs(C[0].T @ C[0] - np.eye(12)).max() < 1e-13
+    assert coupling(change, C) < {"refined": 1e-4, "block": 2e-2, "two-kernel": 2e-2, "jacobi": 6e-2}[variant] * before
+
+
+def test_large_rotations_stay_orthonormal() -> None:
+    rng = np.random.default_rng(2)
+    C, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    X = rng.uniform(-0.29, 0.29, size=(8, 12))
+    done = rotations.orthonormalise(*rotations.rotate(C[:, :8], C[:, 8:], X), X, float(np.linalg.norm(X)), np)
+    whole = np.concatenate(done, axis=1)
+    assert np.abs(whole.T @ whole - np.eye(20)).max() < 1e-13
+
+
+def test_without_orthonormalisation_the_orbitals_overlap() -> None:
+    """The published scheme: the error is of second order, and it is real."""
+    rng = np.random.default_rng(2)
+    C, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    X = rng.uniform(-0.1, 0.1, size=(8, 12))
+    C_o, C_v = rotations.rotate(C[:, :8], C[:, 8:], X)
+    assert np.abs(C_o.T @ C_v).max() < 1e-14
+    assert np.abs(C_o.T @ C_o - np.eye(8)).max() > 1e-2
+
+
+def test_refined_angles_decouple_exactly_in_the_limit() -> None:
+    F, _ = nearly_diagonal(1e-2)
+    o, eps = 5, F[0].diagonal()
+    gap = eps[:o, None] - eps[None, o:]
+    X = rotations.refined_angles(F[0][:o, o:], F[0][:o, :o], F[0][o:, o:], gap, sweeps=60)
+    rotated = rotations.rotate(np.eye(12)[:, :o], np.eye(12)[:, o:], X)
+    C = np.concatenate(rotations.orthonormalise(*rotated, X, float(np.linalg.norm(X)), np), axis=1)
+    assert coupling(F, C[None]) < 1e-13
+
+
+@pytest.mark.parametrize("reason", ["large", "crossing", "rise", "stalled"])
+def test_full_diagonalisation_where_rotations_are_not_safe(reason: str) -> None:
+    F, n = nearly_diagonal(0.0)
+    small, _ = nearly_diagonal(1e-3)
+    pseudo = Pseudo(np)
+    C, _, _ = pseudo(F, None, n, 0.0)
+    assert pseudo(small, C, n, 0.0)[2] == "pseudo"
+    if reason == "large":
+        assert pseudo(nearly_diagonal(0.2)[0], C, n, 0.0)[2] == "full"
+    elif reason == "crossing":
+        crossed = small.copy()
+        crossed[0, 4, 4] = 0.295
+        assert pseudo(crossed, C, n, 0.0)[2] == "full"
+    elif reason == "rise":
+        assert pseudo(small, C, n, 0.01)[2] == "full"
+    else:
+        assert "full" in [pseudo(small, C, n, 0.0)[2] for _ in range(6)]
+
+
+CASES = [
+    ("rhf_ccpvdz", {"molecule": "alkane_01", "fitting": "RI-J and RI-K", "auxbasis": "cc-pvdz-jkfit"}),
+    ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}),
+    ("open_shell", {"molecule": "CH3", "method": "UHF", "basis": "cc-pvdz"}),
+    ("open_shell", {"molecule": "O2", "method": "UHF", "basis": "cc-pvdz"}),
+    ("open_shell", {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz", "guess": "minao"}),
+]
+
+
+@pytest.mark.parametrize(("file", "wanted"), CASES, ids=[w["molecule"] for _, w in CASES])
+def test_pseudo_and_full_agree(file: str, wanted: dict[str, Any]) -> None:
+    given = record(file, **wanted)
+    full = run_record(given, diagonaliser="full")
+    steps: list[str] = []
+
+    def note(state: State) -> None:
+        steps.append(state.step)
+
+    pseudo = run_record(given, diagonaliser="pseudo", on_iteration=note)
+    assert pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
+    assert pseudo.iterations <= 1.3 * full.iterations
+    assert sum("pseudo" in step for step in steps) >= len(steps) - 3
+    assert np.abs(pseudo.orbital_energies - full.orbital_energies).max() < 1e-5
+
+
+@pytest.mark.parametrize("variant", VARIANTS[1:])
+def test_every_variant_converges_to_the_same_energy(variant: str) -> None:
+    mol, orbital = water()
+    full = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", diagonaliser="full")
+    other = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", diagonaliser="pseudo", variant=variant)
+    assert other.converged and abs(other.energy - full.energy) < 1e-9
+
+
+def test_pseudo_needs_aufbau_occupations() -> None:
+    mol, orbital = water()
+    with pytest.raises(InputError, match="needs aufbau occupations"):
+        cuanto.energy(mol, "hf", orbital, diagonaliser="pseudo", smearing=0.01)
+    with pytest.raises(InputError, match="rohf has neither"):
+        cuanto.energy(mol, "rohf", orbital, fitting="none", backend="cpu", diagonaliser="pseudo")

@@ -1,0 +1,320 @@
+"""Hartree-Fock: energies of the reference, invariances, what `converged` means, every way to get there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.coulomb.direct import DirectJK
+from cuanto.errors import InputError
+from cuanto.methods import Result
+from cuanto.scf.state import State
+from scf_cases import N2_STRETCHED, ZWITTERION, basis, molecule, record, records, rotated, run_record, water
+from tolerances import ENERGY
+
+DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+
+
+def label(given: dict[str, Any]) -> str:
+    form = "cartesian" if given["cartesian"] else "pure"
+    return f"{given['molecule']}-{given['basis']}-{given['fitting'][:13]}-{form}"
+
+
+def plain(given: dict[str, Any]) -> bool:
+    """From the usual guess the usual solution."""
+    return given["method"] in ("RHF", "UHF") and "label" not in given and given["molecule"] != "CuO"
+
+
+EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if plain(r)]
+SMALL = [r for r in EVERY if r["nbf"] <= 62 or (r["nbf"] <= 114 and r["auxbasis"])]
+LARGE = [r for r in EVERY if r not in SMALL and r["nbf"] <= 230]
+
+
+def check(given: dict[str, Any]) -> None:
+    result = run_record(given)
+    assert result.converged
+    assert abs(result.energy - given["energy"]) < ENERGY
+    assert abs(result.energies["nuclear repulsion"] - given["nuclear_repulsion"]) < ENERGY
+    assert result.basis.nbf == given["nbf"]
+
+
+@pytest.mark.parametrize("given", SMALL, ids=label)
+def test_energies_of_the_reference(given: dict[str, Any]) -> None:
+    check(given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", LARGE, ids=label)
+def test_energies_of_the_reference_for_larger_molecules(given: dict[str, Any]) -> None:
+    check(given)
+
+
+@pytest.fixture(scope="module")
+def of_water() -> Result:
+    return cuanto.energy(water()[0], "hf", water()[1], **DIRECT)
+
+
+def test_energy_does_not_depend_on_place_and_direction(of_water: Result) -> None:
+    for seed in (1, 2):
+        turned = rotated(of_water.molecule, seed)
+        again = cuanto.energy(turned, "hf", basis("cc-pvdz", turned), **DIRECT)
+        assert abs(again.energy - of_water.energy) < 1e-9
+
+
+def test_reported_energy_belongs_to_the_reported_density(of_water: Result) -> None:
+    """Everything once more from the reported orbitals, without increments and with tight screening."""
+    C, n, orbital = of_water.coefficients[0], of_water.occupations[0], of_water.basis
+    D = (C * n) @ C.T
+    assert np.abs(D - of_water.density[0]).max() < 1e-12
+    J, K = DirectJK(orbital, backend="cpu", threshold=1e-16)(D)
+    h = cuanto.integrals.kinetic(orbital, backend="cpu")
+    h = h + cuanto.integrals.nuclear(orbital, of_water.molecule, backend="cpu")
+    energy = float(np.sum(D * (h + 0.5 * J - 0.25 * K))) + of_water.molecule.nuclear_repulsion()
+    assert abs(energy - of_water.energy) < 1e-10
+    assert abs(sum(of_water.energies.values()) - of_water.energy) < 1e-12
+    F, S = h + J - 0.5 * K, cuanto.integrals.overlap(orbital, backend="cpu")
+    assert np.abs(C.T @ S @ C - np.eye(len(n))).max() < 1e-11
+    assert np.abs(C.T @ F @ C - np.diag(of_water.orbital_energies[0])).max() < 1e-5
+    assert np.abs(F @ D @ S - S @ D @ F).max() < 1e-5
+
+
+def test_convergence_needs_energy_and_gradient() -> None:
+    mol, orbital = water(name="sto-3g")
+    states: list[State] = []
+    tight: dict[str, Any] = {"energy_tolerance": 1.0, "gradient_tolerance": 1e-7, "on_iteration": states.append}
+    done = cuanto.energy(mol, "hf", orbital, **DIRECT, **tight)
+    assert done.converged and done.state.gradient < 1e-7
+    assert [s.converged for s in states] == [False] * (len(states) - 1) + [True]
+    assert [s.iteration for s in states] == list(range(1, len(states) + 1))
+    loose = cuanto.energy(mol, "hf", orbital, **DIRECT, energy_tolerance=1e-11, gradient_tolerance=1.0)
+    assert loose.converged and abs(loose.state.energy_change) < 1e-11
+    for most in (1, 3):
+        short = cuanto.energy(mol, "hf", orbital, **DIRECT, max_iterations=most)
+        assert not short.converged and short.iterations == most
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"accelerator": "diis"},
+        {"accelerator": "adiis"},
+        {"accelerator": "descent"},
+        {"accelerator": "none", "damping": 0.2},
+        {"damping": 0.5},
+        {"level_shift": 0.5},
+        {"level_shift": 0.3, "diagonaliser": "pseudo"},
+        {"history": 3},
+    ],
+    ids=str,
+)
+def test_every_way_leads_to_the_same_energy(options: dict[str, Any], of_water: Result) -> None:
+    again = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, **options)
+    assert again.converged and abs(again.energy - of_water.energy) < 1e-9
+    assert np.abs(again.orbital_energies - of_water.orbital_energies).max() < 1e-5
+
+
+def test_mixed_precision_stays_near_double(of_water: Result) -> None:
+    mixed = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, precision="mixed")
+    assert mixed.converged and abs(mixed.energy - of_water.energy) < 1e-7
+    assert "mixed precision of direct J and K" in mixed.notes[0]
+
+
+def test_unrestricted_singlet_equals_restricted(of_water: Result) -> None:
+    for method in ("uhf", "rohf"):
+        other = cuanto.energy(of_water.molecule, method, of_water.basis, **DIRECT)
+        assert other.converged and abs(other.energy - of_water.energy) < 1e-9 and abs(other.s_squared) < 1e-6
+
+
+def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
+    """The same molecule and shells in PySCF."""
+    from pyscf import gto
+
+    from cuanto.basis.shell import tabulated_coefficients
+
+    shells: dict[str, Any] = {}
+    for shell in orbital.shells:
+        if mol.symbols.index(orbital.symbols[shell.atom]) == shell.atom:
+            rows = zip(shell.exponents, tabulated_coefficients(shell), strict=True)
+            entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
+            shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
+    atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
+    return gto.M(atom=atoms, unit="Bohr", basis=shells, charge=mol.charge, spin=mol.multiplicity - 1, verbose=0)
+
+
+@pytest.mark.filterwarnings("ignore")  # PySCF leaves files open
+@pytest.mark.parametrize("name", ["O2", "CH3", "NO2"])
+def test_restricted_open_shells_have_the_energy_of_pyscf(name: str) -> None:
+    from pyscf import scf
+
+    mol = molecule(name)
+    orbital = basis("def2-svp", mol)
+    solver = scf.ROHF(oracle(mol, orbital)).set(conv_tol=1e-11, max_memory=500)
+    solver.kernel()
+    ours = cuanto.energy(mol, "rohf", orbital, **DIRECT)
+    assert ours.converged and abs(ours.energy - solver.e_tot) < ENERGY
+    spin = 0.5 * (mol.multiplicity - 1)
+    assert abs(ours.s_squared - spin * (spin + 1)) < 1e-10
+    assert len(ours.orbital_energies) == 1 and len(ours.occupations) == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # PySCF leaves files open
+@pytest.mark.parametrize("method", ["rhf", "uhf"])
+def test_smeared_occupations_have_the_free_energy_of_pyscf(method: str) -> None:
+    from pyscf import scf
+
+    mol = cuanto.Molecule.from_string(N2_STRETCHED)
+    orbital = basis("def2-svp", mol)
+    solver = (scf.RHF if method == "rhf" else scf.UHF)(oracle(mol, orbital)).smearing(sigma=0.05, method="fermi")
+    solver.set(conv_tol=1e-11, fix_spin=True).kernel()
+    ours = cuanto.energy(mol, method, orbital, **DIRECT, smearing=0.05, gradient_tolerance=1e-6)
+    assert ours.converged and abs(ours.energy - solver.e_free) < ENERGY
+    assert abs(ours.occupations.sum() - mol.nelectron) < 1e-10
+    assert ours.energies["entropy"] < -0.01
+
+
+def test_fixed_occupations(of_water: Result) -> None:
+    mol, orbital = of_water.molecule, of_water.basis
+    same = cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=[[2] * 5])
+    assert abs(same.energy - of_water.energy) < 1e-9
+    spread = cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=[[2, 2, 2, 2, 1.5, 0.5]])
+    assert spread.converged and spread.energy > of_water.energy + 0.05
+    assert abs(np.sum(spread.density[0] * cuanto.integrals.overlap(orbital, backend="cpu")) - 10) < 1e-10
+    for given, message in (([[2] * 4], "add up to 8"), ([[3, 2, 2, 2, 1]], "from 0 to 2"), ([[1] * 5] * 2, "1 spin")):
+        with pytest.raises(InputError, match=message):
+            cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=given)
+
+
+def test_nearly_dependent_functions_are_left_out(of_water: Result) -> None:
+    """Doubled shells add nothing: same energy, and the result says what was dropped."""
+    orbital = of_water.basis
+    shells = [shell for shell in orbital.shells for _ in range(1 + (shell.l == 0))]
+    doubled = cuanto.Basis.from_shells(shells, orbital.R_ax, symbols=orbital.symbols)
+    again = cuanto.energy(of_water.molecule, "hf", doubled, **DIRECT, guess="core")
+    assert again.converged and abs(again.energy - of_water.energy) < 1e-8
+    assert again.notes == ("7 combinations of functions left out: overlap eigenvalues below 1e-07",)
+
+
+def test_atomic_spins_break_the_symmetry_of_a_stretched_bond() -> None:
+    mol = cuanto.Molecule.from_string(N2_STRETCHED)
+    orbital = basis("cc-pvdz", mol)
+    closed = cuanto.energy(mol, "rhf", orbital, **DIRECT)
+    broken = cuanto.energy(mol, "uhf", orbital, **DIRECT, atomic_spins=[3, -3])
+    nitrogen = cuanto.Molecule(["N"], np.zeros((1, 3)), multiplicity=4)
+    atom = cuanto.energy(nitrogen, "uhf", basis("cc-pvdz", nitrogen), **DIRECT)
+    assert broken.converged and broken.energy < closed.energy - 0.5
+    assert abs(broken.s_squared - 3.0) < 0.01
+    assert abs(broken.energy - 2 * atom.energy) < 1e-3
+
+
+def test_an_unstable_state_is_found_and_left() -> None:
+    """NO2: the symmetric solution is a saddle point, the minimum lies 1.4e-5 Hartree below."""
+    known: dict[str, Any] = {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz"}
+    saddle = record("open_shell", guess="minao", **known)
+    lower = record("open_shell", guess="eigenvector of the orbital Hessian", **known)
+    checked = run_record(saddle, stability="check")
+    assert abs(checked.energy - saddle["energy"]) < ENERGY
+    assert checked.state.curvature is not None and checked.state.curvature < -1e-4
+    assert "NOT a minimum" in checked.notes[0]
+    followed = run_record(saddle, stability="follow", gradient_tolerance=2e-6)
+    assert followed.converged and abs(followed.energy - lower["energy"]) < ENERGY
+    assert followed.state.curvature is not None and followed.state.curvature > 0
+    assert abs(followed.s_squared - lower["S2"]) < 1e-3
+
+
+def test_curvature_of_a_stable_state() -> None:
+    """The lowest curvature of H2 in a minimal basis is known: e_a - e_i plus the integrals of the only rotation."""
+    mol = cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    orbital = basis("sto-3g", mol)
+    result = cuanto.energy(mol, "rhf", orbital, **DIRECT, stability="check")
+    C, eps = result.coefficients[0], result.orbital_energies[0]
+    mo = np.einsum("pqrs,pi,qj,rk,sl->ijkl", cuanto.integrals.eri_4c(orbital, backend="cpu"), C, C, C, C)
+    expected = eps[1] - eps[0] + 3 * mo[0, 1, 0, 1] - mo[0, 0, 1, 1]
+    assert result.state.curvature == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_zwitterion_converges() -> None:
+    mol = cuanto.Molecule.from_string(ZWITTERION)
+    result = cuanto.energy(mol, "hf", basis("def2-svp", mol), **DIRECT)
+    assert result.converged and result.iterations <= 15
+    assert np.linalg.norm(result.dipole_debye) > 8.0
+
+
+DOWNHILL: dict[str, Any] = {"accelerator": "descent", "stability": "follow", "max_iterations": 400}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cartesian"), [("sto-3g", True), ("6-31g**", False), ("6-31g**", True)])
+def test_lowest_solution_of_copper_oxide(name: str, cartesian: bool) -> None:
+    """From the usual guess downhill, leaving every saddle point, to the lowest energy that is known."""
+    given = record("cuo_uhf", basis=name, cartesian=cartesian, label=None)
+    found = run_record(given, **DOWNHILL)
+    assert found.converged and abs(found.energy - given["energy"]) < ENERGY
+    assert abs(found.s_squared - given["S2"]) < 1e-4
+    assert found.state.curvature is not None and found.state.curvature > -1e-4
+
+
+@pytest.mark.slow
+def test_copper_oxide_in_a_minimal_basis_ends_in_a_minimum() -> None:
+    """DIIS ends in a saddle point here; followed downhill it leads to one of the minima that are known."""
+    given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
+    listed = [other["energy"] for other in given["other_solutions"]]
+    for options in ({"accelerator": "auto"}, {}):
+        found = run_record(given, **{**DOWNHILL, "gradient_tolerance": 5e-6, **options}, atomic_spins=[-1, 2])
+        assert found.converged and min(abs(found.energy - energy) for energy in listed) < ENERGY
+    short = run_record(given, max_iterations=20)
+    assert not short.converged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cartesian", [False, True])
+def test_pi_state_of_copper_oxide(cartesian: bool) -> None:
+    """From antiferromagnetic atoms DIIS alone ends in the 2Pi state, which is a saddle point."""
+    known: dict[str, Any] = {"basis": "6-31g**", "cartesian": cartesian}
+    given = record("cuo_uhf", label="2Pi stationary point, internally unstable", **known)
+    found = run_record(given, atomic_spins=[-1, 2], accelerator="diis", stability="check")
+    assert found.converged and abs(found.energy - given["energy"]) < ENERGY
+    assert found.state.curvature is not None and found.state.curvature < -1e-4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accelerator": "kdiis"}, "unknown accelerator 'kdiis': choose auto, diis"),
+        ({"max_iteration": 3}, "did you mean 'max_iterations'"),
+        ({"damping": 1.5}, "damping is 1.5: give a number from 0 to 0.95"),
+        ({"max_iterations": 2.5}, "whole number"),
+        ({"gradient_tolerance": float("nan")}, "must be a number"),
+        ({"smearing": 0.1, "occupations": [[2] * 5]}, "exclude each other"),
+        ({"fitting": "k"}, "unknown fitting 'k': choose auto, none, j, jk"),
+        ({"method": "casscf"}, "unknown method 'casscf': choose hf"),
+        ({"method": "rohf", "smearing": 0.1}, "rohf has neither smearing"),
+        ({"method": "rohf", "stability": "check"}, "rohf has neither smearing"),
+        ({"stability": "check", "smearing": 0.1}, "need aufbau occupations"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+    mol, orbital = water(name="sto-3g")
+    with pytest.raises(InputError, match=message):
+        cuanto.energy(mol, options.pop("method", "hf"), orbital, **{**DIRECT, **options})
+
+
+def test_multiplicity_decides_between_restricted_and_unrestricted() -> None:
+    mol = molecule("O2")
+    orbital = basis("def2-svp", mol)
+    assert cuanto.energy(mol, "hf", orbital, **DIRECT).method == "uhf"
+    with pytest.raises(InputError, match="rhf needs a singlet, the multiplicity is 3"):
+        cuanto.energy(mol, "rhf", orbital, **DIRECT)
+    with pytest.raises(InputError, match=r"must be a cuanto\.Molecule"):
+        cuanto.energy("O2")  # type: ignore[arg-type]
+
+
+def test_too_many_electrons_for_the_basis() -> None:
+    mol = cuanto.Molecule(["H"], np.zeros((1, 3)), charge=-1)
+    filled = cuanto.energy(mol, "rhf", basis("sto-3g", mol), **DIRECT)
+    assert filled.converged and filled.lumo == (np.inf,)
+    with pytest.raises(InputError, match="2 electrons do not fit into 1 orbitals"):
+        cuanto.energy(cuanto.Molecule(["H"], np.zeros((1, 3)), -1, 3), "uhf", basis("sto-3g", mol), **DIRECT)

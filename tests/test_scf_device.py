@@ -1,0 +1,239 @@
+"""The SCF on a device whose arrays do not mix with NumPy's, as CuPy's do not: nothing slips to the host unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.backends.base import get_backend
+from cuanto.log import Timings
+from cuanto.options import ScfOptions
+from cuanto.scf import Accelerator, Criteria, Density, Full, Problem, Pseudo, State, iterate, make_frame, orthogonal
+from cuanto.scf.descent import descend
+from cuanto.scf.loop import first_orbitals
+from cuanto.scf.occupations import Aufbau, Fermi
+from cuanto.scf.stability import lowest_mode
+from scf_cases import molecule, water
+
+
+class DeviceArray(np.ndarray[Any, Any]):
+    """Refuses to meet host arrays and to be an argument of NumPy's functions."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        refuse_host(inputs)
+        plain = [bare(x) for x in inputs]
+        if out is not None:
+            options["out"] = tuple(bare(x) for x in out)
+        return wrapped(getattr(ufunc, method)(*plain, **options))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise TypeError(f"{func.__name__} of NumPy was called with a device array")
+
+
+def bare(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return type(x)(bare(y) for y in x)
+    return x.view(np.ndarray) if isinstance(x, DeviceArray) else x
+
+
+def wrapped(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(wrapped(y) for y in x)
+    return np.asarray(x).view(DeviceArray) if isinstance(x, (np.ndarray, np.floating)) else x
+
+
+def refuse_host(x: Any) -> None:
+    if isinstance(x, (list, tuple)):
+        for y in x:
+            refuse_host(y)
+    elif isinstance(x, np.ndarray) and not isinstance(x, DeviceArray) and x.ndim:
+        raise TypeError("a host array met the device")
+
+
+class Module:
+    """NumPy as if it were CuPy."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "linalg":
+            return Module(np.linalg)
+        function: Callable[..., Any] = getattr(self._module, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name != "asarray":
+                refuse_host(args)
+            result = function(*bare(args), **kwargs)
+            return wrapped(tuple(result) if isinstance(result, tuple) else result)
+
+        return call
+
+
+class Device:
+    """What the SCF asks of a backend, and how often it waited for it."""
+
+    name = "strict"
+
+    def __init__(self) -> None:
+        self.xp, self.reads = Module(np), 0
+
+    def to_device(self, array: Any) -> Any:
+        assert not isinstance(array, DeviceArray)
+        return wrapped(np.ascontiguousarray(array))
+
+    def to_host(self, array: Any) -> Any:
+        assert isinstance(array, DeviceArray)
+        self.reads += 1
+        return array.view(np.ndarray).copy()
+
+
+class Repulsion:
+    """Coulomb and exchange from all integrals."""
+
+    name = "two electrons"
+
+    def __init__(self, eri: Any) -> None:
+        self.J, self.K = eri, eri.transpose(0, 2, 1, 3)
+
+    def fock(self, D_spq: Any, C_spi: Any) -> Any:
+        size = D_spq.shape[1]
+        J, K = (M.reshape(size**2, size**2) for M in (self.J, self.K))
+        flat = D_spq.reshape(len(D_spq), -1)
+        share = 0.5 if len(D_spq) == 1 else 1.0
+        F_spq = (flat.sum(axis=0, keepdims=True) @ J - share * (flat @ K)).reshape(D_spq.shape)
+        return 0.5 * (D_spq * F_spq).sum(), F_spq
+
+
+class Core:
+    name = "core"
+
+    def __init__(self, h_pq: Any) -> None:
+        self.h_pq = h_pq
+
+    def fock(self, D_spq: Any, C_spi: Any) -> Any:
+        return (D_spq * self.h_pq).sum(), self.h_pq[None]
+
+
+@lru_cache
+def matrices(name: str) -> tuple[Any, ...]:
+    mol, orbital = water(name="sto-3g")
+    if name != "water":
+        from scf_cases import basis
+
+        mol = molecule(name)
+        orbital = basis("def2-svp", mol)
+    h = cuanto.integrals.kinetic(orbital, backend="cpu") + cuanto.integrals.nuclear(orbital, mol, backend="cpu")
+    eri = cuanto.integrals.eri_4c(orbital, backend="cpu")
+    return mol, orbital, cuanto.integrals.overlap(orbital, backend="cpu"), h, eri
+
+
+def problem_on(device: Any, name: str, method: str, smearing: float = 0.0) -> tuple[Problem, Density]:
+    mol, _, S, h, eri = matrices(name)
+    frame = make_frame(device.to_device(S), 1e-7, device)
+    terms = (Core(device.to_device(h)), Repulsion(device.to_device(eri)))
+    electrons = (mol.nelectron,) if method == "rhf" else (mol.n_alpha, mol.n_beta)
+    capacity = 2 if method == "rhf" else 1
+    aufbau = Aufbau(electrons, capacity, frame.size)
+    occupations: Any = Fermi(electrons, capacity, frame.size, smearing) if smearing else aufbau
+    empty = device.to_device(np.zeros((len(electrons), len(S), len(S))))
+    return Problem(terms, frame, occupations, method == "rohf", Timings()), Density(empty, empty)
+
+
+def test_the_device_of_these_tests_is_strict() -> None:
+    device = Device()
+    there, here = device.to_device(np.ones((2, 2))), np.ones((2, 2))
+    with pytest.raises(TypeError, match="met the device"):
+        there @ here
+    with pytest.raises(TypeError, match="met the device"):
+        device.xp.stack([there, here])
+    with pytest.raises(TypeError, match="of NumPy was called"):
+        np.linalg.eigh(there)
+
+
+@pytest.mark.parametrize("on_host", [False, True], ids=["algebra there", "algebra here"])
+@pytest.mark.parametrize(
+    ("name", "method", "how"),
+    [
+        ("water", "rhf", "full"),
+        ("water", "rhf", "pseudo"),
+        ("water", "rhf", "jacobi"),
+        ("O2", "uhf", "pseudo"),
+        ("O2", "rohf", "full"),
+        ("water", "rhf", "smearing"),
+        ("O2", "uhf", "shift and damping"),
+        ("water", "rhf", "descent"),
+    ],
+)
+def test_device_arrays_never_meet_host_arrays(
+    name: str, method: str, how: str, on_host: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 1000 if on_host else 0)
+    device = Device()
+    problem, start = problem_on(device, name, method, 0.02 if how == "smearing" else 0.0)
+    assert (problem.frame.xp is np) == on_host
+    damped = {"damping": 0.3} if how == "shift and damping" else {}
+    shift = 0.2 if how == "shift and damping" else 0.0
+    options, criteria = ScfOptions(**damped), Criteria(1e-9, 1e-6)
+    frame = problem.frame
+    diagonaliser: Any = Full(frame.xp, shift)
+    if how in ("pseudo", "jacobi"):
+        diagonaliser = Pseudo(frame.xp, frame.to_host, "refined" if how == "pseudo" else "jacobi")
+    begin: Any = start
+    if how == "descent":
+        *_, state = descend(problem, first_orbitals(problem, start), 60)
+        begin = frame.coefficients(state.C_spm, device.to_device(matrices(name)[2])), state.eps_sm
+    states: list[State] = list(iterate(problem, begin, Accelerator(options, frame.xp), diagonaliser, criteria, 60))
+    last = states[-1]
+    mol, orbital = matrices(name)[:2]
+    if how != "smearing":
+        expected = cuanto.energy(mol, method, orbital, fitting="none", backend="cpu", gradient_tolerance=1e-6)
+        assert abs(last.energy + mol.nuclear_repulsion() - expected.energy) < 1e-9
+    assert last.converged and isinstance(last.D_spq, DeviceArray) and isinstance(last.C_spm, DeviceArray)
+    if method != "rohf" and how == "full":
+        mode = lowest_mode(problem, last)
+        assert mode is not None and mode.stable
+
+
+def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for energies and scalar products, once for the safety of the rotations."""
+    monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 0)
+    device = Device()
+    problem, start = problem_on(device, "water", "rhf")
+    frame = problem.frame
+    states = iterate(
+        problem, start, Accelerator(ScfOptions(), frame.xp), Pseudo(frame.xp, frame.to_host), Criteria(1e-9, 1e-6), 60
+    )
+    next(states)
+    for before in iter(lambda: device.reads, None):
+        if next(states).converged:
+            break
+        assert device.reads - before <= 2
+
+
+class Swapped(Full):
+    """Always occupies the lowest empty orbital instead of the highest occupied one."""
+
+    def __call__(self, F_sjk: Any, C_sjm: Any, n_sm: Any, energy: float) -> tuple[Any, Any, str]:
+        C_sjm, eps_sm, step = super().__call__(F_sjk, C_sjm, n_sm, energy)
+        order = np.arange(C_sjm.shape[2])
+        o = int(np.count_nonzero(n_sm[0]))
+        order[[o - 1, o]] = o, o - 1
+        return C_sjm[:, :, order], eps_sm[:, order], step
+
+
+def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
+    device: Any = get_backend("cpu")
+    problem, start = problem_on(device, "water", "rhf")
+    accelerator = Accelerator(ScfOptions(), np)
+    states = list(iterate(problem, start, accelerator, Swapped(np), Criteria(1e-8, 1e-5), 200))
+    assert len(states) < 200, "it stands still"
+    assert states[-1].gradient < 1e-5 and abs(states[-1].energy_change) < 1e-8
+    assert not any(state.converged for state in states)
+    right = list(iterate(problem, start, Accelerator(ScfOptions(), np), Full(np), Criteria(1e-8, 1e-5), 200))
+    assert right[-1].converged and right[-1].energy < states[-1].energy - 0.1
