@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not compete for the cores
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -13,6 +15,10 @@ from hypothesis import settings
 
 settings.register_profile("cuanto", deadline=None, print_blob=True)
 settings.load_profile("cuanto")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # A shell starts what it runs in the background so; processes that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def why_no_gpu() -> str | None:
