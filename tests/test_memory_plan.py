@@ -127,39 +127,3 @@ def test_every_mode_has_the_same_result(
             assert mine is None and kind == "j"
         else:
             assert np.abs(mine - theirs).max() < 1e-12 * max(1.0, np.abs(theirs).max())
-
-
-PEAK = """
-import resource, sys
-from cuanto import Basis, Molecule
-from cuanto.coulomb.fitting import FittedJK
-from fitting_cases import molecule, random_orbitals
-octane = molecule("alkane_08")
-basis, aux = Basis("cc-pvdz", octane), Basis("cc-pvdz-jkfit", octane)
-C_spi, D_spq = random_orbitals(basis.nbf, octane.nelectron // 2)
-fit = FittedJK(basis, aux, backend="cpu", max_memory=float(sys.argv[1]) or None)
-J, K = fit(D_spq, C_spi)
-largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(fit.plan.mode, fit.plan.in_core, largest, repr(float((J - 0.5 * K).sum())))
-fit.backend.finish_compiling()
-"""
-
-
-def peak(limit: float) -> tuple[str, int, int, float]:
-    """Mode, bytes that in-core needs, largest memory of a process of its own, and a number from its result."""
-    arguments = [sys.executable, "-c", PEAK, str(limit)]
-    done = subprocess.run(arguments, cwd=DATA.parent, capture_output=True, text=True, check=True)
-    mode, in_core, largest, number = done.stdout.split()
-    return mode, int(in_core), int(largest), float(number)
-
-
-def test_peak_memory_is_below_the_limit() -> None:
-    peak(0)  # kernels are generated and compiled, which takes memory of its own
-    mode, in_core, largest, number = peak(0)
-    assert mode == "in-core"
-    program = largest - in_core  # Python, NumPy and the kernels themselves
-    limit = program + 0.5 * in_core
-    mode, _, smaller, same = peak(limit)
-    assert mode != "in-core"
-    assert smaller < limit < largest
-    assert same == pytest.approx(number, abs=1e-9)
