@@ -1,0 +1,83 @@
+"""``cuanto functionals``: the density functionals there are, with what to cite; one name shows more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cuanto.cli.verbose import Verbose
+
+if TYPE_CHECKING:
+    from cuanto.functionals import Functional
+
+
+class Target(StrEnum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def functionals(
+    name: Annotated[str | None, typer.Argument(help="Show this one only, with its parts.")] = None,
+    source: Annotated[Target | None, typer.Option(help="Print its kernel in this language instead.")] = None,
+    spins: Annotated[int, typer.Option(min=1, max=2, help="The kernel for closed shells (1) or two spins.")] = 1,
+    verbose: Verbose = False,
+) -> None:
+    """List the density functionals with their citations."""
+    from cuanto.errors import InputError
+    from cuanto.functionals import functional_names, get_functional
+
+    if name is None and source is not None:
+        raise InputError(
+            "--source prints one kernel: name a functional, such as `cuanto functionals pbe --source cuda`"
+        )
+    if name is not None:
+        functional = get_functional(name)
+        if source is not None:
+            print(functional.source(source.value, spins).text)
+            return
+        print("\n".join([heading(functional), *citations(functional), *details(functional)]))
+        return
+    for known in functional_names():
+        functional = get_functional(known)
+        print("\n".join([heading(functional), *citations(functional)]))
+    print("Endings -d3bj and -d4 add dispersion. Parts go by their Libxc labels, joined with +: gga_x_pbe+gga_c_pbe.")
+
+
+def heading(functional: Functional) -> str:
+    """Name, family, exact exchange, remarks."""
+    kind = {"lda": "LDA", "gga": "GGA", "mgga": "meta-GGA"}[functional.family]
+    words = [kind]
+    if separation := functional.range_separation:
+        near, far = 100 * separation.alpha, 100 * (separation.alpha + separation.beta)
+        words = [f"range-separated {kind}", f"exact exchange {near:g} % near to {far:g} % far"]
+        words.append(f"omega {separation.omega:g}")
+    elif functional.exact_exchange:
+        words = [f"hybrid {kind}", f"exact exchange {100 * functional.exact_exchange:g} %"]
+    if functional.note:
+        words.append(functional.note)
+    return f"{functional.name:<11}{'; '.join(words)}"
+
+
+def citations(functional: Functional) -> Iterator[str]:
+    """One line each."""
+    for citation in functional.citations:
+        yield f"    {citation}"
+
+
+def details(functional: Functional) -> Iterator[str]:
+    """Other names, parts, and the size of the kernels."""
+    from cuanto.functionals.registry import aliases
+    from cuanto.kernels.functional_source import operations
+
+    if others := aliases(functional.name):
+        yield f"  also called: {', '.join(others)}"
+    for part in functional.parts:
+        omega = "" if part.omega is None else f" (omega {part.omega:g})"
+        yield f"  {part.factor:6.2f}  {part.label}{omega}"
+    for spins, words in ((1, "closed shells"), (2, "two spins")):
+        found = functional.expressions(spins)
+        simple, calls = operations(found.formula, found.outputs)
+        yield f"  {words}: {simple} operations, {calls} functions and divisions a point"

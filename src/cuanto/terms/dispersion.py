@@ -1,0 +1,86 @@
+"""London dispersion by D3(BJ) and D4, computed by the packages `dftd3` and `dftd4`: a constant of the SCF.
+
+S. Grimme, S. Ehrlich, L. Goerigk, J. Comput. Chem. 32, 1456 (2011), doi:10.1002/jcc.21759 (D3 with rational damping,
+two-body terms); E. Caldeweyher et al., J. Chem. Phys. 150, 154122 (2019), doi:10.1063/1.5090222 (D4).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.system import Molecule
+
+PACKAGES = {"d3bj": "dftd3", "d4": "dftd4"}
+LAST_ELEMENT = {"d3bj": 94, "d4": 86}
+"""Highest atomic number of the published parameters."""
+
+_BOTH = {
+    "hf": "hf",
+    "blyp": "blyp",
+    "bp86": "bp",
+    "pbe": "pbe",
+    "revpbe": "revpbe",
+    "pw91": "pw91",
+    "tpss": "tpss",
+    "scan": "scan",
+    "r2scan": "r2scan",
+    "b3lyp": "b3lyp",
+    "b3lyp5": "b3lyp",
+    "pbe0": "pbe0",
+    "bhandhlyp": "bhlyp",
+    "tpssh": "tpssh",
+    "cam-b3lyp": "cam-b3lyp",
+}
+METHODS = {"d3bj": _BOTH, "d4": {**_BOTH, "m06-l": "m06l"}}
+"""Our names, with the packages' names of their damping parameters. What is missing was never parametrised (M06-2X,
+local densities) or was so for another functional of nearly the same name (omega-B97X)."""
+
+
+class Dispersion:
+    """Energy (Hartree) and gradient_ax (Hartree/Bohr); the density does not enter."""
+
+    name = "dispersion"
+
+    def __init__(self, molecule: Molecule, functional: str, kind: str) -> None:
+        parameters = _parameters_name(functional, kind)
+        heavy = int(molecule.numbers.max())
+        if heavy > LAST_ELEMENT[kind]:
+            raise InputError(f"{kind} has parameters up to element {LAST_ELEMENT[kind]}, the molecule has {heavy}")
+        found = _result(molecule, parameters, kind)
+        self.energy = float(found["energy"])
+        self.gradient_ax: NDArray[np.float64] = np.asarray(found["gradient"], dtype=float)
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
+        """The density does not enter."""
+        return self.energy, None
+
+
+def _parameters_name(functional: str, kind: str) -> str:
+    if kind not in PACKAGES:
+        raise InputError(f"unknown dispersion correction {kind!r}: choose {' or '.join(PACKAGES)}")
+    if functional not in METHODS[kind]:
+        known = ", ".join(METHODS[kind])
+        raise InputError(f"{kind} has no parameters for {functional!r}: there are those for {known}")
+    return METHODS[kind][functional]
+
+
+def _result(molecule: Molecule, parameters: str, kind: str) -> dict[str, Any]:
+    package = PACKAGES[kind]
+    try:
+        interface = import_module(f"{package}.interface")
+    except ImportError as error:
+        raise MissingDependencyError(f"{kind} needs the package {package} ({error}): `pip install {package}`") from None
+    numbers, positions = np.array(molecule.numbers), np.array(molecule.R_ax)
+    if kind == "d3bj":
+        model = interface.DispersionModel(numbers, positions)
+        damping = interface.RationalDampingParam(method=parameters, atm=False)
+    else:
+        model = interface.DispersionModel(numbers, positions, charge=float(molecule.charge))
+        damping = interface.DampingParam(method=parameters)
+    found: dict[str, Any] = model.get_dispersion(damping, grad=True)
+    return found
