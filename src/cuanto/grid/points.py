@@ -1,0 +1,74 @@
+"""Points around the atoms: spherical shells of Lebedev points, before the molecule is divided among the atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.grid.angular import lebedev, lower_rule
+from cuanto.grid.radial import radial_rule
+from cuanto.grid.radii import bragg_slater_radii
+from cuanto.grid.settings import GridSettings
+from cuanto.system import Molecule
+
+Array = NDArray[np.float64]
+
+EDGES = ((0.25, 0.5, 1.0, 4.5), (0.1667, 0.5, 0.9, 3.5), (0.1, 0.4, 0.8, 2.5))
+"""Where the angular rule changes, in Bragg-Slater radii: H and He, Li to Ne, heavier elements. NWChem's scheme:
+https://nwchemgit.github.io/Density-Functional-Theory-for-Molecules.html#grid-numerical-integration-of-the-xc-potential
+"""
+INNERMOST, INNER = 50, 86
+"""Points per shell below the first and below the second edge."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points of all atoms with their weights in the integral over one atom; `depth_g`: share of the radial shells that
+    lie nearer to the nucleus."""
+
+    r_gx: Array
+    w_g: Array
+    atom_g: NDArray[np.int32]
+    depth_g: Array
+
+    def __len__(self) -> int:
+        return len(self.w_g)
+
+
+def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> NDArray[np.int64]:
+    """Points of each shell."""
+    if not pruned or full < INNERMOST:
+        return np.full(len(r_i), full)
+    edges = np.array(EDGES[0 if Z <= 2 else 1 if Z <= 10 else 2]) * bragg_slater_radii()[Z]
+    if full == INNERMOST:
+        ladder = [50, 74, 74, 74, 50]
+    else:
+        below = lower_rule(full)
+        ladder = [INNERMOST, INNER, below, full, below]
+    return np.array(ladder)[np.searchsorted(edges, r_i, side="left")]
+
+
+def atomic_points(Z: int, settings: GridSettings) -> tuple[Array, Array, Array]:
+    """Positions relative to the nucleus, weights and depths of one element."""
+    n, full = settings.numbers(Z)
+    r_i, w_i = radial_rule(settings.radial, n, Z)
+    points, weights, depths = [], [], []
+    for i, count in enumerate(angular_numbers(Z, r_i, full, settings.pruned).tolist()):
+        direction_jx, share_j = lebedev(count)
+        points.append(r_i[i] * direction_jx)
+        weights.append(w_i[i] * share_j)
+        depths.append(np.full(count, i / n))
+    return np.concatenate(points), np.concatenate(weights), np.concatenate(depths)
+
+
+def molecular_points(molecule: Molecule, settings: GridSettings) -> Points:
+    """All atoms."""
+    Z_a = molecule.numbers.tolist()
+    elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
+    parts = [elements[Z] for Z in Z_a]
+    r_gx = np.concatenate([part[0] + R_x for part, R_x in zip(parts, molecule.R_ax, strict=True)])
+    counts = [len(part[1]) for part in parts]
+    atom_g = np.repeat(np.arange(len(Z_a), dtype=np.int32), counts)
+    return Points(r_gx, np.concatenate([p[1] for p in parts]), atom_g, np.concatenate([p[2] for p in parts]))

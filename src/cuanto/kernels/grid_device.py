@@ -1,0 +1,95 @@
+"""Kernels of the quadrature on a GPU around its batched matrix products: values, gathering, sums, scattering.
+
+A batch is T tasks of P points and F functions each (filled up with zeros); arrays are
+[component][task][function][point].
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.build import Source
+from cuanto.kernels.grid_text import kernel_text, syntax_of
+from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellKind, functions_text
+
+SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
+VALUES: Arguments = (
+    *SIZES,
+    ("const INDEX*", "task_point"),
+    ("const int*", "task_functions"),
+    ("const INDEX*", "task_list"),
+    ("const int*", "task_shells"),
+    ("const double*", "position"),
+    ("INDEX", "stride"),
+    ("const int*", "list_shell"),
+    ("const int*", "list_row"),
+    ("const int*", "shell"),
+    ("const double*", "centre"),
+    ("const REAL*", "primitive"),
+    ("REAL*", "values"),
+)
+GATHER: Arguments = (
+    ("INDEX", "tasks"),
+    ("INDEX", "rows"),
+    ("INDEX", "columns"),
+    ("const int*", "task_ao"),
+    ("const REAL*", "given"),
+    ("INDEX", "width"),
+    ("REAL*", "part"),
+)
+DENSITY: Arguments = (
+    *SIZES,
+    ("const INDEX*", "task_point"),
+    ("INDEX", "stride"),
+    ("const REAL*", "values"),
+    ("const REAL*", "product"),
+    ("REAL*", "out"),
+)
+WEIGH: Arguments = (
+    *SIZES,
+    ("const INDEX*", "task_point"),
+    ("INDEX", "stride"),
+    ("const REAL*", "values"),
+    ("const REAL*", "potential"),
+    ("REAL*", "weighed"),
+)
+SCATTER: Arguments = (
+    ("INDEX", "tasks"),
+    ("INDEX", "rows"),
+    ("const int*", "task_ao"),
+    ("const REAL*", "part"),
+    ("INDEX", "nbf"),
+    ("double*", "out"),
+)
+ELEMENT_THREADS = 256
+SQUARE = 32 * 32
+"""Elements of a block of the kernel `weigh`."""
+
+
+def _defines(family: str) -> dict[str, object]:
+    return {
+        "GRADIENT": int(family != "lda"),
+        "KINETIC": int(family == "mgga"),
+        "COMPONENTS": COMPONENTS[family],
+        "SHELL_FIELDS": SHELL_FIELDS,
+        "THREADS": THREADS,
+        "ELEMENT_THREADS": ELEMENT_THREADS,
+    }
+
+
+@cache
+def device_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
+    """A thread for a point: all functions of its task."""
+    text = functions_text(kinds, family != "lda", syntax_of("cuda"))
+    defines = {**_defines(family), "MAX_COLUMNS": columns}
+    files = ("ao_shells.h", "grid_values.cuh")
+    return kernel_text("cuda", f"grid_values_{family}", real, VALUES, defines, files, text)
+
+
+@cache
+def device_kernel(name: str, family: str, real: str) -> Source:
+    """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or `scatter`."""
+    arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
+    defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
+    return kernel_text("cuda", f"grid_{name}_{family}", real, arguments, defines, ("grid_batch.cuh",))

@@ -1,0 +1,32 @@
+"""What the kernels of the quadrature share: the text around a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cuanto.kernels.abi import Arguments, parameters
+from cuanto.kernels.build import Source, template
+from cuanto.kernels.emit.cpp import CPP
+from cuanto.kernels.emit.cuda import CUDA
+from cuanto.kernels.emit.syntax import Syntax
+
+
+def syntax_of(target: str) -> Syntax:
+    """Spellings of a target."""
+    return CPP if target == "cpu" else CUDA
+
+
+def kernel_text(
+    target: str,
+    entry: str,
+    real: str,
+    arguments: Arguments,
+    defines: Mapping[str, object],
+    files: tuple[str, ...],
+    generated: str = "",
+) -> Source:
+    """Macros, prelude, generated functions, templates."""
+    lines = {"REAL": real, "ENTRY": entry, "PARAMETERS": parameters(arguments), **defines}
+    head = [f"#define {name} {value}" for name, value in lines.items()]
+    parts = [*head, "typedef long long INDEX;", template(syntax_of(target).prelude), generated]
+    return Source("\n".join([*parts, *(template(name) for name in files)]), entry, target, arguments)

@@ -1,0 +1,135 @@
+// Density, gradient and kinetic-energy density at a range of points of one group: out[spin][component][point].
+// `given`: density matrices [spin][nbf][nbf], or with ORBITALS their factors C [spin][nbf][width], D = C C^T.
+
+// A[row][q] = source(row, q) for rows up to a whole number of tiles, packed for panel_product.
+template <class F>
+FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
+    for (INDEX p = 0; p < rows; p += TILE)
+        for (INDEX q = 0; q < depth; ++q)
+            for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
+}
+
+// The same of a symmetric matrix D of all functions. With `half` elements right of the diagonal are zero, those left of it
+// doubled, which is enough for rho and tau, but not for the gradient.
+FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
+                    const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
+    for (INDEX p = 0; p < rows; p += TILE) {
+        const INDEX depth = tile_depth[p / TILE];
+        for (int i = 0; i < TILE; ++i) {
+            if (p + i >= functions) {
+                for (INDEX q = 0; q < depth; ++q) A[(p * functions) + q * TILE + i] = 0;
+                continue;
+            }
+            const REAL* row = D + ao[p + i] * nbf;
+            for (int k = 0; k < runs && run_row[k] < depth; ++k) {
+                const INDEX end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
+                const REAL* source = row + run_ao[k] - run_row[k];
+                REAL* place = A + p * functions + i;
+                if (!half)
+                    for (INDEX q = run_row[k]; q < end; ++q) place[q * TILE] = source[q];
+                else
+                    for (INDEX q = run_row[k]; q < end; ++q)
+                        place[q * TILE] = q < p + i ? 2 * source[q] : q == p + i ? source[q] : REAL(0);
+            }
+        }
+    }
+}
+
+// rho, and with `gradient` its gradient: sums over rows of value * product.
+FN void finish_density(const REAL* values, const REAL* product, INDEX rows, INDEX stride, REAL* out, bool gradient) {
+    VEC rho[VECTORS], slope[3][VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; ++v) rho[v] = slope[0][v] = slope[1][v] = slope[2][v] = vset(0);
+    NO_UNROLL for (INDEX p = 0; p < rows; ++p)
+        UNROLL for (int v = 0; v < VECTORS; ++v) {
+            const INDEX at = p * PANEL + v * LANES;
+            const VEC X = vload(product + at);
+            rho[v] = vfma(vload(values + at), X, rho[v]);
+            if (gradient)
+                UNROLL for (int x = 0; x < 3; ++x)
+                    slope[x][v] = vfma(vload(values + (x + 1) * rows * PANEL + at), X, slope[x][v]);
+        }
+    UNROLL for (int v = 0; v < VECTORS; ++v) {
+        vstore(out + v * LANES, rho[v]);
+        if (gradient)
+            UNROLL for (int x = 0; x < 3; ++x) vstore(out + (x + 1) * stride + v * LANES, slope[x][v] * REAL(2));
+    }
+}
+
+extern "C" void ENTRY(PARAMETERS) {
+    const INDEX rows = up(functions, 2 * TILE * VECTORS), tiles = up(functions, TILE), orbitals = up(width, TILE);
+    const INDEX packed = ORBITALS ? 2 * orbitals * tiles : (1 + KINETIC) * tiles * tiles;
+    REAL* values = scratch + spins * packed;
+    REAL* product = values + VALUES * rows * PANEL;
+    REAL* psi = product + VALUES * rows * PANEL;
+    clear_rows(values, VALUES, rows, functions);
+    clear_rows(product, VALUES, rows, functions / TILE * TILE);
+    for (int s = 0; s < spins; ++s) {
+        REAL* A = scratch + s * packed;
+#if ORBITALS
+        const REAL* C = given + s * nbf * width;
+        pack(A, orbitals, width, functions, [&](INDEX i, INDEX q) { return C[ao[q] * (INDEX)width + i]; });
+        pack(A + orbitals * tiles, tiles, functions, width,
+             [&](INDEX p, INDEX i) { return C[ao[p] * (INDEX)width + i]; });
+#else
+        const REAL* D = given + s * nbf * nbf;
+#if GRADIENT
+        pack_matrix(A, tiles, functions, ao, run_row, run_ao, runs, tile_depth, D, nbf, false);
+        A += tiles * tiles;
+#endif
+#if KINETIC || !GRADIENT
+        pack_matrix(A, tiles, functions, ao, run_row, run_ao, runs, tile_depth, D, nbf, true);
+#endif
+#endif
+    }
+    for (INDEX g = begin; g < end; g += PANEL) {
+        const REAL* chi = values;
+        if (keeping) {
+            chi = kept;
+            kept += VALUES * rows * PANEL;
+        } else {
+            panel_values(g, position, stride, list_shell, list_row, list_count, shell, centre, primitive, rows, values);
+        }
+        for (int s = 0; s < spins; ++s) {
+            const REAL* A = scratch + s * packed;
+            REAL* place = out + s * COMPONENTS * stride + g;
+#if ORBITALS && KINETIC
+            // psi and its gradient; rows of `psi` are orbitals
+            UNROLL for (int c = 0; c < 4; ++c)
+                panel_product(A, orbitals, functions, chi + c * rows * PANEL, psi + c * orbitals * PANEL);
+            finish_density(psi, psi, orbitals, stride, place, true);
+            VEC tau[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; ++v) tau[v] = vset(0);
+            for (INDEX i = orbitals; i < 4 * orbitals; ++i)
+                UNROLL for (int v = 0; v < VECTORS; ++v) {
+                    const VEC slope = vload(psi + i * PANEL + v * LANES);
+                    tau[v] = vfma(slope, slope, tau[v]);
+                }
+            UNROLL for (int v = 0; v < VECTORS; ++v) vstore(place + 4 * stride + v * LANES, tau[v] * REAL(0.5));
+#elif ORBITALS && !GRADIENT
+            panel_product(A, orbitals, functions, chi, psi);
+            finish_density(psi, psi, orbitals, stride, place, false);
+#elif ORBITALS
+            panel_product(A, orbitals, functions, chi, psi);
+            panel_product(A + orbitals * tiles, tiles, width, psi, product);
+            finish_density(chi, product, rows, stride, place, true);
+#else
+            panel_product(A, tiles, functions, chi, product, !GRADIENT, tile_depth);
+            finish_density(chi, product, rows, stride, place, GRADIENT);
+#if KINETIC
+            VEC tau[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; ++v) tau[v] = vset(0);
+            for (int c = 1; c < 4; ++c) {
+                panel_product(A + tiles * tiles, tiles, functions, chi + c * rows * PANEL, product + rows * PANEL, true,
+                              tile_depth);
+                for (INDEX p = 0; p < tiles; ++p)
+                    UNROLL for (int v = 0; v < VECTORS; ++v) {
+                        const INDEX at = (p + rows) * PANEL + v * LANES;
+                        tau[v] = vfma(vload(chi + (c - 1) * rows * PANEL + at), vload(product + at), tau[v]);
+                    }
+            }
+            UNROLL for (int v = 0; v < VECTORS; ++v) vstore(place + 4 * stride + v * LANES, tau[v] * REAL(0.5));
+#endif
+#endif
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// What a range of points of one group adds to half of the Kohn-Sham matrix (its transpose is the other half):
+// sum_g chi_p (v_0 chi_q + v . grad chi_q) + v_tau grad chi_p . grad chi_q, with v = potential[spin][component][point].
+//
+// The second factor is turned over, [tile of functions][point][function], so that sums stay in the lanes: a tile is TILE
+// functions p by up to VECTORS vectors of functions q.
+#define BLOCK_PANELS (BLOCK_POINTS / PANEL)
+#define SYMMETRIC (KINETIC || !GRADIENT)
+
+// The perfect shuffle of LANES vectors, log2(LANES) times, turns a square over.
+#if LANES == 8
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#elif LANES == 4
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#elif LANES == 2
+#define LOW 0, 2
+#define HIGH 1, 3
+#endif
+FN void turn_over(VEC* square) {
+    UNROLL for (int step = 1; step < LANES; step *= 2) {
+        VEC mixed[LANES];
+        UNROLL for (int i = 0; i < LANES / 2; ++i) {
+            mixed[2 * i] = CUANTO_SHUFFLE_(square[i], square[i + LANES / 2], LOW);
+            mixed[2 * i + 1] = CUANTO_SHUFFLE_(square[i], square[i + LANES / 2], HIGH);
+        }
+        UNROLL for (int i = 0; i < LANES; ++i) square[i] = mixed[i];
+    }
+}
+
+// turned[tile][point][function] of value(function, vector of points) for the points of a panel; `all` points in a block.
+template <class F>
+FN void turn_panel(int functions, INDEX all, INDEX first, REAL* turned, const F& value) {
+    NO_UNROLL for (INDEX f = 0; f < functions; f += LANES)
+        NO_UNROLL for (int v = 0; v < VECTORS; ++v) {
+            VEC square[LANES];
+            UNROLL for (int i = 0; i < LANES; ++i) square[i] = value(f + i, v);
+            turn_over(square);
+            REAL* place = turned + f / PANEL * all * PANEL + (first + v * LANES) * PANEL + f % PANEL;
+            UNROLL for (int i = 0; i < LANES; ++i) vstore(place + i * PANEL, square[i]);
+        }
+}
+
+FN void add_to(double* place, VEC v) {
+#if CUANTO_SINGLE
+    UNROLL for (int i = 0; i < LANES; ++i) place[i] += v[i];
+#else
+    vstore(place, vload(place) + v);
+#endif
+}
+
+// sums[p][q] += sum over points of lhs[p] turned[q], for TILE functions p and `COUNT` vectors of functions q
+template <int COUNT>
+FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels, INDEX rows, double* sums) {
+    VEC sum[TILE][COUNT];
+    UNROLL for (int i = 0; i < TILE; ++i)
+        UNROLL for (int j = 0; j < COUNT; ++j) sum[i][j] = vset(0);
+    NO_UNROLL for (int panel = 0; panel < panels; ++panel, lhs += lhs_step)
+        NO_UNROLL for (int g = 0; g < PANEL; ++g, turned += PANEL) {
+            VEC right[COUNT];
+            UNROLL for (int j = 0; j < COUNT; ++j) right[j] = vload(turned + j * LANES);
+            UNROLL for (int i = 0; i < TILE; ++i) {
+                const VEC left = vset(lhs[i * PANEL + g]);
+                UNROLL for (int j = 0; j < COUNT; ++j) sum[i][j] = vfma(left, right[j], sum[i][j]);
+            }
+        }
+    UNROLL for (int i = 0; i < TILE; ++i)
+        UNROLL for (int j = 0; j < COUNT; ++j) add_to(sums + i * rows + j * LANES, sum[i][j]);
+}
+
+// All tiles that matter: functions q < tile_depth of p, which does not grow with p; with `symmetric` those that reach the
+// diagonal or lie left of it.
+FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int functions, INDEX rows, int panels,
+                     bool symmetric, const int* tile_depth, double* sums) {
+    NO_UNROLL for (INDEX q = 0; q < functions; q += PANEL, turned += panels * PANEL * PANEL)
+        NO_UNROLL for (INDEX p = symmetric ? q / TILE * TILE : 0; p < functions; p += TILE) {
+            const REAL* left = lhs + p * PANEL;
+            double* place = sums + p * rows + q;
+            const INDEX depth = tile_depth[p / TILE], end = symmetric && p + TILE < depth ? p + TILE : depth;
+            if (depth <= q) break;
+            const INDEX vectors = (end - q + LANES - 1) / LANES;
+            if (vectors >= 3) add_tile<3>(left, lhs_step, turned, panels, rows, place);
+            else if (vectors == 2) add_tile<2>(left, lhs_step, turned, panels, rows, place);
+            else if (vectors == 1) add_tile<1>(left, lhs_step, turned, panels, rows, place);
+        }
+}
+
+// `whole` sums as they are; of `half` the elements left of the diagonal twice, for the transpose that is added later.
+// Functions are consecutive in a run: from row run_row[k] to run_row[k + 1], beginning with run_ao[k].
+FN void scatter(const double* whole, const double* half, INDEX rows, int functions, const int* ao, const int* run_row,
+                const int* run_ao, int runs, const int* tile_depth, INDEX nbf, double* out, int* locks) {
+    for (int p = 0; p < functions; ++p) {
+        const int depth = tile_depth[p / TILE];
+        int* lock = locks + ao[p];
+        while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+        }
+        double* row = out + ao[p] * nbf;
+        for (int k = 0; k < runs && run_row[k] < depth; ++k) {
+            const int end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
+            double* place = row + run_ao[k] - run_row[k];
+#if GRADIENT
+            for (int q = run_row[k]; q < end; ++q) place[q] += whole[p * rows + q];
+#endif
+#if SYMMETRIC
+            for (int q = run_row[k]; q < end && q < p; ++q) place[q] += 2 * half[p * rows + q];
+#endif
+        }
+#if SYMMETRIC
+        if (p < depth) row[ao[p]] += half[p * rows + p];
+#endif
+        __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+    }
+}
+
+// turned = v_0 chi + v . grad chi
+FN void weigh(const REAL* chi, int functions, INDEX rows, const REAL* v, INDEX stride, INDEX all, INDEX first,
+              REAL* turned) {
+    turn_panel(functions, all, first, turned, [&](INDEX f, int n) {
+        const INDEX at = f * PANEL + n * LANES;
+        VEC sum = vload(v + n * LANES) * vload(chi + at);
+        UNROLL for (int c = 1; c < VALUES; ++c)
+            sum = vfma(vload(v + c * stride + n * LANES), vload(chi + c * rows * PANEL + at), sum);
+        return sum;
+    });
+}
+
+extern "C" void ENTRY(PARAMETERS) {
+    const INDEX rows = up(functions, 2 * TILE * VECTORS), size = rows * PANEL;
+    REAL *values = scratch, *turned = scratch + BLOCK_PANELS * VALUES * size;
+    const INDEX per_spin = (1 + KINETIC) * rows * rows;
+    if (!keeping) clear_rows(values, BLOCK_PANELS * VALUES, rows, functions);
+    for (INDEX i = 0; i < spins * per_spin; ++i) sums[i] = 0;
+    for (INDEX first = begin; first < end; first += BLOCK_PANELS * PANEL) {
+        const INDEX left = (end - first) / PANEL;
+        const int panels = left < BLOCK_PANELS ? (int)left : BLOCK_PANELS;
+        const REAL* chi = values;
+        if (keeping) {
+            chi = kept;
+            kept += panels * VALUES * size;
+        } else {
+            for (int panel = 0; panel < panels; ++panel)
+                panel_values(first + panel * PANEL, position, stride, list_shell, list_row, list_count, shell, centre,
+                             primitive, rows, values + panel * VALUES * size);
+        }
+        for (int s = 0; s < spins; ++s) {
+            const REAL* v = potential + s * COMPONENTS * stride + first;
+            double* total = sums + s * per_spin;
+            for (int panel = 0; panel < panels; ++panel)
+                weigh(chi + panel * VALUES * size, functions, rows, v + panel * PANEL, stride, panels * PANEL,
+                      panel * PANEL, turned);
+            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total);
+#if KINETIC
+            for (int c = 1; c < 4; ++c) {
+                for (int panel = 0; panel < panels; ++panel) {
+                    const REAL* slope = chi + (panel * VALUES + c) * size;
+                    const REAL* v_tau = v + 4 * stride + panel * PANEL;
+                    turn_panel(functions, panels * PANEL, panel * PANEL, turned, [&](INDEX f, int n) {
+                        return vload(v_tau + n * LANES) * vload(slope + f * PANEL + n * LANES);
+                    });
+                }
+                add_products(chi + c * size, VALUES * size, turned, functions, rows, panels, true, tile_depth,
+                             total + rows * rows);
+            }
+#endif
+        }
+    }
+    for (int s = 0; s < spins; ++s) {
+        const double* total = sums + s * per_spin;
+        scatter(total, total + KINETIC * rows * rows, rows, functions, ao, run_row, run_ao, runs, tile_depth, nbf,
+                out + s * nbf * nbf, locks);
+    }
+}

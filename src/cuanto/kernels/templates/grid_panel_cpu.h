@@ -1,0 +1,64 @@
+// Panels: PANEL points at a time, values as [component][function][point], and products of small matrices with them that
+// keep twelve sums in registers.
+#define VECTORS 3
+#define PANEL (VECTORS * LANES)
+#define TILE 4
+
+FN INDEX up(INDEX n, INDEX to) { return (n + to - 1) / to * to; }
+
+// Differences of coordinates are made in double precision, whatever follows.
+FN VEC distance(const double* p, double R) {
+    typedef double WIDE __attribute__((vector_size(LANES * sizeof(double))));
+    WIDE d;
+    __builtin_memcpy(&d, p, sizeof d);
+    return __builtin_convertvector(d - R, VEC);
+}
+
+// All listed functions at the points from g on; component c of function f begins at values + (c * rows + f) * PANEL.
+FN void panel_values(INDEX g, const double* position, INDEX stride, const int* list_shell, const int* list_row,
+                     int list_count, const int* shell, const double* centre, const REAL* primitive, INDEX rows,
+                     REAL* values) {
+    NO_UNROLL for (int k = 0; k < list_count; ++k) {
+        const int* record = shell + SHELL_FIELDS * (INDEX)list_shell[k];
+        const double* R = centre + 3 * (INDEX)list_shell[k];
+        REAL* place = values + (INDEX)list_row[k] * PANEL;
+        const int width = functions_in(record[0]);
+        NO_UNROLL for (int v = 0; v < VECTORS; ++v) {
+            const double* p = position + g + v * LANES;
+            const VEC x = distance(p, R[0]), y = distance(p + stride, R[1]), z = distance(p + 2 * stride, R[2]);
+            shell_values(record, primitive, x, y, z, [&](int q, int c, int m, VEC value) {
+                vstore(place + (c * rows + q * width + m) * PANEL + v * LANES, value);
+            });
+        }
+    }
+}
+
+// out[row][point] = sum_q A[row][q] in[q][point]; A is packed: TILE rows side by side for each q. With `triangle` A is zero
+// right of its diagonal; `tile_depth`: how many q matter for each tile of rows, if not all do.
+FN void panel_product(const REAL* A, INDEX rows, INDEX depth, const REAL* in, REAL* out, bool triangle = false,
+                      const int* tile_depth = 0) {
+    NO_UNROLL for (INDEX p = 0; p < rows; p += TILE) {
+        VEC sum[TILE][VECTORS];
+        UNROLL for (int i = 0; i < TILE; ++i)
+            UNROLL for (int v = 0; v < VECTORS; ++v) sum[i][v] = vset(0);
+        const REAL *a = A + p * depth, *b = in;
+        INDEX end = tile_depth ? tile_depth[p / TILE] : depth;
+        if (triangle && p + TILE < end) end = p + TILE;
+        NO_UNROLL for (INDEX q = 0; q < end; ++q, a += TILE, b += PANEL) {
+            VEC column[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; ++v) column[v] = vload(b + v * LANES);
+            UNROLL for (int i = 0; i < TILE; ++i) {
+                const VEC factor = vset(a[i]);
+                UNROLL for (int v = 0; v < VECTORS; ++v) sum[i][v] = vfma(factor, column[v], sum[i][v]);
+            }
+        }
+        UNROLL for (int i = 0; i < TILE; ++i)
+            UNROLL for (int v = 0; v < VECTORS; ++v) vstore(out + (p + i) * PANEL + v * LANES, sum[i][v]);
+    }
+}
+
+// Rows from `used` on in `count` arrays of `rows` rows.
+FN void clear_rows(REAL* place, INDEX count, INDEX rows, INDEX used) {
+    for (INDEX i = 0; i < count; ++i)
+        for (INDEX j = (i * rows + used) * PANEL; j < (i + 1) * rows * PANEL; ++j) place[j] = 0;
+}

@@ -1,0 +1,91 @@
+"""Exchange and correlation of a density functional, integrated on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.memory import memory_limit
+from cuanto.errors import InputError
+from cuanto.functionals import Evaluator, Functional
+from cuanto.grid.groups import GroupedGrid, make_grid
+from cuanto.grid.integration import Integration, MixedIntegration
+from cuanto.grid.potential import integrate
+from cuanto.grid.quadrature import Quadrature, make_quadrature
+from cuanto.grid.settings import GridSettings
+from cuanto.system import Molecule
+
+PRECISIONS = ("double", "mixed", "single")
+POOR = 1e-4
+"""Relative error of the number of electrons from which a grid is called too coarse."""
+
+
+class ExchangeCorrelation:
+    """E = int e(rho, |grad rho|^2, tau); exact exchange, where the functional has any, is a term of its own.
+
+    `electrons` is the integral of the last density: how far it is from their number says how good the grid is.
+    """
+
+    name = "exchange-correlation"
+
+    def __init__(
+        self,
+        functional: Functional,
+        molecule: Molecule,
+        basis: Basis,
+        backend: Backend,
+        spins: int,
+        settings: GridSettings | None = None,
+        *,
+        max_memory: float | None = None,
+        precision: str = "double",
+        grid: GroupedGrid | None = None,
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
+        self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
+        self.settings, self._max_memory = settings or GridSettings(), max_memory
+        evaluate = Evaluator(functional, backend, spins)  # compiled while the grid is made
+        self.grid = grid or make_grid(molecule, basis, self.settings, backend)
+        self._w_g = backend.to_device(self.grid.w_g)
+        self._evaluate = evaluate
+        first = self._quadrature("float" if precision == "single" else "double")
+        self._plain = Integration(evaluate, first, self._w_g, backend, functional.family, self.settings.density)
+        self._integrate: Integration | MixedIntegration = self._plain
+        if precision == "mixed":
+            self._integrate = MixedIntegration(self._plain, self._quadrature("float"))
+        self.electrons: Any = None
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
+        """E and dE/dD of each spin, or with one spin of both electrons together."""
+        energy, self.electrons, F_spq = self._integrate(D_spq, C_spi)
+        return energy, F_spq
+
+    def warning(self, electrons: int) -> str | None:
+        """One line where the grid is too coarse for so many electrons, else None."""
+        found = float(self.electrons)
+        if abs(found - electrons) <= POOR * electrons:
+            return None
+        return (
+            f"the grid is too coarse: the density integrates to {found:.5f} electrons, not {electrons}; "
+            "use a finer one, such as grid='ultrafine'"
+        )
+
+    def precision_error(self, D_spq: Any, C_spi: Any | None) -> float:
+        """Energy of this density in single minus that in double precision: one more pass, of the density alone."""
+        double = Integration(
+            self._evaluate, self._quadrature("double"), self._w_g, self.backend, self.functional.family
+        )
+        found = [
+            integrate(self._evaluate, one.rho(D_spq, C_spi), self._w_g, self.backend)[0]
+            for one in (self._plain, double)
+        ]
+        return float(found[0]) - float(found[1])
+
+    def _quadrature(self, real: str) -> Quadrature:
+        limit = memory_limit(self.backend, self._max_memory)
+        made, self.plan = make_quadrature(
+            self.grid, self.basis, self.backend, self.functional.family, self.settings, limit, real
+        )
+        return made

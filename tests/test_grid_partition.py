@@ -1,0 +1,156 @@
+"""Groups of points: nothing is lost, no function that matters is left out; the choice of a partition; memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto.backends.base import get_backend
+from cuanto.errors import InputError
+from cuanto.grid import reference
+from cuanto.grid.cost import COSTS, choose_partition
+from cuanto.grid.groups import grid_of_points, make_grid, padding
+from cuanto.grid.memory import plan_values
+from cuanto.grid.partition import divide, extents, reaches, significant
+from cuanto.grid.points import molecular_points
+from cuanto.grid.quadrature import orbitals_pay
+from cuanto.grid.settings import GridSettings
+from oracle import random_shell
+from scf_cases import basis, molecule
+
+CPU = get_backend("cpu")
+
+
+def water_cluster(settings: GridSettings) -> Any:
+    mol = molecule("water_02")
+    return mol, basis("6-31g", mol), molecular_points(mol, settings)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
+def test_every_point_is_in_one_group_and_groups_are_where_they_say(fraction: float) -> None:
+    _, _, points = water_cluster(GridSettings(level=(20, 50)))
+    groups = divide(points, 2.5, fraction)
+    assert sorted(groups.order.tolist()) == list(range(len(points)))
+    where = extents(points.r_gx, groups)
+    for i in range(len(groups)):
+        r_gx = points.r_gx[groups.order[groups.first[i] : groups.first[i + 1]]]
+        assert (r_gx >= where.low_gx[i] - 1e-12).all() and (r_gx <= where.high_gx[i] + 1e-12).all()
+        assert np.linalg.norm(r_gx - where.centre_gx[i], axis=1).max() <= where.radius_g[i] + 1e-12
+    if fraction == 1.0:
+        assert len(groups) == 6  # a sphere for each atom
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("l", [0, 1, 2, 4])
+def test_no_function_is_larger_beyond_its_reach(l: int, pure: bool) -> None:
+    from cuanto.basis import Basis
+
+    rng = np.random.default_rng(l)
+    shell = random_shell(rng, l, nprim=3, ncol=2, pure=pure)
+    direction = rng.normal(size=(200, 3))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    one = Basis.from_shells([shell], np.zeros((1, 3)))
+    for threshold in (1e-4, 1e-9):
+        end = float(reaches([shell], threshold)[0])
+        for factor in (1.0, 1.1, 1.5, 3.0):
+            assert abs(reference.functions_at(one, factor * end * direction)[0]).max() <= threshold
+        assert abs(reference.functions_at(one, 0.8 * end * direction)[0]).max() > threshold / 100
+
+
+def test_lists_contain_every_function_that_matters() -> None:
+    settings = GridSettings(level=(25, 50), threshold=1e-5)
+    _, orbital, points = water_cluster(settings)
+    groups = divide(points, 2.0, 0.4)
+    bits = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
+    listed = np.unpackbits(bits, axis=1, count=len(orbital.shells)).astype(bool)
+    size = abs(reference.functions_at(orbital, points.r_gx)[0])
+    shell_of = np.repeat(np.arange(len(orbital.shells)), [shell.nbf for shell in orbital.shells])
+    for i in range(len(groups)):
+        largest = size[groups.order[groups.first[i] : groups.first[i + 1]]].max(axis=0)
+        assert (largest[~listed[i][shell_of]] <= settings.threshold).all()
+    assert not listed.all()
+
+
+@pytest.mark.parametrize("name", ["cpu", "simt"])
+def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> None:
+    backend = get_backend(name)
+    settings = GridSettings(level=(30, 50), cube_edge=2.0, sphere_fraction=0.4)
+    mol, orbital, points = water_cluster(settings)
+    grid = make_grid(mol, orbital, settings, backend)
+    assert (grid.points % padding(backend) == 0).all() and (grid.points > 0).all()
+    lists = {
+        np.sort(grid.list_shell[a:b]).tobytes() for a, b in zip(grid.list_first[:-1], grid.list_first[1:], strict=True)
+    }
+    assert len(lists) == len(grid) < len(divide(points, 2.0, 0.4))
+    for i in range(len(grid)):
+        shells = grid.list_shell[grid.list_first[i] : grid.list_first[i + 1]]
+        ao = [a for s in shells for a in range(orbital.offsets[s], orbital.offsets[s] + orbital.shells[s].nbf)]
+        assert grid.ao[grid.ao_first[i] : grid.ao_first[i + 1]].tolist() == ao
+        assert len(set(ao)) == len(ao)
+        largest = abs(reference.functions_at(orbital, grid.position_xg.T[slice(*grid.point_first[i : i + 2])])[0])
+        bound = grid.bound[grid.ao_first[i] : grid.ao_first[i + 1]]
+        assert (np.diff(bound) <= 0).all() and (largest.max(axis=0)[ao] <= bound * (1 + 1e-3)).all()
+        rows = grid.list_row[grid.list_first[i] : grid.list_first[i + 1]]
+        assert rows.tolist() == [ao.index(orbital.offsets[s]) for s in shells]
+    # a density of unit charge far inside the reach: nothing was lost
+    R_x = mol.R_ax[0]
+    density = (2.0 / np.pi) ** 1.5 * np.exp(-2.0 * ((grid.position_xg.T - R_x) ** 2).sum(axis=1))
+    assert abs(grid.w_g @ density - 1) < 1e-3
+
+
+def test_points_from_elsewhere() -> None:
+    _, orbital, points = water_cluster(GridSettings(level=(20, 50)))
+    grid = grid_of_points(points.r_gx, points.w_g, orbital, GridSettings(), CPU)
+    assert abs(grid.w_g.sum() - points.w_g.sum()) < 0.5 * points.w_g.sum()
+    assert np.count_nonzero(grid.w_g) <= len(points)
+
+
+def test_cost_model_chooses_and_can_be_overridden() -> None:
+    settings = GridSettings(level=(20, 50))
+    _, orbital, points = water_cluster(settings)
+    edge, fraction = choose_partition(points, orbital, settings, "cpu")
+    cost, least = COSTS["cpu"], np.inf
+    for e in (1.5, 4.5, 12.0):
+        groups = divide(points, e, fraction)
+        bits = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
+        sizes = np.array([shell.nbf for shell in orbital.shells])
+        counts = np.unpackbits(bits, axis=1, count=len(sizes)) @ sizes
+        least = min(least, cost.seconds(groups.sizes, counts.astype(np.int64)))
+        if e == edge:
+            assert cost.seconds(groups.sizes, counts.astype(np.int64)) <= least
+    given = GridSettings(level=(20, 50), cube_edge=5.0, sphere_fraction=0.3)
+    assert choose_partition(points, orbital, given, "cpu") == (5.0, 0.3)
+    assert choose_partition(points, orbital, GridSettings(cube_edge=5.0), "cuda")[0] == 5.0
+
+
+def test_larger_groups_cost_more_functions() -> None:
+    mol = molecule("water_04")
+    orbital = basis("6-31g", mol)
+    mean = []
+    for edge in (1.5, 4.0, 20.0):
+        settings = GridSettings(level=(20, 50), cube_edge=edge, sphere_fraction=0.4)
+        mean.append(make_grid(mol, orbital, settings, CPU).mean_functions)
+    assert mean == sorted(mean) and mean[0] < 0.8 * mean[-1]
+
+
+def test_values_are_kept_when_it_pays_and_fits() -> None:
+    assert plan_values("auto", 100, 1000, reading_pays=True).keep
+    assert not plan_values("auto", 600, 1000, reading_pays=True).keep
+    assert plan_values("keep", 600, 1000, reading_pays=True).keep
+    assert not plan_values("auto", 100, 1000, reading_pays=False).keep
+    assert plan_values("keep", 100, 1000, reading_pays=False).keep
+    assert not plan_values("recompute", 100, 1000, reading_pays=True).keep
+    assert "kept" in str(plan_values("keep", 1 << 20, 1 << 30, False))
+    with pytest.raises(InputError, match="store='recompute'"):
+        plan_values("keep", 2000, 1000, reading_pays=True)
+
+
+def test_orbitals_pay_when_they_are_few() -> None:
+    mol = molecule("water_02")
+    orbital = basis("6-31g", mol)
+    grid = make_grid(mol, orbital, GridSettings(level=(20, 50)), CPU)
+    for family in ("lda", "gga", "mgga"):
+        for device in ("cpu", "cuda"):
+            assert orbitals_pay(grid, family, 1, device) and not orbitals_pay(grid, family, 1000, device)
