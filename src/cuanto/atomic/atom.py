@@ -1,0 +1,186 @@
+"""What a calculation takes and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.atomic.nucleus import Nucleus
+from cuanto.atomic.occupation import Occupation
+from cuanto.atomic.species import SPECIES, Species
+from cuanto.errors import InputError
+
+Array = NDArray[np.float64]
+SPEED_OF_LIGHT = 137.03599976
+"""The thesis's default, in atomic units."""
+SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-10, 1e20
+"""Beyond them intermediate numbers of g functions would leave the range of double precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtomBasis:
+    """Gaussian exponents of every symmetry (read-only arrays, in the order of SPECIES); all of them positive."""
+
+    exponents: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        given = tuple(np.array(z, dtype=float).reshape(-1) for z in self.exponents)
+        if not 1 <= len(given) <= len(SPECIES):
+            raise InputError(f"exponents of {len(given)} symmetries were given: 1 to {len(SPECIES)} are possible")
+        for z, species in zip(given, SPECIES, strict=False):
+            if not ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all():
+                raise InputError(
+                    f"the exponents of {species.label} must be positive numbers between {SMALLEST_EXPONENT:g} and "
+                    f"{LARGEST_EXPONENT:g}"
+                )
+            if len(np.unique(z)) < len(z):
+                raise InputError(f"two exponents of {species.label} are equal: give different ones")
+            z.setflags(write=False)
+        object.__setattr__(self, "exponents", given)
+
+    @classmethod
+    def by_momentum(cls, exponents: Sequence[Sequence[float] | Array]) -> AtomBasis:
+        """The same exponents for both species of every l: s, p, d, ..."""
+        return cls(tuple(np.asarray(z) for l, z in enumerate(exponents) for _ in range(1 if l == 0 else 2)))
+
+    @property
+    def nsym(self) -> int:
+        """Number of symmetries."""
+        return len(self.exponents)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Functions of every symmetry."""
+        return tuple(len(z) for z in self.exponents)
+
+    def same_as(self, other: AtomBasis) -> bool:
+        """Equal to the last digit."""
+        return self.sizes == other.sizes and all(
+            np.array_equal(mine, yours) for mine, yours in zip(self.exponents, other.exponents, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """A nucleus, exponents, and occupations."""
+
+    nucleus: Nucleus
+    basis: AtomBasis
+    occupation: Occupation
+
+    def __post_init__(self) -> None:
+        if self.basis.nsym != self.occupation.nsym:
+            raise InputError(
+                f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}: give as many"
+            )
+        for i, (species, size) in enumerate(zip(SPECIES, self.basis.sizes, strict=False)):
+            if self.occupation.shells(i) > size:
+                raise InputError(
+                    f"{self.occupation.shells(i)} occupied shells {species.label} and {size} functions: give more"
+                )
+
+    @property
+    def electrons(self) -> float:
+        """Number of electrons."""
+        return self.occupation.electrons
+
+    @property
+    def charge(self) -> float:
+        """Of the atom or ion."""
+        return self.nucleus.charge - self.electrons
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScfSettings:
+    """How to solve the equations; thresholds are largest changes of density matrix elements, by block.
+
+    `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before.
+    """
+
+    c: float = SPEED_OF_LIGHT
+    relativistic: bool = True
+    max_iterations: int = 50
+    accelerator: Literal["diis", "damping"] = "diis"
+    damping: float = 0.3
+    history: int = 8
+    level_shift: float = 0.0
+    threshold_LL: float = 1e-5
+    threshold_SL: float = 1e-7
+    threshold_SS: float = 1e-9
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.c) and self.c > 0):
+            raise InputError(f"speed of light {self.c}: give a positive number")
+        if self.accelerator not in ("diis", "damping"):
+            raise InputError(f"unknown accelerator {self.accelerator!r}: choose diis or damping")
+        if not 0 <= self.damping < 1:
+            raise InputError(f"damping {self.damping}: give a number from 0 to below 1")
+        if self.max_iterations < 1 or self.history < 1:
+            raise InputError("the numbers of iterations and of kept Fock matrices must be positive")
+        if not (isfinite(self.level_shift) and self.level_shift >= 0):
+            raise InputError(f"level shift {self.level_shift}: give a number that is not negative")
+        for name in ("LL", "SL", "SS"):
+            if not getattr(self, f"threshold_{name}") > 0:
+                raise InputError(f"threshold_{name}: give a positive number")
+
+
+@dataclass(frozen=True, eq=False)
+class Spinor:
+    """One shell: `P_p`, `Q_p` are coefficients of the normalised large and small functions of its symmetry."""
+
+    n: int
+    species: Species
+    occupation: float
+    closed: bool
+    energy: float
+    r: float
+    r_inverse: float
+    r_squared: float
+    P_p: Array
+    Q_p: Array
+
+    @property
+    def label(self) -> str:
+        """1s, 2p-, 2p+, ..."""
+        letter = self.species.label[0].lower()
+        return f"{self.n}{letter}" + ("" if letter == "s" else self.species.label[1])
+
+
+@dataclass(frozen=True)
+class AtomIteration:
+    """What `solve` reports after every iteration: largest changes of the density by block, and DIIS's error."""
+
+    iteration: int
+    energy: float
+    energy_change: float
+    change_LL: float
+    change_SL: float
+    change_SS: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class AtomResult:
+    """A solution; it never looks converged if it is not.
+
+    `parts` (Hartree): one_electron, two_electron, kinetic, rest_mass (0 without relativity), nuclear_attraction,
+    electron_repulsion. `virial` is -(V_ne + V_ee)/T, at the basis limit 1 (2 without relativity) for a point nucleus.
+    `coefficients`: occupied spinors of every symmetry, [large; small] x shells, to start another calculation.
+    """
+
+    atom: Atom
+    settings: ScfSettings
+    energy: float
+    converged: bool
+    iterations: int
+    parts: Mapping[str, float]
+    virial: float
+    spinors: tuple[Spinor, ...]
+    coefficients: tuple[Array, ...]
+    history: tuple[AtomIteration, ...]
+    timings: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,148 @@
+"""Basis sets made here in the formats of molecular programs: BSE JSON, NWChem, Gaussian94.
+
+JSON: B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019), doi:10.1021/acs.jcim.9b00725. Coefficients refer to
+normalised primitives, as in all three formats. `cuanto.Basis` reads every one of them back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from cuanto.atomic.atom import AtomBasis, AtomResult
+from cuanto.atomic.species import LETTERS, SPECIES
+from cuanto.basis.table import ElementTable, ShellTable
+from cuanto.errors import InputError
+from cuanto.system.elements import ATOMIC_NUMBERS
+from cuanto.system.text import quoted
+
+SUFFIXES = {".json": "json", ".nw": "nwchem", ".nwchem": "nwchem", ".gbs": "gaussian", ".g94": "gaussian"}
+
+
+def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
+    """Of s, p, d, ..., decreasing; those of j = l-1/2 and j = l+1/2 together."""
+    l_max = SPECIES[basis.nsym - 1].l
+    own = list(zip(SPECIES, basis.exponents, strict=False))
+    return [sorted({float(a) for s, z in own if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)]
+
+
+def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
+    """Every primitive a shell of its own."""
+    shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
+    return ElementTable(symbol, tuple(shells), source)
+
+
+def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+    """The occupied orbitals of a non-relativistic atom, and of every momentum the most diffuse primitives as well.
+
+    Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
+    """
+    if result.settings.relativistic:
+        raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
+    if not result.converged:
+        raise InputError(f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
+    shells: list[ShellTable] = []
+    for l, zeta in enumerate(exponents_by_momentum(result.atom.basis)):
+        columns = [spinor for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
+        exponents = result.atom.basis.exponents[2 * l]
+        if len(exponents) != len(zeta):
+            raise InputError(f"{LETTERS[l]} of {symbol}: a contraction needs equal exponents of both symmetries")
+        if columns:
+            order = np.argsort(-exponents)
+            C_pi = np.column_stack(
+                [spinor.P_p[order] * np.sign(spinor.P_p[np.argmax(abs(spinor.P_p))]) for spinor in columns]
+            )
+            shells.append(ShellTable(l, tuple(zeta), tuple(tuple(map(float, row)) for row in C_pi)))
+        shells += [ShellTable(l, (a,), ((1.0,),)) for a in zeta[len(zeta) - diffuse :] if diffuse > 0]
+    return ElementTable(symbol, tuple(shells), source)
+
+
+def basis_json(tables: Sequence[ElementTable], name: str, description: str) -> str:
+    """The 'complete' schema of the Basis Set Exchange."""
+    elements = {
+        str(ATOMIC_NUMBERS[table.symbol]): {
+            "electron_shells": [
+                {
+                    "function_type": "gto" if shell.l < 2 else "gto_spherical",
+                    "region": "",
+                    "angular_momentum": [shell.l],
+                    "exponents": [_number(a) for a in shell.exponents],
+                    "coefficients": [[_number(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
+                }
+                for shell in table.shells
+            ],
+            "references": [],
+        }
+        for table in tables
+    }
+    types = sorted({"gto" if shell.l < 2 else "gto_spherical" for table in tables for shell in table.shells})
+    content = {
+        "molssi_bse_schema": {"schema_type": "complete", "schema_version": "0.1"},
+        "name": name,
+        "names": [name],
+        "description": description,
+        "family": "well-tempered",
+        "tags": [],
+        "role": "orbital",
+        "auxiliaries": {},
+        "version": "1",
+        "revision_description": "made by cuanto",
+        "revision_date": date.today().isoformat(),
+        "function_types": types,
+        "elements": elements,
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def basis_nwchem(tables: Sequence[ElementTable], name: str, description: str) -> str:
+    """One block of spherical functions."""
+    lines = [f"# {name}", *(f"# {line}" for line in description.splitlines()), 'BASIS "ao basis" SPHERICAL PRINT']
+    for table in tables:
+        for shell in table.shells:
+            lines.append(f"{table.symbol:<2}  {LETTERS[shell.l].upper()}")
+            for a, row in zip(shell.exponents, shell.coefficients, strict=True):
+                lines.append("  ".join([f"    {_number(a)}", *(_number(c) for c in row)]))
+    return "\n".join([*lines, "END"]) + "\n"
+
+
+def basis_gaussian(tables: Sequence[ElementTable], name: str, description: str) -> str:
+    """A shell per contraction: the format has no general ones."""
+    lines = [f"! {name}", *(f"! {line}" for line in description.splitlines()), ""]
+    for table in tables:
+        lines.append(f"{table.symbol:<2}    0")
+        for shell in table.shells:
+            for column in zip(*shell.coefficients, strict=True):
+                lines.append(f"{LETTERS[shell.l].upper()}  {len(column):3d}   1.00")
+                rows = zip(shell.exponents, column, strict=True)
+                lines += [f"    {_number(a)}  {_number(c)}" for a, c in rows]
+        lines.append("****")
+    return "\n".join(lines) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[ElementTable], str, str], str]] = {
+    "json": basis_json,
+    "nwchem": basis_nwchem,
+    "gaussian": basis_gaussian,
+}
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """By the ending of the name."""
+    found = SUFFIXES.get(Path(path).suffix.lower())
+    if found is None:
+        raise InputError(f"{quoted(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
+    return found
+
+
+def basis_text(path: str | os.PathLike[str], tables: Sequence[ElementTable], name: str, description: str) -> str:
+    """What belongs into a file of this name."""
+    return FORMATS[format_of(path)](tables, name, description)
+
+
+def _number(value: float) -> str:
+    return f"{value:.15E}"

@@ -1,0 +1,98 @@
+"""Spinors to begin with, in orthonormal functions: those of the bare nucleus, or those of another calculation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.atomic.atom import Atom, AtomBasis, AtomResult, ScfSettings
+from cuanto.atomic.one_electron import Core, balance, overlap
+from cuanto.atomic.species import SPECIES
+from cuanto.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SavedSpinors:
+    """Occupied spinors of a calculation, as they are kept in a file to begin another with."""
+
+    basis: AtomBasis
+    coefficients: tuple[Array, ...]
+    relativistic: bool
+
+    @classmethod
+    def of(cls, result: AtomResult) -> SavedSpinors:
+        """What a result holds of them."""
+        return cls(result.atom.basis, result.coefficients, result.settings.relativistic)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Into an .npz file, which is complete or absent."""
+        arrays = {f"exponents_{i}": z for i, z in enumerate(self.basis.exponents)}
+        arrays |= {f"coefficients_{i}": C for i, C in enumerate(self.coefficients)}
+        draft = Path(f"{os.fspath(path)}.{os.getpid()}")
+        try:
+            with draft.open("wb") as file:
+                np.savez(file, relativistic=np.array(self.relativistic), **arrays)  # type: ignore[arg-type]
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:
+        """From such a file."""
+        try:
+            with Path(path).open("rb") as file, np.load(file) as kept:
+                count = sum(name.startswith("exponents_") for name in kept.files)
+                basis = AtomBasis(tuple(kept[f"exponents_{i}"] for i in range(count)))
+                coefficients = tuple(kept[f"coefficients_{i}"] for i in range(count))
+                relativistic = bool(kept["relativistic"])
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise InputError(
+                f"{os.fspath(path)} holds no spinors of an atom ({error}): give a file saved by cuanto"
+            ) from None
+        for z, C in zip(basis.exponents, coefficients, strict=True):
+            if C.ndim != 2 or len(C) != len(z) * (2 if relativistic else 1) or not np.isfinite(C).all():
+                raise InputError(f"{os.fspath(path)} is damaged: its spinors do not fit its exponents")
+        return cls(basis, coefficients, relativistic)
+
+
+def guess(
+    atom: Atom, settings: ScfSettings, cores: Sequence[Core], start: AtomResult | SavedSpinors | None
+) -> list[Array]:
+    """Occupied spinors of every symmetry, closed ones first."""
+    if isinstance(start, AtomResult):
+        start = SavedSpinors.of(start)
+    found = []
+    for i, one in enumerate(cores):
+        count = atom.occupation.shells(i)
+        U = None if start is None else _projected(atom, settings, one, i, start)
+        if U is None or U.shape[1] < count:
+            _, vectors = np.linalg.eigh(one.X.T @ one.h @ one.X)
+            U = vectors[:, one.negative :]
+        found.append(np.ascontiguousarray(U[:, :count]))
+    return found
+
+
+def _projected(atom: Atom, settings: ScfSettings, one: Core, i: int, start: SavedSpinors) -> Array | None:
+    """Nearest spinors in the new functions; a missing small component is that of the kinetic balance, p/2c."""
+    if i >= start.basis.nsym:
+        return None
+    species, z_p, y_p = SPECIES[i], atom.basis.exponents[i], start.basis.exponents[i]
+    C, m = start.coefficients[i], len(y_p)
+    LL, SS = overlap(species, z_p, y_p)
+    projected = LL @ C[:m]
+    if settings.relativistic:
+        small = C[m:] if start.relativistic else C[:m] * (balance(species, y_p) / (2.0 * settings.c))[:, None]
+        projected = np.concatenate([projected, SS @ small])
+    U = one.X.T @ projected
+    if U.shape[1] == 0 or U.shape[1] > U.shape[0]:
+        return None
+    # one after the other: closed spinors stay those that they are
+    return np.asarray(np.linalg.qr(U)[0])

@@ -1,0 +1,190 @@
+"""Jobs described by an element instead of a file, and energies as a function of the exponents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
+from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
+from cuanto.atomic.exponents import even_tempered
+from cuanto.atomic.input import AtomInput
+from cuanto.atomic.nucleus import Model, Nucleus
+from cuanto.atomic.optimise import EnergyFailure
+from cuanto.atomic.solve import solve
+from cuanto.atomic.species import LETTERS
+from cuanto.atomic.wtbs import Range, WellTempered, table, table_set
+from cuanto.errors import CuantoError, InputError
+from cuanto.scf.configurations import Configuration
+from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.text import parse_real, quoted
+
+TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
+"""Of the density: what spinor energies need."""
+
+ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
+"""The energy is then within 1e-13 of its own size; sets that are nearly dependent reach no more than this."""
+
+NOISE = 1e-12  # of energies, relative: below it an optimisation does not see them
+
+LIMIT_RATIO = 1.75
+LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
+LIMIT_SMALLEST = 0.5  # of the alpha of the table
+_RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", re.ASCII | re.IGNORECASE)
+
+
+def element_job(
+    element: str,
+    basis: str | WellTempered = "wtbs",
+    configuration: str | None = None,
+    charge: int | None = None,
+    nucleus: Model = "gaussian",
+    *,
+    parameters: str | None = None,
+    ranges: str | None = None,
+    settings: dict[str, Any] | None = None,
+) -> AtomInput:
+    """The ground configuration of an element, unless another one is given, in a set by name.
+
+    `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
+    Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
+    """
+    symbol = symbol_of(element)
+    held = _held(symbol, configuration, charge)
+    found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
+    top = found.ranges if isinstance(found, WellTempered) else found.exponents
+    l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
+    if l_max < needed:
+        raise InputError(f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
+    title = f"{symbol}, {configuration_text(held)}"
+    thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
+    scf = ScfSettings(**{**thresholds, **(settings or {})})
+    return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(held, l_max), scf)
+
+
+def _held(symbol: str, text: str | None, charge: int | None) -> Configuration:
+    if text is None:
+        return ground_configuration(symbol, charge or 0)
+    held = parse_configuration(text)
+    electrons, number = sum(held.values()), ATOMIC_NUMBERS[symbol]
+    if charge is not None and electrons != number - charge:
+        raise InputError(f"{text} has {electrons:g} electrons, {symbol} with charge {charge} has {number - charge}")
+    if electrons >= 2 * number + 1:
+        raise InputError(f"{text} has {electrons:g} electrons, more than {symbol} can bind")
+    return held
+
+
+def _basis(
+    symbol: str, name: str, held: Configuration, parameters: str | None, ranges: str | None
+) -> WellTempered | AtomBasis:
+    if name.lower() == "wtbs":
+        if parameters is not None and ranges is not None:
+            return WellTempered.shared(parse_parameters(parameters), parse_ranges(ranges))
+        found = table_set(symbol)
+        if ranges is not None:
+            return WellTempered.shared(found.parameters, parse_ranges(ranges))
+        return found if parameters is None else found.at(parse_parameters(parameters))
+    if parameters is not None or ranges is not None:
+        raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quoted(name)}")
+    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _listed_basis(symbol, name)
+
+
+def parse_parameters(text: str) -> tuple[float, ...]:
+    """alpha, beta, delta, gamma."""
+    values = [parse_real(word) for word in text.replace(",", " ").split()]
+    good = [value for value in values if value is not None]
+    if len(values) != 4 or len(good) != 4:
+        raise InputError(f"parameters {quoted(text)}: give four numbers alpha,beta,delta,gamma")
+    return tuple(good)
+
+
+def parse_ranges(text: str) -> dict[str, Range]:
+    """{'s': (1, 18), 'p': (3, 9)} of 's(1:18)p(3:9)'."""
+    found: dict[str, Range] = {}
+    position = 0
+    while position < len(text.rstrip()):
+        match = _RANGE.match(text, position)
+        if match is None or match[1].lower() in found or not 1 <= int(match[2]) <= int(match[3]) <= 200:
+            raise InputError(f"ranges {quoted(text)}: write them as s(1:18)p(3:9), indices from 1 to 200")
+        found[match[1].lower()] = (int(match[2]), int(match[3]))
+        position = match.end()
+    return found
+
+
+def limit_basis(symbol: str, l_max: int) -> AtomBasis:
+    """Even-tempered exponents in a range so wide that the energy is that of a complete set to about 1e-10."""
+    number = ATOMIC_NUMBERS[symbol]
+    nearest = min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))
+    smallest = LIMIT_SMALLEST * min(0.05, table()[nearest].parameters[0])
+    counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in LIMIT_LARGEST]
+    return AtomBasis.by_momentum([even_tempered(smallest, LIMIT_RATIO, count) for count in counts[: l_max + 1]])
+
+
+def _listed_basis(symbol: str, name: str) -> AtomBasis:
+    """The exponents of a set for molecules, contractions undone."""
+    from cuanto.basis.library import element_tables
+
+    shells = element_tables(name, [symbol])[symbol].shells
+    l_max = max((shell.l for shell in shells), default=-1)
+    by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
+    if not by_l or not all(by_l) or l_max >= len(LETTERS):
+        raise InputError(f"basis {quoted(name)} of {symbol} must have functions s, p, ... up to g without a gap")
+    return AtomBasis.by_momentum(by_l)
+
+
+class AtomEnergy:
+    """The energy of an atom as a function of its well-tempered set; every SCF starts from the last spinors."""
+
+    def __init__(self, job: AtomInput, backend: str = "auto") -> None:
+        settings = replace(job.settings, accelerator="diis", **ENERGY_ONLY)
+        self.job, self.backend, self.settings = job, backend, settings
+        self.result: AtomResult | None = None
+
+    def __call__(self, basis: WellTempered | AtomBasis) -> float:
+        reason = "the SCF did not converge"
+        for start in (self.result, None) if self.result is not None else (None,):
+            try:
+                result = solve(self.job.atom(basis), self.settings, self.backend, start=start)
+            except (CuantoError, LinAlgError) as error:
+                reason = " ".join(str(error).split())
+                continue
+            if result.converged or settled(result):
+                self.result = result
+                return result.energy
+        raise EnergyFailure(reason)
+
+
+def settled(result: AtomResult) -> bool:
+    """Whether the energy has long come to rest while the density still trembles, as in nearly dependent sets."""
+    last = [step.energy for step in result.history[-5:]]
+    return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
+
+
+def run_energy(
+    job: AtomInput, backend: str = "auto", watch: Callable[[AtomIteration], None] | None = None
+) -> AtomResult:
+    """One calculation in the basis of the job."""
+    return solve(job.atom(), job.settings, backend, on_iteration=watch)
+
+
+def described(job: AtomInput) -> dict[str, Any]:
+    """Everything that decides the energies of an optimisation, as JSON can hold it."""
+    basis, nucleus, held = job.basis, job.nucleus, job.occupation
+    assert isinstance(basis, WellTempered)
+    return {
+        "nucleus": [nucleus.charge, nucleus.model, nucleus.size],
+        "c": job.settings.c if job.settings.relativistic else None,
+        "ranges": [list(limits) for limits in basis.ranges],
+        "groups": list(basis.groups),
+        "pool": basis.pool,
+        "start": list(basis.parameters),
+        "closed": list(held.closed),
+        "open": list(held.open),
+        "configurations": [list(row) for row in held.configurations],
+        "weights": None if held.weights is None else list(held.weights),
+    }

@@ -1,0 +1,129 @@
+"""Where the optimisations of a search run: in this process, or on Dask workers here or elsewhere.
+
+Dask: M. Rocklin, Proc. 14th Python in Science Conf. (2015) 126, doi:10.25080/Majora-7b98e3ed-013. A worker that dies is
+replaced, and what it was doing is given to another one; what Dask gives up is handed back as an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Protocol
+
+from cuanto.errors import CuantoError, InputError, MissingDependencyError
+
+Function = Callable[[dict[str, Any]], dict[str, Any]]
+Result = tuple[str, dict[str, Any] | BaseException]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
+CONNECT_SECONDS = 20
+
+
+class Runner(Protocol):
+    """Takes tasks; gives back results in the order in which they are finished."""
+
+    def submit(self, key: str, function: Function, task: dict[str, Any]) -> None: ...
+
+    def next(self) -> Result: ...
+
+
+class SerialRunner:
+    """One task after the other, here."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[str, Function, dict[str, Any]]] = deque()
+
+    def submit(self, key: str, function: Function, task: dict[str, Any]) -> None:
+        self._waiting.append((key, function, task))
+
+    def next(self) -> Result:
+        key, function, task = self._waiting.popleft()
+        try:
+            return key, function(task)
+        except Exception as error:
+            return key, error
+
+
+class DaskRunner:
+    """Workers of one thread each on this machine, or those of a scheduler that is running already."""
+
+    def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
+        self._distributed = dask_distributed()
+        self.cluster: Any = None
+        if scheduler is None:
+            self.cluster = self._local(workers or usable_cores())
+            self.client: Any = self._distributed.Client(self.cluster, set_as_default=False)
+            self.client.run(ignore_interrupts)
+        else:
+            self.client = self._connect(scheduler)
+        with self.client.as_current():
+            self._finished: Any = self._distributed.as_completed()
+        self._key_of: dict[str, str] = {}  # of a future's own key
+        self._count = 0
+
+    def _local(self, workers: int) -> Any:
+        dask: Any = import_module("dask")
+        with dask.config.set({"distributed.nanny.pre-spawn-environ": ONE_THREAD}):
+            return self._distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+
+    def _connect(self, scheduler: str) -> Any:
+        try:
+            return self._distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            text = " ".join(str(error).split())
+            raise InputError(f"no Dask scheduler answers at {scheduler}: {text}") from None
+
+    def submit(self, key: str, function: Function, task: dict[str, Any]) -> None:
+        self._count += 1
+        name = f"cuanto-{key}-{self._count}"
+        self._key_of[name] = key
+        self._finished.add(self.client.submit(function, task, key=name, pure=False))
+
+    def next(self) -> Result:
+        future = next(self._finished)
+        key = self._key_of.pop(future.key)
+        if future.status == "finished":
+            return key, future.result()
+        if future.status == "cancelled":
+            raise CuantoError("the Dask scheduler is gone; what was computed is kept: start the search again")
+        error = future.exception()
+        return key, error if isinstance(error, BaseException) else CuantoError(str(error))
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.client.close()
+        if self.cluster is not None:
+            self.cluster.close()
+
+
+def ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; the workers leave it to the one that started them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def dask_distributed() -> Any:
+    try:
+        return import_module("distributed")
+    except ImportError:
+        raise MissingDependencyError(
+            "parallel searches need Dask (pip install 'dask[distributed]'); --workers 0 works without it"
+        ) from None
+
+
+def usable_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,0 +1,193 @@
+"""Radial two-electron integrals of atoms: coefficient tables and kernel texts.
+
+Two charge distributions r^a exp(-A r^2), r^b exp(-B r^2) repel each other with (closed sums of the incomplete beta
+function of half-integer order; docs/atoms.md)
+
+    R^k = (A + B)^(-(a+b-1)/2) [ 1/B sum_(n=0)^((b-k)/2-1) c_n (A/B)^n + 1/A sum_(n=0)^((a-k)/2-1) c'_n (B/A)^n ],
+
+where every coefficient is positive: Horner's rule loses no digits. For a class (two symmetries) the sums over the
+orders k of exchange, with their angular factors, are done once in exact arithmetic, so that an integral is one such
+pair of sums, whatever the number of orders. Products of small components of kappa > 0 have up to three powers of r,
+r^a (1 + A_1 r^2 + A_2 r^4); their sums are evaluated together, coefficients c_n = sum_ij A_i B_j c_n^ij (A + B)^(-i-j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import comb, factorial, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.kernels.abi import Arguments, parameters
+from cuanto.kernels.build import Source, template
+from cuanto.kernels.emit.cpp import CPP
+from cuanto.kernels.emit.cuda import CUDA
+
+FIELDS = 8
+"""Numbers of a pair of functions p, q: exponents, second terms of the small functions, norms LL, SS, LS, SL."""
+PLANES = {True: 8, False: 1}
+"""Integrals kept per two pairs, by `relativistic`: LL, SS, J of LS and SL, exchange LS in four orders of p, q, r, s."""
+GROUP = 8
+"""Columns that lie side by side in the CPU's store: one vector, or several."""
+THREADS = 128
+"""Columns of a block of threads."""
+CONTRACT_THREADS = 256
+"""Threads that share a row of a matrix times a vector."""
+KINDS = ("J_LL", "J_SS", "J_LS", "J_SL", "K_LL", "K_SS", "K_LS")
+"""Order of the tables of a class, as in templates/atomic_class.h."""
+
+ROWS: Arguments = (("INDEX", "row_begin"), ("INDEX", "row_end"), ("INDEX", "rows"), ("INDEX", "columns"))
+TABLES: Arguments = (
+    ("const double*", "row_record"),
+    ("const double*", "column_record"),
+    ("const int*", "shape"),
+    ("const double*", "table"),
+)
+CPU_ARGUMENTS: Arguments = (*ROWS, ("int", "triangle"), *TABLES, ("double*", "out"))
+CUDA_ARGUMENTS: Arguments = (
+    *ROWS,
+    *TABLES,
+    ("INDEX", "row_offset"),
+    ("INDEX", "column_offset"),
+    ("INDEX", "stride"),
+    ("double*", "out_LL"),
+    ("double*", "out_SS"),
+    ("double*", "out_LS"),
+    ("double*", "out_SL"),
+    ("double*", "out_K"),
+)
+CONTRACT_CPU: Arguments = (
+    *ROWS,
+    ("int", "triangle"),
+    ("const double*", "X"),
+    ("const double*", "D_row"),
+    ("const double*", "D_column"),
+    ("double*", "P_row"),
+    ("double*", "P_column"),
+)
+CONTRACT_CUDA: Arguments = (
+    ("INDEX", "pairs"),
+    ("int", "symmetries"),
+    ("const INDEX*", "first"),
+    ("const double*", "weight"),
+    *(("const double*", name) for name in ("LL", "SS", "LS", "SL", "K", "D")),
+    ("double*", "P"),
+)
+
+
+@dataclass(frozen=True)
+class Laurent:
+    """c^ij_n of both sums, highest n first: [n][i][j], `below` of them for A/B, then `above` for B/A."""
+
+    below: int
+    above: int
+    values: NDArray[np.float64]
+
+
+def _half_gamma(n: int) -> Fraction:
+    """Gamma(n + 1/2) / sqrt(pi)."""
+    return Fraction(factorial(2 * n), 4**n * factorial(n))
+
+
+def _inner_sum(n_inner: int, m: int, n: int) -> Fraction:
+    """Coefficient of A^n B^(m-n) (over B^(m+1)) in the part where the distribution with A is inside.
+
+    m!/4 sum_i Gamma(N+i+1/2)/i! B^i (A+B)^(m-i) has its powers of A + B expanded, which keeps every term positive.
+    """
+    total = Fraction(0)
+    for i in range(m - n + 1):
+        total += _half_gamma(n_inner + i) / factorial(i) * comb(m - i, n)
+    return Fraction(factorial(m), 4) * total
+
+
+def laurent(a: int, b: int, factors: Mapping[int, Fraction], a_terms: int, b_terms: int) -> Laurent:
+    """Table for r^(a+2i) against r^(b+2j), i < a_terms, j < b_terms, summed over k with these factors."""
+    least = min(factors)
+    below, above = (b - least) // 2 + b_terms - 1, (a - least) // 2 + a_terms - 1
+    exact = [[[Fraction(0)] * b_terms for _ in range(a_terms)] for _ in range(below + above)]
+    for i in range(a_terms):
+        for j in range(b_terms):
+            for k, factor in factors.items():
+                inside, outside = (a + 2 * i + k) // 2, (b + 2 * j - k - 2) // 2
+                for n in range(outside + 1):  # r1 < r2
+                    exact[below - 1 - n][i][j] += factor * _inner_sum(inside, outside, n)
+                inside, outside = (b + 2 * j + k) // 2, (a + 2 * i - k - 2) // 2
+                for n in range(outside + 1):  # r2 < r1
+                    exact[below + above - 1 - n][i][j] += factor * _inner_sum(inside, outside, n)
+    values = np.array([[[float(x) for x in row] for row in matrix] for matrix in exact]) * sqrt(pi)
+    return Laurent(below, above, values)
+
+
+@dataclass(frozen=True)
+class ClassTables:
+    """All tables of a class: `shape` has (below, above, offset) of each of KINDS, then the powers of 1/(A + B)."""
+
+    shape: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+def _momenta(kappa: int) -> tuple[int, int, int]:
+    """l, lbar, and 1 where the small functions have two terms."""
+    return (kappa, kappa - 1, 1) if kappa > 0 else (-kappa - 1, -kappa, 0)
+
+
+@cache
+def class_tables(kappa: int, other: int, factors: tuple[tuple[int, Fraction], ...]) -> ClassTables:
+    """Rows are pairs of `kappa`, columns pairs of `other`; `factors`: the orders k of exchange with their factors."""
+    (l, s, two), (m, u, too) = _momenta(kappa), _momenta(other)
+    direct, exchange = {0: Fraction(1)}, dict(factors)
+    rows, columns, mixed = 1 + 2 * two, 1 + 2 * too, 1 + two + too
+    tables = {
+        "J_LL": laurent(2 * l + 2, 2 * m + 2, direct, 1, 1),
+        "J_SS": laurent(2 * s + 2, 2 * u + 2, direct, rows, columns),
+        "J_LS": laurent(2 * l + 2, 2 * u + 2, direct, 1, columns),
+        "J_SL": laurent(2 * s + 2, 2 * m + 2, direct, rows, 1),
+        "K_LL": laurent(l + m + 2, l + m + 2, exchange, 1, 1),
+        "K_SS": laurent(s + u + 2, s + u + 2, exchange, mixed, mixed),
+        "K_LS": laurent(l + m + 2, s + u + 2, exchange, 1, mixed),
+    }
+    shape, offset = [], 0
+    for kind in KINDS:
+        shape += [tables[kind].below, tables[kind].above, offset]
+        offset += tables[kind].values.size
+    # 1/(A+B)^(n + 1/2): n of LL, SS, J_LS, J_SL, K_LS
+    shape += [l + m + 1, s + u + 1, l + u + 1, s + m + 1, (l + m + s + u) // 2 + 1]
+    values = np.concatenate([tables[kind].values.reshape(-1) for kind in KINDS])
+    return ClassTables(np.array(shape, dtype=np.int32), values)
+
+
+def _text(target: str, entry: str, arguments: Arguments, defines: Mapping[str, int], files: tuple[str, ...]) -> Source:
+    syntax = CPP if target == "cpu" else CUDA
+    lines = {"REAL": "double", "ENTRY": entry, "PARAMETERS": parameters(arguments), "GROUP": GROUP, **defines}
+    head = [f"#define {name} {value}" for name, value in lines.items()]
+    parts = [*head, "typedef long long INDEX;", template(syntax.prelude), *(template(name) for name in files)]
+    return Source("\n".join(parts), entry, target, arguments)
+
+
+@cache
+def integral_source(target: str, kappa: int, other: int, relativistic: bool = True) -> Source:
+    """The kernel of all classes in which the same species have two-term small functions: four texts at most."""
+    row, column = (int(k > 0 and relativistic) for k in (kappa, other))
+    defines = {"RELATIVISTIC": int(relativistic), "ROW_TWO": row, "COLUMN_TWO": column, "THREADS": THREADS}
+    entry = f"atomic_{'integrals' if relativistic else 'large'}_{row}{column}"
+    skeleton, arguments = {
+        "cpu": ("atomic_cpu.h", CPU_ARGUMENTS),
+        "cuda": ("atomic.cuh", CUDA_ARGUMENTS),
+    }[target]
+    return _text(target, entry, arguments, defines, ("atomic_class.h", skeleton))
+
+
+@cache
+def contract_source(target: str, relativistic: bool = True) -> Source:
+    """Supermatrix times density; on the CPU both halves of a symmetric matrix in one pass."""
+    entry = "atomic_contract" if relativistic else "atomic_contract_large"
+    defines = {"RELATIVISTIC": int(relativistic), "THREADS": CONTRACT_THREADS}
+    skeleton, arguments = {
+        "cpu": ("atomic_contract_cpu.h", CONTRACT_CPU),
+        "cuda": ("atomic_contract.cuh", CONTRACT_CUDA),
+    }[target]
+    return _text(target, entry, arguments, defines, (skeleton,))

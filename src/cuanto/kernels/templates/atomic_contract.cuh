@@ -1,0 +1,46 @@
+// P[component][pair] of all symmetries: a block of threads per row of a component, which reads its row of two matrices
+// once, in order. `weight` [l][m]: what a density of symmetry m counts for in rows of symmetry l; blocks of weight zero
+// are not read. Components LL, SS, LS, SL (LS transposed), vectors [component][pair].
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
+    __shared__ double sums[THREADS];
+    const int component = blockIdx.x / pairs;
+    const INDEX row = blockIdx.x % pairs;
+    const double* A = LL + row * pairs;
+    const double* x = D;
+#if RELATIVISTIC
+    const double* B = LS + row * pairs;
+    if (component == 1) {
+        A = SL + row * pairs;
+        B = SS + row * pairs;
+    } else if (component > 1) {
+        A = K + ((component - 2) * pairs + row) * (2 * pairs);
+        B = A + pairs;
+        x = D + 2 * pairs;
+    }
+    const double* y = x + pairs;
+#endif
+    int l = 0;
+    while (row >= first[l + 1]) ++l;
+    double sum = 0;
+    for (int m = 0; m < symmetries; ++m) {
+        const double w = weight[l * symmetries + m];
+        if (w == 0) continue;
+        double part = 0;
+        const INDEX end = first[m + 1];
+#pragma unroll 4
+        for (INDEX column = first[m] + threadIdx.x; column < end; column += THREADS) {
+            part = fma(A[column], x[column], part);
+#if RELATIVISTIC
+            part = fma(B[column], y[column], part);
+#endif
+        }
+        sum = fma(w, part, sum);
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) P[blockIdx.x] = sums[0];
+}

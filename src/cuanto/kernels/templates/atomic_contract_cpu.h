@@ -1,0 +1,53 @@
+// P_row += X D_column and P_column += X^T D_row of one class: the matrix comes from memory once for both, which is all
+// the time there is. Vectors are [component][pair], components LL, SS, LS, SL (LS transposed: D_sr).
+#if RELATIVISTIC
+#define PLANES 8
+#define COMPONENTS 4
+#else
+#define PLANES 1
+#define COMPONENTS 1
+#endif
+
+// One group of columns: `mine` is D of the row, `sum` collects P of the row.
+FN void one_group(const REAL* X, const REAL* D, REAL* P, INDEX width, const VEC* mine, VEC* sum) {
+    for (int lane = 0; lane < GROUP; lane += LANES) {
+        const VEC LL = vload(X + lane);
+#if RELATIVISTIC
+        const VEC SS = vload(X + GROUP + lane), LS = vload(X + 2 * GROUP + lane), SL = vload(X + 3 * GROUP + lane);
+        const VEC K0 = vload(X + 4 * GROUP + lane), K1 = vload(X + 5 * GROUP + lane);
+        const VEC K2 = vload(X + 6 * GROUP + lane), K3 = vload(X + 7 * GROUP + lane);
+        const VEC DLL = vload(D + lane), DSS = vload(D + width + lane);
+        const VEC DLS = vload(D + 2 * width + lane), DSL = vload(D + 3 * width + lane);
+        sum[0] = vfma(LL, DLL, vfma(LS, DSS, sum[0]));
+        sum[1] = vfma(SL, DLL, vfma(SS, DSS, sum[1]));
+        sum[2] = vfma(K0, DLS, vfma(K1, DSL, sum[2]));
+        sum[3] = vfma(K2, DLS, vfma(K3, DSL, sum[3]));
+        vstore(P + lane, vfma(LL, mine[0], vfma(SL, mine[1], vload(P + lane))));
+        vstore(P + width + lane, vfma(LS, mine[0], vfma(SS, mine[1], vload(P + width + lane))));
+        vstore(P + 2 * width + lane, vfma(K0, mine[2], vfma(K2, mine[3], vload(P + 2 * width + lane))));
+        vstore(P + 3 * width + lane, vfma(K1, mine[2], vfma(K3, mine[3], vload(P + 3 * width + lane))));
+#else
+        sum[0] = vfma(LL, vload(D + lane), sum[0]);
+        vstore(P + lane, vfma(LL, mine[0], vload(P + lane)));
+#endif
+    }
+}
+
+extern "C" void ENTRY(PARAMETERS) {
+    const INDEX groups = (columns + GROUP - 1) / GROUP, width = groups * GROUP;
+    const INDEX height = (rows + GROUP - 1) / GROUP * GROUP;
+    for (INDEX i = 0; i < COMPONENTS * width; ++i) P_column[i] = 0;
+    for (INDEX row = row_begin; row < row_end; ++row) {
+        const REAL* matrix = X + row * groups * (PLANES * GROUP);
+        const INDEX used = triangle ? row / GROUP + 1 : groups;
+        VEC mine[COMPONENTS], sum[COMPONENTS];
+        UNROLL for (int c = 0; c < COMPONENTS; ++c) {
+            mine[c] = vset(D_row[c * height + row]);
+            sum[c] = vset(0);
+        }
+        for (INDEX group = 0; group < used; ++group) {
+            one_group(matrix + group * (PLANES * GROUP), D_column + group * GROUP, P_column + group * GROUP, width, mine, sum);
+        }
+        UNROLL for (int c = 0; c < COMPONENTS; ++c) P_row[c * height + row] = vsum(sum[c]);
+    }
+}

@@ -1,0 +1,229 @@
+"""Energies of atoms against stored ones, PySCF, limits that are known, and each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from atomic_cases import MODELS, TIGHT, entries, occupation, stored, table_atom, table_basis
+from cuanto.atomic import (
+    SPEED_OF_LIGHT,
+    Atom,
+    AtomBasis,
+    AtomResult,
+    Nucleus,
+    Occupation,
+    Repulsion,
+    ScfSettings,
+    even_tempered,
+    rms_radius,
+    solve,
+)
+from cuanto.atomic.wtbs import table
+from tolerances import ENERGY
+
+SAME_BASIS = 1e-12
+"""Relative, against another program with the same functions; the issue asks for 1e-9."""
+POOL = stored()["dhf_table_2_1_basis_common_pool"]["entries"]
+LIMITS = {
+    (entry["element"], value["nucleus"]): (value["energy"], value["uncertainty"])
+    for entry in stored()["dhf_limit"]
+    for value in entry["values"]
+}
+"""Energies at the limit of the basis set and their uncertainties."""
+SET_ERROR = {"point": 4e-7, "gauss": 4e-8, "sphere": 4e-8}
+"""Largest relative errors of the table's sets, which were made for a finite nucleus."""
+SMALL = ["He", "Li", "Be", "B", "N", "Ne", "Mg"]
+
+
+def limit_basis(l_max: int, ratio: float = 1.8) -> AtomBasis:
+    """Even-tempered, far beyond what the Gaussian nucleus of a light atom asks for."""
+    ends = [(0.006, 1e10), (0.008, 3e9), (0.02, 1e7)]
+    chosen = ends[: l_max + 1]
+    return AtomBasis.by_momentum([even_tempered(a, ratio, int(np.log(b / a) / np.log(ratio)) + 1) for a, b in chosen])
+
+
+@pytest.mark.parametrize("symbol", list(entries()))
+def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
+    """All nuclei and both values of c, integrals made once, each started from the one before."""
+    entry = entries()[symbol]
+    repulsion = Repulsion(table_basis(symbol), "cpu")
+    result: AtomResult | None = None
+    chosen = list(entry["energy"].items())[: 6 if symbol in SMALL else 3]
+    for key, energy in chosen:
+        c, model = key.split("/")
+        result = solve(table_atom(symbol, model), ScfSettings(c=float(c)), start=result, repulsion=repulsion)
+        assert result.converged
+        assert result.energy == pytest.approx(energy, rel=SAME_BASIS)
+        if (symbol, model) in LIMITS:
+            limit, uncertainty = LIMITS[symbol, model]
+            error = (result.energy - limit) / abs(limit)
+            assert -uncertainty / abs(limit) < error < SET_ERROR[model]
+
+
+@pytest.mark.parametrize("symbol", ["Fe", "Cs", "Hg", "Rn"])
+def test_the_rest_of_the_table_converges_from_the_core(symbol: str) -> None:
+    """Elements without stored values: between their neighbours."""
+    basis, order = table_basis(symbol), list(table())
+    configuration = {
+        "Fe": "[Ar] 3d6 4s2",
+        "Cs": "[Xe] 6s1",
+        "Hg": "[Xe] 4f14 5d10 6s2",
+        "Rn": "[Xe] 4f14 5d10 6s2 6p6",
+    }[symbol]
+    Z = {"Fe": 26, "Cs": 55, "Hg": 80, "Rn": 86}[symbol]
+    result = solve(Atom(Nucleus(Z, "gaussian"), basis, occupation(configuration, basis)), backend="cpu")
+    assert result.converged and abs(result.virial - 1.0) < 2e-3
+    before = entries()[order[order.index(symbol) - 1]]["energy"]["137.03599976/gauss"]
+    assert 1.0 < result.energy / before < 1.1
+
+
+@pytest.mark.parametrize("entry", POOL, ids=lambda entry: entry["element"])
+def test_energies_with_one_pool(entry: dict[str, Any]) -> None:
+    basis = table_basis(entry["element"], pool=True)
+    repulsion, result = Repulsion(basis, "cpu"), None
+    for key, energy in entry["energy"].items():
+        nucleus = Nucleus(entry["Z"], MODELS[key.split("/")[1]])
+        atom = Atom(nucleus, basis, occupation(entry["configuration"], basis))
+        result = solve(atom, start=result, repulsion=repulsion)
+        assert result.converged and result.energy == pytest.approx(energy, rel=SAME_BASIS)
+
+
+@pytest.mark.parametrize("symbol", ["He", "N", "Ne", "Ar", "Cr", "Kr", "Xe"])
+def test_parts_and_spinors(symbol: str) -> None:
+    expected = entries()[symbol]["point_c137.03599976"]
+    result = solve(table_atom(symbol), TIGHT, "cpu")
+    assert result.converged
+    names = {
+        "T_c_alpha_p": "kinetic",
+        "rest_mass_term": "rest_mass",
+        "V_ne": "nuclear_attraction",
+        "V_ee": "electron_repulsion",
+    }
+    for theirs, ours in names.items():
+        assert result.parts[ours] == pytest.approx(expected[theirs], rel=1e-7)
+    assert result.virial == pytest.approx(expected["virial"], abs=2e-9)
+    assert result.parts["one_electron"] + result.parts["two_electron"] == pytest.approx(result.energy, rel=1e-14)
+    table_of = {(one.n, one.species.label): one for one in result.spinors}
+    assert len(table_of) == len(expected["spinors"])
+    for row in expected["spinors"]:
+        one = table_of[row["n"], row["sym"]]
+        assert one.occupation == pytest.approx(row["occ"], abs=1e-9)
+        assert one.energy == pytest.approx(row["energy"], abs=1e-6, rel=1e-8)
+        assert one.r == pytest.approx(row["r"], rel=3e-6)  # those of 5p in Xe have so many digits
+
+
+def test_filled_shells_to_f() -> None:
+    """Th30+ has every species from S+ to F+ and every order of exchange; PySCF 2.14 gives the same."""
+    [case] = stored()["compact_tests"]
+    sets = [(2.0, 4.5, 9), (2.5, 4.0, 6), (3.0, 3.5, 4), (6.0, 3.0, 3)]
+    basis = AtomBasis.by_momentum([even_tempered(*one) for one in sets])
+    result = solve(Atom(Nucleus(90), basis, Occupation(case["nclose"])), backend="cpu")
+    assert result.converged and result.energy == pytest.approx(case["energy"], abs=2e-9)
+
+
+@pytest.mark.parametrize("entry", stored()["pyscf_check"]["entries"], ids=lambda e: f"{e['element']}-{e['nucleus']}")
+def test_stored_energies_of_pyscf(entry: dict[str, Any]) -> None:
+    atom = table_atom(entry["element"], entry["nucleus"], pool=True)
+    assert solve(atom, backend="cpu").energy == pytest.approx(entry["pyscf"], rel=SAME_BASIS)
+
+
+PYSCF_CASES = {
+    "He": (2, [(0.15, 2.5, 9)], (1,)),
+    "Ne": (10, [(0.15, 2.7, 11), (0.12, 2.8, 7)], (2, 1, 1)),
+    "Ar": (18, [(0.1, 2.8, 12), (0.1, 2.9, 8)], (3, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("symbol", list(PYSCF_CASES))
+@pytest.mark.filterwarnings("ignore")
+def test_pyscf(symbol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its four-component Hartree-Fock in the same functions; its solver must first normalise them."""
+    from pyscf import gto, lib, scf
+    from scipy.linalg import eigh
+
+    Z, sets, closed = PYSCF_CASES[symbol]
+    exponents = [even_tempered(*one) for one in sets]
+    monkeypatch.setattr(lib.param, "LIGHT_SPEED", SPEED_OF_LIGHT)
+    shells = [[l, [float(z), 1.0]] for l, zs in enumerate(exponents) for z in zs]
+    mole = gto.M(atom=[(symbol, (0, 0, 0))], basis={symbol: shells}, verbose=0)
+
+    def eig(h: Any, s: Any, x: Any = None, **_: Any) -> Any:
+        scale = 1.0 / np.sqrt(np.diag(s).real)
+        values, vectors = eigh(h * np.outer(scale, scale), s * np.outer(scale, scale))
+        return values, vectors * scale[:, None]
+
+    theirs = scf.DHF(mole)
+    theirs.eig, theirs.init_guess, theirs.conv_tol, theirs.conv_tol_grad = eig, "1e", 1e-10, 1e-4
+    ours = solve(Atom(Nucleus(Z), AtomBasis.by_momentum(exponents), Occupation(closed)), backend="cpu")
+    assert ours.converged and ours.energy == pytest.approx(theirs.kernel(), abs=ENERGY)
+
+
+@pytest.mark.parametrize("symbol", ["He", "Be", "N", "Ne", "Na"])
+def test_large_even_tempered_sets_reach_the_limit(symbol: str) -> None:
+    entry = entries()[symbol]
+    limit, uncertainty = LIMITS[symbol, "gauss"]
+    basis = limit_basis((len(entry["nclose"]) - 1) // 2)
+    atom = Atom(Nucleus(entry["Z"], "gaussian"), basis, occupation(entry["configuration"], basis))
+    result = solve(atom, backend="cpu")
+    assert result.converged and result.energy == pytest.approx(limit, abs=2 * uncertainty)
+
+
+@pytest.mark.parametrize(("symbol", "configuration"), [("N", "1s2 2s2 2p3"), ("B", "1s2 2p3")])
+def test_a_published_numerical_program(symbol: str, configuration: str) -> None:
+    """DBSR_HF's averages, with a nucleus of the same root mean square radius (N: 2.5582 fm)."""
+    literature = next(one for one in stored()["dhf_literature"] if one["element"] == symbol)
+    basis = limit_basis(1)
+    size = Nucleus.size_of("gaussian", 2.5582 / 52917.7249) if symbol == "N" else None
+    atom = Atom(Nucleus({"N": 7, "B": 5}[symbol], "gaussian", size), basis, occupation(configuration, basis))
+    result = solve(atom, TIGHT, "cpu")
+    assert result.energy == pytest.approx(literature["energy"], abs=3e-8)
+    table_of = {one.label: one for one in result.spinors}
+    for label, energy in literature["spinors"].items():
+        assert table_of[label].energy == pytest.approx(energy, abs=5e-7)
+    for label, r in literature.get("r", {}).items():
+        assert table_of[label].r == pytest.approx(r, abs=6e-4)
+
+
+@pytest.mark.parametrize("symbol", ["He", "Li", "B", "Ne", "Ar"])
+def test_without_relativity(symbol: str) -> None:
+    """c to infinity is our own non-relativistic energy, which is the literature's within the error of the set."""
+    atom = table_atom(symbol)
+    plain = solve(atom, ScfSettings(relativistic=False), "cpu")
+    assert plain.converged and plain.parts["rest_mass"] == 0.0
+    repulsion = Repulsion(atom.basis, "cpu")
+    first = solve(atom, ScfSettings(c=4000.0), repulsion=repulsion, start=plain)
+    second = solve(atom, ScfSettings(c=8000.0), repulsion=repulsion, start=first)
+    assert first.converged and second.converged
+    # E = E_nr + e / c^2 + ...
+    extrapolated = (4.0 * second.energy - first.energy) / 3.0
+    assert extrapolated == pytest.approx(plain.energy, rel=2e-10)
+    limits = {one["element"]: one["energy"] for one in stored()["hf_nonrelativistic_limit"]["entries"]}
+    assert 0 < (plain.energy - limits[symbol]) / abs(limits[symbol]) < 2e-8
+    assert plain.virial == pytest.approx(2.0, abs=2e-5)
+    # both species of an l are the same without relativity
+    table_of = {one.label: one for one in plain.spinors}
+    for label, one in table_of.items():
+        if label.endswith("-"):
+            assert one.energy == pytest.approx(table_of[label[:-1] + "+"].energy, abs=1e-6)
+
+
+@pytest.mark.parametrize("symbol", ["Ne", "Kr"])
+def test_sphere_and_gaussian_agree_to_first_order(symbol: str) -> None:
+    """Equal root mean square radii: the difference of the shifts goes faster to zero than the shifts."""
+    base = table_atom(symbol)
+    repulsion = Repulsion(base.basis, "cpu")
+    point = solve(base, repulsion=repulsion)
+    rms, Z = rms_radius({"Ne": 20, "Kr": 84}[symbol]), base.nucleus.charge
+    ratios, shifts = [], []
+    for factor in (8.0, 4.0, 2.0):
+        energies = []
+        for model in ("sphere", "gaussian"):
+            nucleus = Nucleus(Z, model, Nucleus.size_of(model, factor * rms))
+            energies.append(solve(Atom(nucleus, base.basis, base.occupation), repulsion=repulsion, start=point).energy)
+        shifts.append(energies[1] - point.energy)
+        ratios.append(abs(energies[0] - energies[1]) / shifts[-1])
+    assert shifts[0] > shifts[1] > shifts[2] > 0
+    assert ratios[0] > ratios[1] > ratios[2] and ratios[0] < 0.02

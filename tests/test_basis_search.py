@@ -1,0 +1,289 @@
+"""The eight-step search: its logic on made-up energies, He, Be and Ne as in the thesis, crashes and lost workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuanto.atomic import search as module
+from cuanto.atomic.input import TrustRegion
+from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
+from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly, stretched
+from cuanto.atomic.workers import DaskRunner, SerialRunner, dask_distributed
+from cuanto.atomic.wtbs import WellTempered, table_set
+from cuanto.errors import CuantoError, InputError, MissingDependencyError
+
+START = (0.1, 2.0, 5.0, 1.4)
+LIMIT_OF_HELIUM = -2.8618133226594
+
+
+def made_up_error(ranges: dict[str, tuple[int, int]]) -> float:
+    """Falls with every function; the first p functions and the first d function hardly matter."""
+    needed = {"s": 9, "p": 7, "d": 5}
+    error = sum(10.0 ** (-8 - (b - needed[letter])) for letter, (_, b) in ranges.items())
+    dropped = {"s": 0, "p": 2, "d": 1}
+    return error + sum(1e-10 * 10.0 ** (4 * max(0, a - 1 - dropped[letter])) for letter, (a, _) in ranges.items())
+
+
+def answer(trial: Trial) -> Outcome:
+    return Outcome(-1 + made_up_error(trial.ranges), START, 10)
+
+
+def walk(chain: Chain, fails: set[str] | None = None) -> tuple[Found, list[str]]:
+    """Feed a chain with made-up energies; what it asked for comes along."""
+    batches, asked = chain.run(), []
+    trials = next(batches)
+    while True:
+        asked += [trial.text for trial in trials]
+        outcomes = [Outcome(None, error="no luck") if t.text in (fails or ()) else answer(t) for t in trials]
+        try:
+            trials = batches.send(outcomes)
+        except StopIteration as stop:
+            return stop.value, asked
+
+
+@pytest.mark.parametrize("scan", ["full", "bisect"])
+def test_eight_steps(scan: str) -> None:
+    found, asked = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, scan))
+    assert found.ranges == {"s": (1, 9), "p": (3, 7), "d": (2, 5)}
+    assert found.accurate and not found.warnings and found.basis.described() == "s(1:9)p(3:7)d(2:5)"
+    assert [step.name for step in found.steps] == [
+        "start", "fewest d", "fewest p", "fewest s", "diffuse d", "diffuse p",
+    ]  # fmt: skip
+    assert len(asked) == len(set(asked)), "nothing is optimised twice"
+    assert asked[0] == "s(1:20)p(1:20)d(1:20)"
+    if scan == "full":
+        assert asked[1:20] == [f"s(1:20)p(1:20)d(1:{m})" for m in range(1, 20)]
+        assert asked[20:35] == [f"s(1:20)p(1:{m})d(1:5)" for m in range(5, 20)]  # at least as many as of d
+    else:
+        assert len(asked) < 35
+
+
+def test_nothing_is_shorter_than_the_occupied_shells() -> None:
+    found, asked = walk(Chain("X", (4, 3), -1.0, 1.0, 10, START, "full"))
+    assert found.ranges == {"s": (1, 4), "p": (1, 3)}
+    assert not any("p(1:2)" in text or "s(1:3)" in text for text in asked)
+
+
+def test_failures_are_passed_over_and_told() -> None:
+    bad = {"s(1:20)p(1:20)d(1:5)"}
+    found, _ = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, "full"), fails=bad)
+    assert found.ranges["d"][1] == 6 and found.warnings == ("s(1:20)p(1:20)d(1:5) failed: no luck",)
+    with pytest.raises(InputError, match="the first set"):
+        walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START), fails={"s(1:20)p(1:20)d(1:20)"})
+
+
+@pytest.mark.parametrize("scan", ["full", "bisect"])
+def test_an_accuracy_out_of_reach_keeps_the_largest_set_and_warns(scan: str) -> None:
+    found, _ = walk(Chain("X", (3, 2), -1.0, 1e-15, 12, START, scan))
+    assert found.ranges == {"s": (1, 12), "p": (1, 12)} and not found.accurate
+    assert "no set of up to 12 functions reaches 1.0e-15" in found.warnings[0]
+
+
+def test_starts() -> None:
+    assert evenly(0, 20, 3) == [5, 10, 15] and evenly(4, 5, 3) == [4] and evenly(0, 2, 3) == [0, 1]
+    longer = WellTempered.shared(START, {"s": (1, 24)}).exponents()[0]
+    shorter = WellTempered.shared(stretched(START, 24, 16), {"s": (1, 16)}).exponents()[0]
+    assert shorter[-1] == pytest.approx(longer[-1], rel=1e-10) and len(shorter) == 16
+    assert start_parameters("Ne", 23) == table_set("Ne").parameters
+    assert start_parameters("H", 18) == table_set("He").parameters
+    for wrong in ({"scan": "some"}, {"size": 1}, {"threshold": -1.0}, {"threshold": "good"}):
+        with pytest.raises(InputError):
+            SearchSettings(**wrong)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------ real atoms
+
+
+@pytest.mark.parametrize(("symbol", "size"), [("He", 20), ("Be", 24), pytest.param("Ne", 24, marks=pytest.mark.slow)])
+def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp_path: Path) -> None:
+    """At the accuracy of the thesis's own set against the same limit."""
+    trust = TrustRegion(rhoend=1e-3, maxfun=100)
+    settings = SearchSettings(threshold="table", size=size, scan="bisect", rounds=1, trust=trust, backend="cpu")
+    found = search([symbol], settings, SerialRunner(), tmp_path)[symbol]
+    assert isinstance(found, Found) and found.accurate and not found.warnings
+    mine, theirs = found.basis.basis().sizes, table_set(symbol).basis().sizes
+    assert sum(mine) <= sum(theirs)
+    limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, 1e-9
+    assert found.reference == pytest.approx(limits[symbol], rel=2e-10)
+
+
+# ------------------------------------------------------------------------------- state, failures, Dask workers
+
+QUICK = SearchSettings(
+    threshold=1e-4,
+    size=9,
+    scan="full",
+    rounds=1,
+    trust=TrustRegion(rhobeg=0.05, rhoend=1e-2, maxfun=40),
+    references={"He": LIMIT_OF_HELIUM},
+    backend="cpu",
+)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    found = search(["He"], QUICK, SerialRunner(), tmp_path_factory.mktemp("state"))["He"]
+    assert isinstance(found, Found) and found.accurate and found.ranges["s"][1] < QUICK.size
+    return found
+
+
+def same(found: Found | CuantoError, expected: Found) -> None:
+    assert isinstance(found, Found)
+    assert found.ranges == expected.ranges and found.warnings == ()
+    assert found.energy == pytest.approx(expected.energy, rel=1e-12)
+
+
+class Crashing(SerialRunner):
+    """Stops, like a machine that goes down, in the middle of the search."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def next(self) -> tuple[str, dict[str, Any] | BaseException]:
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return super().next()
+
+
+def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Found) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        search(["He"], QUICK, Crashing(5), tmp_path)
+    with (tmp_path / "He.jsonl").open("a") as file:
+        file.write('{"key": "half a li')
+    events: list[Progress] = []
+    same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
+    assert sum(event.known for event in events) == 5
+    events.clear()
+    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is asked
+    assert all(event.known for event in events)
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
+def test_half_an_optimisation_is_not_lost_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    plain = module.AtomEnergy.__call__
+
+    def counting(self: Any, basis: Any) -> float:
+        calls.append(1)
+        if len(calls) == stop_at:
+            raise KeyboardInterrupt
+        return plain(self, basis)
+
+    monkeypatch.setattr(module.AtomEnergy, "__call__", counting)
+    stop_at = -1
+    search(["He"], QUICK, SerialRunner(), tmp_path / "whole")
+    whole = len(calls)
+    calls.clear()
+    stop_at = 25
+    with pytest.raises(KeyboardInterrupt):
+        search(["He"], QUICK, SerialRunner(), tmp_path / "halves")
+    stop_at = -1
+    search(["He"], QUICK, SerialRunner(), tmp_path / "halves")
+    assert len(calls) == whole + 1  # the one that was interrupted
+
+
+class Losing(SerialRunner):
+    """Some tasks come back as errors a few times, as those of dead workers do."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def next(self) -> tuple[str, dict[str, Any] | BaseException]:
+        key, result = super().next()
+        if self.left > 0:
+            self.left -= 1
+            return key, RuntimeError("the worker is gone")
+        return key, result
+
+
+def test_what_is_lost_is_tried_again_and_told(tmp_path: Path, expected: Found) -> None:
+    events: list[Progress] = []
+    same(search(["He"], QUICK, Losing(2), tmp_path / "a", events.append)["He"], expected)
+    assert [event.outcome.error for event in events[:2]] == [
+        "RuntimeError: the worker is gone",
+        "RuntimeError: the worker is gone (tried 2 times)",
+    ]
+    assert [event.retry for event in events[:3]] == [True, True, False]
+    given_up = search(["He"], QUICK, Losing(3), tmp_path / "b")["He"]
+    assert isinstance(given_up, InputError) and "tried 3 times" in str(given_up)
+
+
+def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Found) -> None:
+    settings = SearchSettings(**{**vars(QUICK), "references": {"He": LIMIT_OF_HELIUM, "Li": -7.43}})
+    plain = module.evaluate
+
+    class Refusing(SerialRunner):
+        def next(self) -> tuple[str, dict[str, Any] | BaseException]:
+            key, _, task = self._waiting.popleft()
+            bad = task["element"] == "Li"
+            return key, vars(Outcome(None, error="no lithium today")) if bad else plain(task)
+
+    found = search(["Li", "He"], settings, Refusing(), tmp_path)
+    same(found["He"], expected)
+    assert isinstance(found["Li"], InputError) and "no lithium today" in str(found["Li"])
+
+
+def test_problems_are_said_at_once(tmp_path: Path) -> None:
+    for settings, symbol, says in [
+        ({"threshold": "table"}, "Ce", "the table has no Ce"),
+        ({"size": 4}, "Kr", "size 4 is too small for Kr"),
+        ({"configurations": {"He": "1s9"}}, "He", "holds 2 electrons"),
+    ]:
+        with pytest.raises(InputError, match=says):
+            search([symbol], SearchSettings(**settings), SerialRunner(), tmp_path)  # type: ignore[arg-type]
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot make the folder"):
+        search(["He"], QUICK, SerialRunner(), tmp_path / "file")
+    assert LIMIT.text == "limit"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[DaskRunner]:
+    with DaskRunner(workers=2) as runner:
+        yield runner
+
+
+def test_two_killed_workers_change_nothing(tmp_path: Path, cluster: DaskRunner, expected: Found) -> None:
+    killed: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        if not killed and progress.what != "s(1:9)":  # in the middle of the step: others are running
+            pids = cluster.client.run(os.getpid).values()
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+            killed.extend(pids)
+
+    found = search(["He"], QUICK, cluster, tmp_path, watch)["He"]
+    assert len(killed) == 2
+    same(found, expected)
+
+
+def test_a_scheduler_by_its_address(tmp_path: Path, cluster: DaskRunner, expected: Found) -> None:
+    with DaskRunner(cluster.cluster.scheduler_address) as runner:
+        same(search(["He"], QUICK, runner, tmp_path)["He"], expected)
+
+
+def test_errors_of_workers_come_back(cluster: DaskRunner) -> None:
+    cluster.submit("a key", module.evaluate, {"nonsense": 1})
+    key, result = cluster.next()
+    assert key == "a key" and isinstance(result, KeyError)
+
+
+def test_without_dask_or_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cuanto.atomic.workers.CONNECT_SECONDS", 1)
+    for address in ("tcp://127.0.0.1:9", "nonsense:address:x"):
+        with pytest.raises(InputError, match="no Dask scheduler answers"):
+            DaskRunner(address)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        dask_distributed()
