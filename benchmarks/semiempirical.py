@@ -1,0 +1,181 @@
+"""Semiempirical energies: whole PM6 calculations beside MOPAC, and a thousand conformers at once.
+
+    python benchmarks/semiempirical.py --mopac --batch 1000 --json benchmarks/results/semiempirical_cpu.json
+    python benchmarks/semiempirical.py --backend cuda --batch 1000 --json benchmarks/results/semiempirical_h200.json
+
+MOPAC is the library of `mopactools` (PyPI), run from an input file in a process of its own with the same number of
+threads, its start excluded (`PM6 1SCF NOMM`). Ours is one call of `cuanto.energy`, everything included but the
+compilation of kernels, with the criteria of the package, which are tighter. Heats of formation that differ by more than
+0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs that did not converge, end
+in exit status 1. The best of `--repeat` runs counts for both.
+Set OPENBLAS_NUM_THREADS=1 for `--batch` on a CPU: matrices are small, and molecules run side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import machine, save
+
+import cuanto
+from cuanto.api import energies
+from cuanto.backends.base import get_backend
+from cuanto.units import BOHR_IN_ANGSTROM
+
+ASKED_RATIO, ASKED_RATE = 0.7, 50.0
+"""Of MOPAC's time on two cores; molecules per second on two cores."""
+DIFFERENCE = 5e-5
+"""kcal/mol per atom."""
+CAFFEINE = """O 0.4700 2.5688 0.0006;O -3.1271 -0.4436 -0.0003;N -0.9686 -1.3125 0.0000;N 2.2182 0.1412 -0.0003
+N -1.3477 1.0797 -0.0001;N 1.4119 -1.9372 0.0002;C 0.8579 0.2592 -0.0008;C 0.3897 -1.0264 -0.0004
+C 0.0307 1.4220 -0.0006;C -1.9061 -0.2495 -0.0004;C 2.5032 -1.1998 0.0003;C -1.4276 -2.6960 0.0008
+C 3.1926 1.2061 0.0003;C -2.2969 2.1881 0.0007;H 3.5163 -1.5787 0.0008;H -1.0451 -3.1973 -0.8937
+H -2.5186 -2.7596 0.0011;H -1.0447 -3.1963 0.8957;H 4.1992 0.7801 0.0002;H 3.0468 1.8092 -0.8992
+H 3.0466 1.8083 0.9004;H -1.8087 3.1651 -0.0003;H -2.9322 2.1027 0.8881;H -2.9346 2.1021 -0.8849"""
+MOPAC = """
+import os, sys, time
+os.chdir(sys.argv[1])
+from mopactools import api
+start = time.perf_counter()
+api.from_file("input.mop")
+print(time.perf_counter() - start)
+"""
+
+
+def water(count: int, seed: int = 1) -> cuanto.Molecule:
+    """Molecules (O-H 0.9578 A, 104.5 degrees) in random orientations on a cubic lattice of 3.104 A."""
+    rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
+    half = np.deg2rad(104.5) / 2
+    shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
+    places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 3.104 * place for Q, place in zip(turns, places, strict=True)])
+    return cuanto.Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM, name=f"water_{count}")
+
+
+def polyethylene(carbons: int) -> cuanto.Molecule:
+    """All-anti C_n H_(2n+2): C-C 1.528, C-H 1.095 A, C-C-C 112.8, H-C-H 107 degrees."""
+    half, tilt = np.deg2rad(112.8) / 2, np.deg2rad(107.0) / 2
+    k = np.arange(carbons)
+    out = np.where(k % 2 == 0, -1.0, 1.0)
+    C = 1.528 * np.stack([k * np.sin(half), (k % 2) * np.cos(half), 0 * k], axis=1)
+    across, along = 1.095 * np.cos(tilt) * out, 1.095 * np.sin(tilt) * np.ones(carbons)
+    H = [C + np.stack([0 * across, across, sign * along], axis=1) for sign in (1.0, -1.0)]
+    ends = [C[0] + 1.095 * np.array([-np.sin(half), np.cos(half), 0.0])]
+    ends.append(C[-1] + 1.095 * np.array([np.sin(half), -out[-1] * np.cos(half), 0.0]))
+    R_ax = np.concatenate([C, *H, ends]) / BOHR_IN_ANGSTROM
+    return cuanto.Molecule(["C"] * carbons + ["H"] * (2 * carbons + 2), R_ax, name=f"polyethylene_C{carbons}")
+
+
+def with_orbitals(kind: str, orbitals: int) -> cuanto.Molecule:
+    """Of about this many orbitals: six per water and per CH2."""
+    return water(round(orbitals / 6)) if kind == "water" else polyethylene(round((orbitals - 2) / 6))
+
+
+def caffeine(count: int) -> list[cuanto.Molecule]:
+    """Conformers: all atoms shaken by 0.03 A."""
+    atoms = [line.split() for line in CAFFEINE.replace(";", "\n").splitlines()]
+    R_ax, rng = np.array([[float(x) for x in atom[1:]] for atom in atoms]), np.random.default_rng(0)
+    shaken = [R_ax + rng.normal(scale=0.03, size=R_ax.shape) for _ in range(count)]
+    return [cuanto.Molecule([atom[0] for atom in atoms], one / BOHR_IN_ANGSTROM) for one in shaken]
+
+
+def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float]:
+    """Seconds and heat of formation."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = zip(molecule.symbols, molecule.R_ax * BOHR_IN_ANGSTROM, strict=True)
+        lines = [f"{symbol} {x:.10f} {y:.10f} {z:.10f}" for symbol, (x, y, z) in rows]
+        text = f"PM6 1SCF NOMM GEO-OK THREADS={threads}\n\n\n" + "\n".join(lines) + "\n"
+        (Path(folder) / "input.mop").write_text(text)
+        counts = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        command = [sys.executable, "-c", MOPAC, folder]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **counts}, check=True)
+        output = (Path(folder) / "input.out").read_text()
+        (line,) = [line for line in output.splitlines() if "FINAL HEAT OF FORMATION" in line]
+        return float(done.stdout.split()[-1]), float(line.split("=")[1].split()[0])
+
+
+def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
+    """One row."""
+    molecule = with_orbitals(kind, orbitals)
+    seconds, theirs = [], []
+    heat = 0.0
+    for _ in range(repeat + 1):  # the first one may compile
+        start = time.perf_counter()
+        result = cuanto.energy(molecule, "pm6", backend=backend)
+        seconds.append(time.perf_counter() - start)
+    for _ in range(repeat):
+        taken, heat = run_mopac(molecule, getattr(backend, "threads", 1))
+        theirs.append(taken)
+    row = {
+        "molecule": molecule.name,
+        "orbitals": result.calculation.layout.orbitals,
+        "seconds": min(seconds[1:]),
+        "iterations": result.iterations,
+        "converged": result.converged,
+        "mopac_seconds": min(theirs),
+        "heat": result.heat_of_formation,
+        "mopac_heat": heat,
+        "steps": {name: round(t, 3) for name, t in result.timings.seconds.items() if t > 1e-3},
+    }
+    row["ratio"] = row["seconds"] / row["mopac_seconds"]
+    row["same"] = result.converged and abs(row["heat"] - heat) < DIFFERENCE * molecule.natom
+    print(
+        f"{molecule.name:20} n = {row['orbitals']:5}: {row['seconds']:7.2f} s, MOPAC {row['mopac_seconds']:7.2f} s, "
+        f"ratio {row['ratio']:.2f} (asked: {ASKED_RATIO}), heats {heat:.4f} and {row['heat']:.4f}",
+        flush=True,
+    )
+    return row
+
+
+def conformers(count: int, backend: Any, repeat: int) -> dict[str, Any]:
+    """Molecules per second."""
+    molecules = caffeine(count)
+    energies(molecules[:2], "pm6", backend=backend)  # compiles
+    best: dict[str, Any] = {"molecules": count, "seconds": np.inf}
+    for gradient in (False, True):
+        seconds = []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            found = energies(molecules, "pm6", backend=backend, gradient=gradient)
+            seconds.append(time.perf_counter() - start)
+        name = "with_gradients" if gradient else "energies"
+        best[f"{name}_per_second"] = count / min(seconds)
+        best["converged"] = all(label.converged for label in found)
+        print(f"caffeine, {name}: {count / min(seconds):.1f} molecules per second (asked: {ASKED_RATE})", flush=True)
+    best.pop("seconds")
+    return best
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--mopac", action="store_true", help="whole calculations beside MOPAC")
+    parser.add_argument("--orbitals", type=int, nargs="*", default=[1000, 2000])
+    parser.add_argument("--batch", type=int, default=0, help="conformers of caffeine")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--json")
+    given = parser.parse_args()
+    backend = get_backend(given.backend)
+    record: dict[str, Any] = {"machine": machine(backend)}
+    if given.mopac:
+        kinds = ("polyethylene", "water")
+        record["mopac"] = [beside_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
+    if given.batch:
+        record["caffeine"] = conformers(given.batch, backend, given.repeat)
+    save(given.json, record)
+    sound = all(row["same"] for row in record.get("mopac", [])) and record.get("caffeine", {}).get("converged", True)
+    sys.exit(0 if sound else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+// What differs from method to method.
+struct Model {
+    int pm6, gaussians, mopac;  // PM6's form of the core repulsion, Gaussians of an element, MOPAC's series
+    double bohr, hartree;       // in Angstrom, in eV
+};

@@ -1,0 +1,1 @@
+"""NDDO methods: MNDO, AM1, PM3 and PM6."""

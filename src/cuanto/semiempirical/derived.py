@@ -1,0 +1,84 @@
+"""Quantities of an element that follow from its parameters: charge separations, additive terms, radial integrals.
+
+M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977), doi:10.1007/BF00548085 (s and p); W. Thiel and
+A. A. Voityuk, J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o (d). Bohr and Hartree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial, sqrt
+
+Radial = tuple[int, float]
+"""Principal quantum number and Slater exponent."""
+
+
+def norm(radial: Radial) -> float:
+    """Of R(r) = N r^(n-1) exp(-zeta r)."""
+    n, zeta = radial
+    return float((2.0 * zeta) ** (n + 0.5) / sqrt(factorial(2 * n)))
+
+
+def moment(a: Radial, b: Radial, k: int) -> float:
+    """<r^k> between two Slater functions."""
+    power = a[0] + b[0] + k
+    return norm(a) * norm(b) * factorial(power) / (a[1] + b[1]) ** (power + 1)
+
+
+def slater_condon(k: int, a: Radial, b: Radial, c: Radial, d: Radial) -> float:
+    """R^k(ab, cd): a and b of the first electron, Hartree."""
+    n, m = a[0] + b[0], c[0] + d[0]
+    zeta, eta = a[1] + b[1], c[1] + d[1]
+    inner = _inside(n + k, m - k - 1, zeta, eta) + _inside(m + k, n - k - 1, eta, zeta)
+    return norm(a) * norm(b) * norm(c) * norm(d) * inner
+
+
+def _inside(p: int, q: int, a: float, b: float) -> float:
+    """int_0^inf s^q exp(-b s) int_0^s r^p exp(-a r) dr ds."""
+    whole = factorial(p) / a ** (p + 1) * factorial(q) / b ** (q + 1)
+    rest = sum(
+        factorial(p) / (factorial(j) * a ** (p + 1 - j)) * factorial(q + j) / (a + b) ** (q + j + 1)
+        for j in range(p + 1)
+    )
+    return whole - rest
+
+
+def additive_dipole(D: float, target: float) -> float:
+    """rho with [1/rho - 1/sqrt(rho^2 + D^2)]/4 = target."""
+    return _root(lambda rho: 0.25 * (1.0 / rho - 1.0 / sqrt(rho * rho + D * D)), target)
+
+
+def additive_linear(D: float, target: float) -> float:
+    """rho of a quadrupole with its charges at D and 2 D: [1/rho - 2/sqrt(rho^2 + D^2) + 1/sqrt(rho^2 + 2 D^2)]/8."""
+    squared = D * D
+    return _root(
+        lambda rho: 0.125 * (1.0 / rho - 2.0 / sqrt(rho * rho + squared) + 1.0 / sqrt(rho * rho + 2.0 * squared)),
+        target,
+    )
+
+
+def additive_square(D: float, target: float) -> float:
+    """rho of a square quadrupole, whose charges lie at a distance D."""
+    return additive_linear(D / sqrt(2.0), target)
+
+
+def _root(falling: Callable[[float], float], target: float) -> float:
+    """By bisection: the functions fall from infinity to zero."""
+    low, high = 1e-3, 1e3
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if falling(middle) > target else (low, middle)
+    return 0.5 * (low + high)
+
+
+def isolated_atom(s: int, p: int, U: tuple[float, float], g: dict[str, float]) -> float:
+    """Energy of the ground configuration s^s p^p from U_ss, U_pp and the one-centre integrals."""
+    l = min(p, 6 - p)
+    energy = s * U[0] + p * U[1] + max(s - 1, 0) * g["g_ss"]
+    if p == 0:
+        return energy
+    pairs = 0.25 * l * (l - 1)
+    energy += s * p * (g["g_sp"] - 0.5 * g["h_sp"])
+    return energy + (0.5 * p * (p - 1) + pairs) * g["g_p2"] - pairs * g["g_pp"]

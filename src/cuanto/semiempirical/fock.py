@@ -1,0 +1,92 @@
+"""Fock matrices of NDDO methods: core Hamiltonian, and everything of two electrons.
+
+J. A. Pople, D. P. Santry and G. A. Segal, J. Chem. Phys. 43, S129 (1965), doi:10.1063/1.1701475. Matrices have a
+leading axis of molecules of one composition (index b).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.semiempirical import one_centre
+from cuanto.semiempirical.engine import PairEngine
+from cuanto.semiempirical.layout import Layout, products
+from cuanto.semiempirical.parameters import Element
+
+Array = NDArray[np.float64]
+
+
+class Packing:
+    """Between matrices of all orbitals and vectors over the products on atoms."""
+
+    def __init__(self, layout: Layout, backend: Any) -> None:
+        rows, columns = (place.astype(np.int64) for place in layout.places)
+        self.orbitals = layout.orbitals
+        arrays = {
+            "upper": rows * self.orbitals + columns,
+            "lower": columns * self.orbitals + rows,
+            "copies": np.where(rows == columns, 1.0, 2.0),
+        }
+        self.arrays = backend.upload(arrays)
+
+    def packed(self, M_pq: Any) -> Any:
+        """Elements of symmetric matrices, as they are."""
+        flat = M_pq.reshape(*M_pq.shape[:-2], -1)
+        return flat[..., self.arrays["upper"]]
+
+    def add(self, M_pq: Any, vector: Any) -> None:
+        """Set the elements on atoms of contiguous matrices."""
+        flat = M_pq.reshape(*M_pq.shape[:-2], -1)
+        flat[..., self.arrays["upper"]] = vector
+        flat[..., self.arrays["lower"]] = vector
+
+
+class Fock:
+    """All that depends on the geometries, ready to make Fock matrices."""
+
+    def __init__(self, engine: PairEngine) -> None:
+        self.engine, self.layout, backend = engine, engine.layout, engine.backend
+        self.xp, self.packing = backend.xp, Packing(self.layout, backend)
+        H_bpq, attraction, self.core_repulsion = engine.core()
+        self.packing.add(H_bpq, -attraction)
+        U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
+        diagonal = H_bpq.reshape(len(H_bpq), -1)[:, :: self.layout.orbitals + 1]
+        diagonal += backend.to_device(U_p)
+        self.H_bpq = H_bpq
+        self._one_centre = [self._element(name) for name in dict.fromkeys(self.layout.symbols)]
+
+    def _element(self, symbol: str) -> tuple[Any, Any, Any]:
+        """Places of the products of an element's atoms, and its maps for direct and exchange parts."""
+        element = self.layout.parameters.element(symbol)
+        atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
+        count = element.orbitals * (element.orbitals + 1) // 2
+        places = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
+        J, K = one_centre_maps(element)
+        to_device = self.engine.backend.to_device
+        return to_device(places), to_device(J.T), to_device(K.T)
+
+    def two_electron(self, D_bspq: Any) -> Any:
+        """J(D) - K(D_s), with one spin J(D) - K(D)/2."""
+        factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
+        F_bspq = self.xp.zeros_like(D_bspq)
+        q_bsP = self.packing.packed(D_bspq) * self.packing.arrays["copies"]
+        total_bP = q_bsP.sum(axis=1)
+        potential = self.engine.coulomb_and_exchange(total_bP, D_bspq, F_bspq, factor)
+        vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
+        for places, J, K in self._one_centre:
+            direct, own = total_bP[:, places] @ J, q_bsP[:, :, places] @ K
+            vector[:, :, places] += direct[:, None] - factor * own
+        self.packing.add(F_bspq, vector)
+        return F_bspq
+
+
+def one_centre_maps(element: Element) -> tuple[Array, Array]:
+    """From packed densities (elements off the diagonal twice) to packed direct and exchange parts."""
+    I_pqrt = one_centre.integrals(element)
+    m, n = np.array(products(element.orbitals)).T
+    J = I_pqrt[m[:, None], n[:, None], m, n]
+    K = 0.5 * (I_pqrt[m[:, None], m, n[:, None], n] + I_pqrt[m[:, None], n, n[:, None], m])
+    return J, K

@@ -1,0 +1,139 @@
+"""Where everything of a molecule stands: orbitals, products of orbitals on an atom, kinds of atoms.
+
+Products on one atom are packed by pairs of shells: ss; sx sy sz; xx xy xz yy yz zz; then s with d, p with d, and d with
+d (orbitals s, x, y, z, x2-y2, xz, z2, yz, xy), so that a rotation acts within contiguous blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError
+from cuanto.semiempirical.constants import RESCALE
+from cuanto.semiempirical.parameters import Element, Parameters
+from cuanto.system import Molecule
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int32]
+Kind = tuple[int, int]
+"""Principal quantum number and number of orbitals."""
+
+
+@cache
+def products(orbitals: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of orbitals in packed order."""
+    shells = [range(1), range(1, 4), range(4, 9)][: {1: 1, 4: 2, 9: 3}[orbitals]]
+    found: list[tuple[int, int]] = []
+    for upper, own in enumerate(shells):
+        for other in shells[:upper]:
+            found += [(i, j) for i in other for j in own]
+        found += [(i, j) for i in own for j in own if i <= j]
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Atoms of one molecule, or of many of the same composition."""
+
+    parameters: Parameters
+    symbols: tuple[str, ...]
+
+    @cached_property
+    def elements(self) -> tuple[Element, ...]:
+        """Of every atom."""
+        return tuple(self.parameters.element(symbol) for symbol in self.symbols)
+
+    @cached_property
+    def kinds(self) -> dict[Kind, Indices]:
+        """Atoms of every kind, those with most orbitals first."""
+        order = sorted({element.kind for element in self.elements}, key=lambda kind: (-kind[1], -kind[0]))
+        of_atom = [element.kind for element in self.elements]
+        return {kind: np.array([a for a, one in enumerate(of_atom) if one == kind], dtype=np.int32) for kind in order}
+
+    @cached_property
+    def by_orbitals(self) -> dict[int, Indices]:
+        """Atoms by the number of their orbitals, most first."""
+        counts = np.array([element.orbitals for element in self.elements])
+        return {n: np.flatnonzero(counts == n).astype(np.int32) for n in (9, 4, 1) if (counts == n).any()}
+
+    @cached_property
+    def first(self) -> Indices:
+        """First orbital of every atom, and the number of all."""
+        return np.cumsum([0] + [element.orbitals for element in self.elements], dtype=np.int32)
+
+    @cached_property
+    def first_product(self) -> Indices:
+        """First packed product of every atom, and the number of all."""
+        sizes = [element.orbitals * (element.orbitals + 1) // 2 for element in self.elements]
+        return np.cumsum([0, *sizes], dtype=np.int32)
+
+    @property
+    def orbitals(self) -> int:
+        """Of all atoms."""
+        return int(self.first[-1])
+
+    @property
+    def products(self) -> int:
+        """Of all atoms."""
+        return int(self.first_product[-1])
+
+    @cached_property
+    def places(self) -> tuple[Indices, Indices]:
+        """Row and column, in the matrices of all orbitals, of every packed product."""
+        rows, columns = [], []
+        for element, first in zip(self.elements, self.first[:-1], strict=True):
+            pairs = np.array(products(element.orbitals), dtype=np.int32) + first
+            rows.append(pairs[:, 0])
+            columns.append(pairs[:, 1])
+        return np.concatenate(rows), np.concatenate(columns)
+
+    @cached_property
+    def core_charges(self) -> Array:
+        """Valence electrons of every atom."""
+        return np.array([element.core_charge for element in self.elements], dtype=float)
+
+    @cached_property
+    def cores(self) -> Array:
+        """Core charges as a packed density: each at the s s product of its atom."""
+        vector = np.zeros(self.products)
+        vector[self.first_product[:-1]] = self.core_charges
+        return vector
+
+    @cached_property
+    def atom_of_orbital(self) -> Indices:
+        """The atom of every orbital."""
+        sizes = [element.orbitals for element in self.elements]
+        return np.repeat(np.arange(len(self.symbols), dtype=np.int32), sizes)
+
+    @cached_property
+    def isolated(self) -> float:
+        """Energy of the separate atoms, Hartree."""
+        return sum(element.isolated for element in self.elements)
+
+    @cached_property
+    def heat(self) -> float:
+        """Heat of formation of the separate atoms, kcal/mol."""
+        return sum(element.heat for element in self.elements)
+
+    def electrons(self, charge: int, multiplicity: int) -> tuple[int, int]:
+        """Valence electrons of both spins."""
+        total = int(self.core_charges.sum()) - charge
+        up = (total + multiplicity - 1) // 2
+        if total < 1 or total - up < 0:
+            raise InputError(
+                f"{total} valence electrons (charge {charge:+d}) cannot have multiplicity {multiplicity}: "
+                f"give one of at most {max(total, 0) + 1}"
+            )
+        if up > self.orbitals:
+            raise InputError(f"{up} electrons of one spin do not fit into {self.orbitals} orbitals")
+        return up, total - up
+
+
+def positions(molecules: Sequence[Molecule]) -> Array:
+    """R_ax of every molecule, in the Bohr of these methods."""
+    return np.stack([molecule.R_ax for molecule in molecules]) * RESCALE

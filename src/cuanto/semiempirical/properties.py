@@ -1,0 +1,78 @@
+"""Charges, dipole moment and bond orders of a density over orthonormal orbitals."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.semiempirical.layout import Layout
+
+Array = NDArray[np.float64]
+
+MASSES = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "F": 18.998, "P": 30.974, "S": 32.06, "Cl": 35.45}
+MASSES |= {"Br": 79.904, "I": 126.904}
+"""Standard atomic weights, for the centre of mass of ions."""
+T = 1.0 / sqrt(3.0)
+P_WITH_D = {
+    0: {(3, 5): 1.0, (1, 4): 1.0, (2, 8): 1.0, (1, 6): -T},
+    1: {(3, 7): 1.0, (2, 4): -1.0, (1, 8): 1.0, (2, 6): -T},
+    2: {(1, 5): 1.0, (2, 7): 1.0, (3, 6): 2.0 * T},
+}
+"""Dipole of products of a p and a d orbital by axis, in units of the separation."""
+
+
+def charges(layout: Layout, D_pq: Array) -> Array:
+    """Net charge of every atom (`D_pq`: both spins)."""
+    populations = np.bincount(layout.atom_of_orbital, weights=np.diagonal(D_pq), minlength=len(layout.symbols))
+    return np.asarray(layout.core_charges - populations)
+
+
+def origin(layout: Layout, R_ax: Array, charge: int) -> Array:
+    """Where the dipole moment of an ion is referred to: the centre of mass; zero where it does not matter."""
+    if charge == 0:
+        return np.zeros(3)
+    mass_a = np.array([MASSES[symbol] for symbol in layout.symbols])
+    return np.asarray(mass_a @ R_ax / mass_a.sum())
+
+
+def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Rows, columns and weights[axis] of the elements of D in the electrons' dipole moment (negative)."""
+    rows, columns, weights = [], [], []
+    for element, first, R_x in zip(layout.elements, layout.first[:-1].tolist(), R_ax, strict=True):
+        for i in range(element.orbitals):
+            rows.append(first + i)
+            columns.append(first + i)
+            weights.append(-R_x)
+        hybrids = {} if element.orbitals == 1 else {(0, 1 + x): (x, element.D["sp"]) for x in range(3)}
+        for (i, j), (x, D) in hybrids.items():
+            rows.append(first + i)
+            columns.append(first + j)
+            weights.append(-2.0 * D * np.eye(3)[x])
+        for x, table in P_WITH_D.items() if element.orbitals == 9 else ():
+            for (i, j), c in table.items():
+                rows.append(first + i)
+                columns.append(first + j)
+                weights.append(-2.0 * element.D["pd"] * c * np.eye(3)[x])
+    return np.array(rows), np.array(columns), np.array(weights).T
+
+
+def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:
+    """Dipole moment, e Bohr."""
+    shifted = R_ax - origin(layout, R_ax, charge)
+    rows, columns, weights = dipole_vectors(layout, shifted)
+    return np.asarray(layout.core_charges @ shifted + weights @ D_pq[rows, columns])
+
+
+def bond_orders(layout: Layout, D_spq: Array) -> Array:
+    """Wiberg's bond orders between atoms, K. B. Wiberg, Tetrahedron 24, 1083 (1968), doi:10.1016/0040-4020(68)88057-3.
+
+    The diagonal has the valences.
+    """
+    squares = (2.0 if len(D_spq) == 2 else 1.0) * (D_spq**2).sum(axis=0)
+    starts = layout.first[:-1]
+    orders = np.add.reduceat(np.add.reduceat(squares, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(orders, 0.0)
+    np.fill_diagonal(orders, orders.sum(axis=1))
+    return np.asarray(orders)

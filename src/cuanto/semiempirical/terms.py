@@ -1,0 +1,103 @@
+"""Energy terms of an NDDO method for the common SCF loop, and the frame of its orthonormal orbitals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.scf.loop import Density
+from cuanto.scf.orthogonal import HOST_FUNCTIONS, Frame
+from cuanto.semiempirical.fock import Fock
+from cuanto.semiempirical.layout import Layout
+
+
+class Constant:
+    """Core repulsion or a correction: the density does not enter."""
+
+    def __init__(self, name: str, energy: float) -> None:
+        self.name, self.energy = name, energy
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
+        """The same always."""
+        return self.energy, None
+
+
+class Core:
+    """E = sum_pq h_pq D_pq."""
+
+    name = "core"
+
+    def __init__(self, fock: Fock) -> None:
+        self.h_pq = fock.H_bpq[0]
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
+        """Linear in the density."""
+        return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
+
+
+class Repulsion:
+    """Direct and exchange energy of the electrons."""
+
+    name = "two-electron"
+
+    def __init__(self, fock: Fock) -> None:
+        self._fock = fock
+
+    def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
+        """Quadratic in the density."""
+        F_spq = self._fock.two_electron(D_spq[None])[0]
+        return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
+
+
+class Identity:
+    """The matrix of an orthonormal basis in itself: products with it cost nothing."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, size: int) -> None:
+        self.shape = (size, size)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def T(self) -> Identity:
+        """Itself."""
+        return self
+
+    def __matmul__(self, other: Any) -> Any:
+        return other
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return other
+
+
+class OrthonormalFrame(Frame):
+    """Orbitals are orthonormal already."""
+
+    def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
+        """As they are."""
+        return self.inside(C_spm)
+
+
+def orthonormal_frame(size: int, backend: Backend) -> Frame:
+    """Small matrices are treated in main memory."""
+    xp = np if size <= HOST_FUNCTIONS else backend.xp
+    return OrthonormalFrame(backend, xp, Identity(size), 0.0, 1.0, 0)
+
+
+def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:
+    """Neutral atoms: valence electrons spread over s and p, none in d; the spins have their shares."""
+    share_p = np.concatenate(
+        [
+            np.r_[np.full(min(e.orbitals, 4), e.core_charge / min(e.orbitals, 4)), np.zeros(max(e.orbitals - 4, 0))]
+            for e in layout.elements
+        ]
+    )
+    n, total = layout.orbitals, sum(electrons)
+    parts = [1.0] if spins == 1 else [number / total for number in electrons]
+    D_spq = backend.zeros((spins, n, n), np.float64)
+    D_spq.reshape(spins, -1)[:, :: n + 1] = backend.to_device(np.outer(parts, share_p))
+    return Density(D_spq, None)

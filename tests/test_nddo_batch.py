@@ -1,0 +1,90 @@
+"""Many molecules at once, and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cuanto import Molecule
+from cuanto.api import energies
+from cuanto.cli.main import app
+from cuanto.errors import InputError
+from nddo_cases import METHODS, molecule, run, values
+
+
+def shaken(name: str, count: int) -> list[Molecule]:
+    mol, rng = molecule(name), np.random.default_rng(5)
+    moved = [mol.R_ax + rng.normal(scale=0.05, size=mol.R_ax.shape) for _ in range(count)]
+    return [Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity) for R_ax in moved]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "simt"])
+def test_a_batch_is_its_molecules_one_by_one(backend: str) -> None:
+    """Several compositions, closed and open shells, in any order."""
+    mixed = [*shaken("glycine", 3), *shaken("CH3", 2), molecule("C2H2"), *shaken("CH3SH", 2), *shaken("glycine", 1)]
+    found = energies(mixed, "pm6", backend=backend, gradient=True, gradient_tolerance=1e-6)
+    for mol, label in zip(mixed, found, strict=True):
+        alone = run(mol, "pm6", gradient_tolerance=1e-6)
+        assert label.converged
+        assert abs(label.energy - alone.energy) < 1e-9
+        assert abs(label.heat_of_formation - alone.heat_of_formation) < 1e-6
+        assert np.abs(label.charges - alone.charges).max() < 1e-5
+        assert label.gradient is not None and np.abs(label.gradient - alone.gradient).max() < 1e-5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_heats_of_a_batch(method: str) -> None:
+    names = ["phenol", "NH4+", "O2", "SF6"]
+    for name, label in zip(names, energies([molecule(name) for name in names], method, backend="cpu"), strict=True):
+        assert label.heat_of_formation == pytest.approx(values(name, method)["heat_of_formation_kcal_mol"], abs=1e-4)
+
+
+def test_stragglers_go_through_the_common_loop() -> None:
+    """Hydrogen fluoride at 2 A, which ends in a state that is not aufbau without a check."""
+    hard = Molecule(["H", "F"], np.array([[0, 0, 0], [0.3, 0.2, 2.0]]) / 0.52917721092)
+    easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
+    found = energies([easy, hard, easy], "pm6", backend="cpu")
+    assert all(label.converged for label in found)
+    assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
+
+
+def test_a_batch_needs_a_semiempirical_method() -> None:
+    with pytest.raises(InputError, match="energies of many molecules: choose mndo"):
+        energies([molecule("H2")], "hf")
+    with pytest.raises(InputError, match=r"must be a cuanto\.Molecule"):
+        energies(["H2"], "pm6")  # type: ignore[list-item]
+    assert energies([], "pm6") == []
+
+
+def xyz(path: Path, name: str) -> str:
+    mol = molecule(name)
+    lines = [
+        f"{s} {x:.12f} {y:.12f} {z:.12f}" for s, (x, y, z) in zip(mol.symbols, mol.R_ax * 0.52917721092, strict=True)
+    ]
+    path.write_text(f"{mol.natom}\n\n" + "\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    file = xyz(tmp_path / "m.xyz", "CH3SH")
+    done = CliRunner().invoke(app, ["energy", file, "-m", "pm6", "--backend", "cpu", "--json", str(out)])
+    assert done.exit_code == 0, done.output
+    heat = values("CH3SH", "PM6")["heat_of_formation_kcal_mol"]
+    (line,) = [line for line in done.output.splitlines() if "heat of formation" in line]
+    assert float(line.split()[-1]) == pytest.approx(heat, abs=1e-4)
+    schema = json.loads(out.read_text())
+    assert schema["extras"]["cuanto"]["heat_of_formation_kcal_mol"] == pytest.approx(heat, abs=1e-4)
+    assert len(schema["extras"]["cuanto"]["charges"]) == 6
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    file = xyz(tmp_path / "m.xyz", "water_01")
+    few = CliRunner().invoke(app, ["energy", file, "-m", "am1", "--backend", "cpu", "-o", "max_iterations=2"])
+    assert few.exit_code == 1 and "NOT converged in 2 iterations" in few.output
+    done = CliRunner().invoke(app, ["energy", file, "-m", "pm6", "--molden", str(tmp_path / "x.molden")])
+    assert isinstance(done.exception, InputError) and "--molden is not for pm6" in str(done.exception)

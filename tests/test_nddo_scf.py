@@ -1,0 +1,171 @@
+"""The SCF of NDDO methods: with every diagonaliser the same states, and why rotations are made orthonormal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto import Molecule
+from cuanto.backends.base import get_backend
+from cuanto.methods.semiempirical import Semiempirical
+from cuanto.options import ScfOptions
+from cuanto.scf import rotations
+from cuanto.scf.diagonalise import Full
+from cuanto.semiempirical.purify import Purification, project
+from cuanto.semiempirical.rotations import BlockRotations, newton_schulz
+from nddo_cases import METHODS, NAMES, TIGHT, made, molecule, polyethylene, reference, run, water_cluster
+
+SAME = 1e-9
+CYCLES = 1.3
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", NAMES)
+def test_rotations_reach_the_same_energy(name: str, method: str) -> None:
+    full = run(molecule(name), method, diagonaliser="full")
+    for variant in ("refined", "block"):
+        pseudo = run(molecule(name), method, diagonaliser="pseudo", variant=variant)
+        assert full.converged and pseudo.converged
+        assert abs(full.energy - pseudo.energy) < SAME
+        assert pseudo.iterations <= max(CYCLES * full.iterations, full.iterations + 2)
+
+
+@pytest.mark.parametrize("variant", ["jacobi", "two-kernel"])
+@pytest.mark.parametrize("name", ["glycine", "CH3", "SF6", "ribavirin"])
+def test_the_older_variants(name: str, variant: str) -> None:
+    full = run(molecule(name), "pm6")
+    pseudo = run(molecule(name), "pm6", diagonaliser="pseudo", variant=variant)
+    assert pseudo.converged and abs(full.energy - pseudo.energy) < SAME
+
+
+@pytest.mark.parametrize("mol", [water_cluster(64), polyethylene(83)], ids=["water_64", "polyethylene_C83"])
+def test_large_molecules(mol: Molecule) -> None:
+    full = run(mol, "pm6", diagonaliser="full")
+    steps: list[str] = []
+    for options in ({"diagonaliser": "auto"}, {"diagonaliser": "pseudo", "variant": "refined"}):
+        found = run(mol, "pm6", on_iteration=lambda state: steps.append(state.step.split()[-1]), **options)
+        assert found.converged and abs(found.energy - full.energy) < SAME
+        assert found.iterations <= CYCLES * full.iterations
+    assert steps.count("block") > 5 and steps.count("full") <= 2
+    for settings in ({"purify": True}, {"mixed": False}):
+        calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(), **settings)
+        other = calculation.run()
+        assert other.converged and abs(other.energy - full.energy) < SAME
+
+
+@pytest.mark.parametrize(
+    "options", [{"diagonaliser": "full"}, {"diagonaliser": "pseudo"}, {"diagonaliser": "pseudo", "variant": "block"}]
+)
+@pytest.mark.parametrize("case", range(4))
+def test_hard_cases(case: int, options: dict[str, Any]) -> None:
+    """Stretched HF and CO: plain DIIS ends in a state that is not aufbau, 200 kcal/mol too high."""
+    record = reference()["scf_stress_cases"][case]
+    result = run(made(record), record["method"], **options)
+    assert result.converged
+    assert result.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1.5e-3)
+
+
+class Frozen:
+    """The document's update: all rotations from the same matrix, on frozen vectors, energies of the last
+    diagonalisation, and nothing done about what is lost of orthonormality."""
+
+    def __init__(self, orthonormal: bool) -> None:
+        self.orthonormal, self.full = orthonormal, Full(np)
+        self.eps: Any = None
+
+    def restart(self) -> None:
+        self.eps = None
+
+    def __call__(self, F_sjk: Any, C_sjm: Any, n_sm: Any, energy: float) -> tuple[Any, Any, str]:
+        o = int(np.count_nonzero(n_sm[0]))
+        if self.eps is None:
+            C_sjm, self.eps, step = self.full(F_sjk, C_sjm, n_sm, energy)
+            return C_sjm, self.eps, step
+        C_o, C_v = C_sjm[0][:, :o], C_sjm[0][:, o:]
+        X = (C_o.T @ F_sjk[0] @ C_v) / (self.eps[0][:o, None] - self.eps[0][None, o:])
+        C_o, C_v = rotations.rotate(C_o, C_v, X)
+        if self.orthonormal:
+            C_o, C_v = rotations.orthonormalise(C_o, C_v, X, float(np.linalg.norm(X)), np)
+        return np.concatenate([C_o, C_v], axis=1)[None], self.eps, "frozen"
+
+
+@pytest.mark.parametrize(("name", "method"), [("glycine", "am1"), ("water_04", "pm3"), ("ribavirin", "pm6")])
+def test_frozen_vectors_without_orthonormalisation_fail(
+    name: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = run(molecule(name), method)
+    ends = {}
+    for orthonormal in (True, False):
+        monkeypatch.setattr(Semiempirical, "_diagonaliser", lambda self, frame, kind=orthonormal: Frozen(kind))
+        result = run(molecule(name), method, accelerator="diis", max_iterations=60)
+        norm = np.abs(result.coefficients[0].T @ result.coefficients[0] - np.eye(len(result.coefficients[0]))).max()
+        ends[orthonormal] = (result, norm)
+    result, norm = ends[True]
+    assert result.converged and abs(result.energy - right.energy) < SAME and norm < 1e-10
+    result, norm = ends[False]
+    assert norm > 1e-4  # orbitals are not orthonormal any more,
+    assert abs(result.energy - right.energy) > 1e-7  # and the energy is wrong: so this is not how it is done
+
+
+def test_block_rotations_stay_orthonormal() -> None:
+    rng = np.random.default_rng(0)
+    n, o = 40, 13
+    F = rng.normal(size=(n, n)) * 0.01 + np.diag(np.linspace(-2, 2, n))
+    F = F + F.T
+    n_sm = np.where(np.arange(n) < o, 2.0, 0.0)[None]
+    for flip in (False, True):  # either block may be the smaller one
+        C = np.linalg.eigh(-F if flip else F)[1]
+        turn = BlockRotations(np, mixed=flip)
+        C_sjm, _, step = turn((-F if flip else F)[None], C[None], n_sm, 0.0)
+        assert step == "block"
+        for k in range(25):
+            shake = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
+            C_sjm, _, _ = turn(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+        assert turn.steps > 15
+        limit = 1e-5 if flip and turn._rough else 1e-11
+        assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < limit
+    near = C_sjm * 1.0001
+    assert np.abs(newton_schulz(near)[0].T @ newton_schulz(near)[0] - np.eye(n)).max() < 1e-6
+
+
+def test_purification_gives_the_projector() -> None:
+    rng = np.random.default_rng(1)
+    F = rng.normal(size=(50, 50))
+    F = F + F.T
+    values, C = np.linalg.eigh(F)
+    F = C @ np.diag(values + np.where(np.arange(50) >= 20, 2.0, 0.0)) @ C.T
+    P, products = project(F, 20, np, np.asarray)
+    assert np.abs(P - C[:, :20] @ C[:, :20].T).max() < 1e-9 and 10 < products < 60
+    n_sm = np.where(np.arange(50) < 20, 2.0, 0.0)[None]
+    start = np.linalg.qr(C + 0.02 * rng.normal(size=(50, 50)))[0]
+    orbitals, _, step = Purification(np)(F[None], start[None], n_sm, 0.0)
+    assert step == "sp2" and np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
+    assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
+
+
+def test_recomputed_integrals_give_the_same_energy() -> None:
+    kept = run(molecule("ribavirin"), "pm6")
+    anew = run(molecule("ribavirin"), "pm6", max_memory=2e5)
+    assert anew.converged and abs(kept.energy - anew.energy) < 1e-10
+    assert "made anew in" in anew.notes[0] and kept.notes == ()
+
+
+@pytest.mark.parametrize(
+    "options", [{"smearing": 0.01}, {"level_shift": 0.2}, {"damping": 0.3}, {"stability": "check"}]
+)
+def test_options_of_the_common_loop(options: dict[str, Any]) -> None:
+    plain, other = run(molecule("HCN"), "pm3", **TIGHT), run(molecule("HCN"), "pm3", **TIGHT, **options)
+    assert other.converged and other.energy == pytest.approx(plain.energy, abs=1e-3 if "smearing" in options else 1e-9)
+
+
+def test_atoms_and_single_orbitals() -> None:
+    """No pairs at all; and a molecule whose orbitals are all filled."""
+    assert run(Molecule(["H"], [[0, 0, 0]]), "am1").heat_of_formation == pytest.approx(52.102, abs=1e-9)
+    full = run(Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.5]], charge=-2), "pm6")
+    assert full.converged and full.charges == pytest.approx([-1.0, -1.0])
+    pseudo = run(
+        Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.5]], charge=-2), "pm6", diagonaliser="pseudo", variant="block"
+    )
+    assert pseudo.energy == pytest.approx(full.energy, abs=1e-12)
