@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from common import ROOT, geometry, last_number, machine, pyscf_mole, save
-from scf import converged_density
+from densities import converged_density
 
 import cuanto
 from cuanto.backends.base import get_backend

@@ -1,118 +1,209 @@
-"""Densities of converged quality for the benchmarks: RHF by direct J and K, with DIIS, from screened atoms."""
+"""Whole Hartree-Fock energies: one call of `cuanto.energy`, everything included but the tables of the basis sets.
+
+    python benchmarks/scf.py --peer --cold --json benchmarks/results/scf_cpu.json     # beside PySCF in the same run
+    python benchmarks/scf.py --backend cuda --cold --json benchmarks/results/scf_cuda.json
+    python benchmarks/scf.py --scan alkanes --json benchmarks/results/scf_alkanes_cpu.json    # cost against size
+    python benchmarks/scf.py --thesis --json benchmarks/results/scf_thesis_cpu.json   # 22 molecules, profile of J
+
+`first` is the first call in this process; `warm` the best of the later ones; `cold`, with --cold, import and energy in
+a process of its own with empty kernel caches. Steps come from a further run that waits for the device after each;
+`elsewhere` is what none of them has.
+The peer is PySCF with the same contraction coefficients, fitting basis, number of threads and criteria: its gradient
+norm is ours divided by sqrt(2), and its final check, one more Fock matrix, is left as it comes. Where a row is direct,
+PySCF is made to be so, too; what it would do by itself with enough memory, all integrals stored, is `pyscf_stored`.
+On a GPU figures of GPU4PySCF 1.9 on an H200 stand beside ours: literature, not of the same run. Energies that differ
+by more than 1e-8 Hartree from the reference or the peer, and runs that did not converge, end in exit status 1.
+`scf_tables.py` and `plot_scf.py` bring the files into the documentation.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import argparse
+import os
+import sys
+import tempfile
+from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
+from common import ROOT, last_number, machine, pyscf_mole, save
+from scf_sizes import scan
+from scf_systems import SYSTEMS, System, calculation, compare, reference_energy, timed
+from scf_thesis import run_thesis
 
 import cuanto
-from cuanto import integrals
-from cuanto.coulomb import DirectJK, IncrementalJK
+from cuanto.backends.base import get_backend
+from cuanto.options import ScfOptions
 
-ERROR = 1e-6
-"""Largest element of the commutator of Fock and density matrix (orthonormal functions) at the end."""
-ITERATIONS = 40
-HISTORY = 8
-
-
-def converged_density(
-    molecule: cuanto.Molecule, basis: cuanto.Basis, backend: Any, threshold: float, cache: Path | None
-) -> tuple[Any, float, int]:
-    """D_pq on the device, energy and iterations; from the file `cache`, or made and written there."""
-    if cache is not None and cache.exists():
-        with np.load(cache) as kept:
-            if kept["D"].shape == (basis.nbf, basis.nbf) and np.array_equal(kept["R_ax"], basis.R_ax):
-                return backend.to_device(kept["D"]), float(kept["energy"]), int(kept["iterations"])
-    D_pq, energy, iterations = hartree_fock(molecule, basis, backend, threshold)
-    if cache is not None:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        D = backend.to_host(D_pq)
-        np.savez_compressed(cache, D=D, R_ax=basis.R_ax, energy=energy, iterations=iterations)
-    return D_pq, energy, iterations
+ASKED_RATIO = 0.4
+"""Of the time of PySCF, on the CPU."""
+ENOUGH = 10.0
+"""Seconds after which a warm run is not repeated."""
+PEER_MEMORY = 8000
+"""MB: enough to keep what it likes to keep."""
+COLD = """
+import sys, time
+start = time.perf_counter()
+import cuanto
+file, basis, aux, spherical, backend = sys.argv[1:]
+molecule = cuanto.Molecule.from_xyz(file)
+orbital = cuanto.Basis(basis, molecule, spherical=spherical == "True")
+fitting = {"fitting": "jk", "auxbasis": cuanto.Basis(aux, molecule)} if aux else {"fitting": "none"}
+result = cuanto.energy(molecule, "rhf", orbital, backend=backend, **fitting)
+assert result.converged, "not converged"
+print(time.perf_counter() - start)
+"""
 
 
-def hartree_fock(
-    molecule: cuanto.Molecule, basis: cuanto.Basis, backend: Any, threshold: float
-) -> tuple[Any, float, int]:
-    """Closed shells; an array module does the linear algebra, so this runs on a GPU as well."""
-    xp = backend.xp
-    S_pq = integrals.overlap(basis, backend=backend)
-    H_pq = integrals.kinetic(basis, backend=backend) + integrals.nuclear(basis, molecule, backend=backend)
-    s, U = xp.linalg.eigh(S_pq)
-    X_pm = U / xp.sqrt(s)
-    jk = IncrementalJK(DirectJK(basis, backend=backend, threshold=threshold))
-    D_pq = backend.to_device(atomic_guess(molecule, basis))
-    history: list[tuple[Any, Any]] = []
-    for iteration in range(1, ITERATIONS + 1):
-        J_pq, K_pq = jk(D_pq)
-        F_pq = H_pq + J_pq - 0.5 * K_pq
-        energy = 0.5 * float(((H_pq + F_pq) * D_pq).sum()) + molecule.nuclear_repulsion()
-        FDS = F_pq @ D_pq @ S_pq
-        error = X_pm.T @ (FDS - FDS.T) @ X_pm
-        size = float(abs(error).max())
-        print(f"  {iteration:3d} {energy:18.9f} {size:10.2e}", flush=True)
-        if size < ERROR:
-            return D_pq, energy, iteration
-        history = [*history[1 - HISTORY :], (F_pq, error)]
-        _, C = xp.linalg.eigh(X_pm.T @ extrapolated(history) @ X_pm)
-        C_pi = (X_pm @ C)[:, : molecule.nelectron // 2]
-        D_pq = 2.0 * C_pi @ C_pi.T
-    raise SystemExit(f"RHF of {'-'.join(molecule.symbols[:3])}... did not converge in {ITERATIONS} iterations")
+def cold_call(system: System, backend: str) -> float:
+    """Seconds of import and energy, nothing compiled before."""
+    with tempfile.TemporaryDirectory() as cache:
+        variables = {"CUANTO_CACHE": cache, "CUPY_CACHE_DIR": f"{cache}/cupy", "PYTHONPATH": str(ROOT / "src")}
+        given = [str(system.file), system.basis, system.aux or "", str(system.spherical), backend]
+        return last_number([sys.executable, "-c", COLD, *given], **variables)
 
 
-def extrapolated(history: list[tuple[Any, Any]]) -> Any:
-    """Pulay's DIIS (doi:10.1002/jcc.540030413)."""
-    n = len(history)
-    equations = np.zeros((n + 1, n + 1))
-    equations[:n, :n] = [[float((e * f).sum()) for _, f in history] for _, e in history]
-    equations[:n, :n] /= equations[n - 1, n - 1]
-    equations[n, :n] = equations[:n, n] = 1.0
-    weights = np.linalg.lstsq(equations, np.eye(n + 1)[n], rcond=None)[0][:n]
-    return sum(float(w) * F_pq for w, (F_pq, _) in zip(weights, history, strict=True))
+def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis | None, threads: int, runs: int) -> Any:
+    """Seconds, energy and cycles of PySCF; with all four-centre integrals stored as well where it would do that."""
+    from pyscf import lib, scf
+
+    lib.num_threads(threads)
+    mol, settings = pyscf_mole(molecule, basis), ScfOptions()
+    auxiliary = None if aux is None else pyscf_mole(molecule, aux).basis
+
+    def make(stored: bool) -> Any:
+        method = scf.RHF(mol) if auxiliary is None else scf.RHF(mol).density_fit(auxbasis=auxiliary)
+        method.max_memory, method.chkfile = PEER_MEMORY, None
+        method.conv_tol, method.conv_tol_grad = settings.energy_tolerance, settings.gradient_tolerance / 2**0.5
+        method.direct_scf_tol = settings.screening
+        if auxiliary is None and not stored:
+            method._is_mem_enough = lambda: False
+        return method
+
+    def measure(stored: bool) -> dict[str, Any]:
+        seconds = []
+        for _ in range(runs):
+            method = make(stored)
+            seconds.append(timed(method.kernel)[0])
+        return {
+            "seconds": seconds,
+            "best": min(seconds),
+            "energy": float(method.e_tot),
+            "cycles": int(method.cycles),
+            "converged": bool(method.converged),
+            "threads": lib.num_threads(),
+        }
+
+    found = {"pyscf": measure(stored=False)}
+    if auxiliary is None and make(stored=True)._is_mem_enough():
+        found["pyscf_stored"] = measure(stored=True)
+    return found
 
 
-def atomic_guess(molecule: cuanto.Molecule, basis: cuanto.Basis) -> Any:
-    """Densities of free atoms side by side."""
-    D_pq = np.zeros((basis.nbf, basis.nbf))
-    first = np.concatenate([[0], np.cumsum([shell.nbf for shell in basis.shells])])
-    atom = np.repeat([shell.atom for shell in basis.shells], np.diff(first))
-    for number in set(molecule.numbers.tolist()):
-        same = np.flatnonzero(molecule.numbers == number)
-        shells = [shell for shell in basis.shells if shell.atom == same[0]]
-        block = atomic_density(number, shells)
-        for a in same:
-            mine = np.flatnonzero(atom == a)
-            D_pq[np.ix_(mine, mine)] = block
-    return D_pq
+def run_system(system: System, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
+    """All figures of one system."""
+    molecule = cuanto.Molecule.from_xyz(system.file)
+    basis = cuanto.Basis(system.basis, molecule, spherical=system.spherical)
+    aux = cuanto.Basis(system.aux, molecule) if system.aux else None
+    row: dict[str, Any] = {"system": system.name, "method": system.title, "atoms": len(molecule.symbols)}
+    row |= {"functions": basis.nbf, "auxiliary": aux.nbf if aux else 0}
+    print(f"{system.name} {system.title}: {basis.nbf} functions, {row['auxiliary']} for the fit", flush=True)
+    if options.cold:
+        row["cold"] = cold_call(system, options.backend)
+        print(f"  cold, with import: {row['cold']:.2f} s", flush=True)
+    call = calculation(molecule, basis, aux, backend)
+    row["first"], _ = timed(call)
+    backend.finish_compiling()
+    call()
+    backend.finish_compiling()
+    runs = [timed(call)]
+    while len(runs) < options.repeat and sum(seconds for seconds, _ in runs) < ENOUGH:
+        runs.append(timed(call))
+    row["warm"] = [seconds for seconds, _ in runs]
+    row["best"] = min(row["warm"])
+    result = runs[-1][1]
+    row |= {"energy": result.energy, "iterations": result.iterations, "converged": result.converged}
+    row["notes"] = list(result.notes)
+    profiled, result = timed(lambda: call(profile=True))
+    row["steps"] = dict(result.timings.seconds)
+    row["steps"]["elsewhere"] = profiled - sum(row["steps"].values())
+    print(f"  first {row['first']:.3f} s, warm {row['best']:.4f} s, {result.iterations} iterations", flush=True)
+    print("  " + ", ".join(f"{name} {s:.4f}" for name, s in row["steps"].items() if s >= 5e-5), flush=True)
+    row["troubles"] = [] if result.converged else ["did not converge"]
+    compare(row, "the reference", reference_energy(system))
+    if options.peer and aux is None:
+        print("  PySCF, direct and stored ...", flush=True)
+    if options.peer:
+        row |= peer(molecule, basis, aux, backend.threads, options.peer_repeat)
+        show_peer(row)
+    if backend.name == "cuda":
+        row |= {"asked": system.asked, "gpu4pyscf": system.literature}
+        literature = f", GPU4PySCF 1.9: {system.literature} s" if system.literature else ""
+        print(f"  asked: {system.asked} s{literature}", flush=True)
+    for trouble in row["troubles"]:
+        print(f"  *** {system.name}: {trouble} ***", flush=True)
+    return row
 
 
-def atomic_density(number: int, shells: list[Any]) -> Any:
-    """Electrons of H to Ne in the field of a nucleus screened by Slater's rules (doi:10.1103/PhysRev.36.57)."""
-    from dataclasses import replace
+def show_peer(row: dict[str, Any]) -> None:
+    """Ratio of the times; energies must agree."""
+    row["ratio_to_pyscf"] = row["best"] / row["pyscf"]["best"]
+    for key, title in (("pyscf", "PySCF"), ("pyscf_stored", "PySCF, integrals stored")):
+        if key in row:
+            found = row[key]
+            ratio = row["best"] / found["best"]
+            print(f"  {title}: {found['best']:.3f} s, {found['cycles']} cycles; cuanto / PySCF = {ratio:.3f}")
+            compare(row, title, found["energy"])
+            if not found["converged"]:
+                row["troubles"].append(f"{title} did not converge")
+    print(f"  asked: {ASKED_RATIO}", flush=True)
 
-    from scipy.linalg import eigh
 
-    if number > 10:
-        raise SystemExit(f"the guess knows H to Ne only, not element {number}")
-    basis = cuanto.Basis.from_shells([replace(shell, atom=0) for shell in shells], [[0.0, 0.0, 0.0]])
-    l = np.repeat([shell.l for shell in shells], [shell.nbf for shell in shells])
-    S, T = (function(basis, backend="cpu") for function in (integrals.overlap, integrals.kinetic))
-    V = integrals.nuclear(basis, charges=[1.0], positions=[[0.0, 0.0, 0.0]], backend="cpu")
-    D = np.zeros_like(S)
-    inner = 0.3 * (min(number, 2) - 1)
-    outer = 1.7 + 0.35 * (number - 3)
-    # principal quantum number less 1, momentum, electrons, screening
-    for n, momentum, electrons, screening in (
-        (0, 0, min(number, 2), inner),
-        (1, 0, min(max(number - 2, 0), 2), outer),
-        (0, 1, max(number - 4, 0), outer),
-    ):
-        if electrons:
-            mine = np.ix_(l == momentum, l == momentum)
-            degenerate = 2 * momentum + 1
-            C = eigh(T[mine] + (number - screening) * V[mine], S[mine])[1]
-            C = C[:, n * degenerate : (n + 1) * degenerate]
-            D[mine] += electrons / degenerate * C @ C.T
-    return D
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--systems", nargs="*", help="names of systems (default: those for the backend)")
+    parser.add_argument("--repeat", type=int, default=3, help="warm runs at most")
+    parser.add_argument("--peer", action="store_true", help="PySCF in the same run (CPU)")
+    parser.add_argument("--peer-repeat", type=int, default=2, help="runs of PySCF")
+    parser.add_argument("--cold", action="store_true", help="also: a process of its own with empty kernel caches")
+    parser.add_argument("--scan", choices=("alkanes", "waters"), help="cost against size instead")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds a point of a scan may be expected to take")
+    parser.add_argument("--thesis", action="store_true", help="22 molecules and the profile of J instead")
+    parser.add_argument("--no-profile", action="store_true", help="with --thesis: energies only")
+    parser.add_argument("--json", help="write the result here")
+    options = parser.parse_args()
+    options.peer = options.peer and options.backend == "cpu"
+    if options.peer and find_spec("pyscf") is None:
+        parser.error("PySCF is not installed, so there is no peer: pip install pyscf, or leave out --peer")
+    known = [system.name for system in SYSTEMS]
+    for name in options.systems or []:
+        if name not in known:
+            parser.error(f"unknown system {name!r}: choose {', '.join(known)}")
+    return options
+
+
+def main() -> int:
+    options = arguments()
+    backend = get_backend(options.backend)
+    settings, load = ScfOptions(), os.getloadavg()[0]
+    print(f"{backend.name}, energy to {settings.energy_tolerance:g}, gradient to {settings.gradient_tolerance:g}")
+    print(f"load average {load:.1f}: for times to mean anything the machine must be idle", flush=True)
+    record: dict[str, Any] = {"benchmark": "scf", "machine": machine(backend), "load": load}
+    record["cores"] = os.cpu_count()
+    record |= {name: getattr(settings, name) for name in ("energy_tolerance", "gradient_tolerance", "screening")}
+    if options.scan:
+        record |= scan(options, backend)
+    elif options.thesis:
+        record |= run_thesis(options, backend)
+    else:
+        wanted = options.systems
+        if wanted is None:
+            wanted = [system.name for system in SYSTEMS if system.on_cpu or backend.name == "cuda"]
+        record["systems"] = [run_system(system, options, backend) for system in SYSTEMS if system.name in wanted]
+    save(options.json, record)
+    rows = [row for rows in record.values() if isinstance(rows, list) for row in rows]
+    return 1 if any(row["troubles"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

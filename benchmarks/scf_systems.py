@@ -1,0 +1,105 @@
+"""What is calculated by the benchmarks of the SCF, and what the energies are compared with."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common import DATA, ROOT, geometry
+
+import cuanto
+
+SAME_ENERGY = 1e-8
+"""Hartree."""
+OWN = ROOT / "benchmarks" / "data"
+
+
+@dataclass(frozen=True)
+class System:
+    """`asked` and `literature`: seconds of the whole SCF on an H200; the latter by GPU4PySCF 1.9."""
+
+    name: str
+    file: Path
+    basis: str
+    aux: str | None
+    spherical: bool = True
+    on_cpu: bool = True
+    asked: float | None = None
+    literature: float | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, the basis as people write it."""
+        name = self.basis.replace("pvdz", "pVDZ").replace("31g", "31G")
+        form = "" if self.spherical else ", cartesian"
+        return f"{'direct ' if self.aux is None else 'RI-'}RHF/{name}{form}"
+
+
+def fitted(name: str, file: str, asked: float, literature: float) -> System:
+    return System(name, geometry(file), "cc-pvdz", "cc-pvdz-jkfit", asked=asked, literature=literature)
+
+
+SYSTEMS = [
+    fitted("methane", "alkane_01", 0.05, 0.101),
+    fitted("benzene", "benzene", 0.07, 0.135),
+    fitted("ribavirin", "ribavirin", 0.2, 0.312),
+    fitted("octadecane", "alkane_18", 0.25, 0.396),
+    System("naphthalene", geometry("naphthalene"), "6-31g**", None, spherical=False, asked=0.6),
+    System("naphthalene-5d", geometry("naphthalene"), "6-31g**", None, asked=0.6, literature=1.28),
+    System("taxol", OWN / "taxol.xyz", "6-31g*", None, on_cpu=False, asked=9.0, literature=12.9),
+    System("valinomycin", OWN / "valinomycin.xyz", "6-31g*", None, on_cpu=False, asked=12.0, literature=17.5),
+]
+
+
+def calculation(
+    molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis | None, backend: Any
+) -> Callable[..., Any]:
+    """The call that is timed."""
+    fitting = "none" if aux is None else "jk"
+
+    def call(**options: Any) -> Any:
+        result = cuanto.energy(molecule, "rhf", basis, fitting=fitting, auxbasis=aux, backend=backend, **options)
+        getattr(backend, "synchronize", lambda: None)()
+        return result
+
+    return call
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and result."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def reference_energy(system: System) -> float | None:
+    """PySCF's, from the test data; None where there is none."""
+    wanted = (system.file.stem, system.basis, system.aux, not system.spherical)
+    for file in ("rhf_ccpvdz", "rhf_sto3g_631gss"):
+        for record in json.loads((DATA / f"{file}.json").read_text()):
+            found = tuple(record[key] for key in ("molecule", "basis", "auxbasis", "cartesian"))
+            if found == wanted and "exact K" not in record["fitting"]:  # that fits J alone
+                return float(record["energy"])
+    return None
+
+
+def compare(row: dict[str, Any], what: str, energy: float | None) -> None:
+    """Note a difference, and whether it is too large."""
+    if energy is None:
+        return
+    difference = abs(row["energy"] - energy)
+    row.setdefault("differences", {})[what] = difference
+    print(f"  energy {row['energy']:.9f}, differs by {difference:.1e} from {what}")
+    if not difference < SAME_ENERGY:
+        row["troubles"].append(f"energy differs by {difference:.1e} Hartree from {what}")
+
+
+def disturbed(record: dict[str, Any]) -> str:
+    """A warning where other work was going on when a file was made; empty where there was none."""
+    if record["load"] <= record["cores"]:
+        return ""
+    return f"warning: times made under a load of {record['load']:.1f}: measure again on an idle machine"

@@ -1,0 +1,183 @@
+"""Tables of the documentation from the files of `scf.py`: whole SCFs, cost against size, profile of J, accuracy.
+
+    python benchmarks/plot_scf.py              # the picture that goes with cost against size
+    python benchmarks/scf_tables.py            # rewrites what stands between the marks in docs/*.md
+    python benchmarks/scf_tables.py --print    # shows it only
+
+A column whose file is missing in benchmarks/results is left out; a table without any is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from common import ROOT
+from scf_systems import disturbed
+from scf_thesis import STEPS, shares, thesis_rows
+
+DOCS = ROOT / "docs"
+PICTURE = "images/scf_cost.svg"
+PROFILED = ("alkane_01", "alkane_06", "alkane_12", "alkane_18", "benzene", "phenol", "chlorobenzene", "ribavirin")
+"""Rows of the profile that are shown; the files have all."""
+Record = dict[str, Any]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def place(record: Record) -> str:
+    """Where a file was made."""
+    machine = record["machine"]
+    return machine["gpu"].removeprefix("NVIDIA ") if "gpu" in machine else f"{machine['threads']} cores"
+
+
+def seconds(value: float) -> str:
+    """Three digits at most."""
+    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
+
+
+def whole_scf(found: dict[str, Record]) -> str:
+    """A table for every machine: the peers are different ones."""
+    parts = []
+    for backend, record in found.items():
+        peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
+        head = [place(record), "functions", "iterations", "warm", "empty caches, import included", *peers]
+        rows = []
+        for row in record["systems"]:
+            cells = [f"{row['system']}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
+            cells += [seconds(row["best"]), seconds(row["cold"]) if "cold" in row else ""]
+            if backend == "cuda":
+                cells.append(seconds(row["gpu4pyscf"]) if row["gpu4pyscf"] else "")
+            elif "pyscf" in row:
+                cells += [peer_seconds(row), f"{row['ratio_to_pyscf']:.2f}"]
+            else:
+                cells += ["", ""]
+            rows.append(cells)
+        parts.append(table(head, rows))
+    return "\n\n".join(parts)
+
+
+def peer_seconds(row: Record) -> str:
+    """Of PySCF, and in brackets with all integrals stored."""
+    text = seconds(row["pyscf"]["best"])
+    return f"{text} [{seconds(row['pyscf_stored']['best'])}]" if "pyscf_stored" in row else text
+
+
+def profile(found: dict[str, Record]) -> str:
+    """J of a whole SCF and its steps, beside Table 6.7; nothing where only energies were made."""
+    found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
+    head = ["", *(f"J in all, {place(r)}" for r in found.values()), "thesis, K20c"]
+    head += [f"steps of one J, {place(r)}" for r in found.values()]
+    head += [f"shares, {place(r)}" for r in found.values()] + ["thesis"]
+    rows: list[list[str]] = []
+    for thesis in thesis_rows() if found else []:
+        name = thesis["molecule"]
+        if name not in PROFILED:
+            continue
+        mine = [by_molecule(record)[name]["j"] for record in found.values()]
+        cells = [name, *(seconds(j["total"]) for j in mine), f"{thesis['j_gpu']} s"]
+        cells += [" / ".join(f"{1e3 * j[step]:.2g}" for step in STEPS) + " ms" for j in mine]
+        cells += [" / ".join(f"{share:.0f}" for share in shares(j)) + " %" for j in mine]
+        printed = [float(thesis[key]) for key in ("fit_vector", "solve", "j_from_fit")]
+        rows.append([*cells, " / ".join(f"{share:.0f}" for share in printed) + " %"])
+    return table(head, rows) if rows else ""
+
+
+def accuracy(found: dict[str, Record]) -> str:
+    """Energies on the CPU, against PySCF and the GPU, and what the thesis's two versions differ by."""
+    if "cpu" not in found:
+        raise SystemExit("the table of accuracy needs scf_thesis_cpu.json: run scf.py --thesis first")
+    cpu, cuda = by_molecule(found["cpu"]), by_molecule(found["cuda"]) if "cuda" in found else None
+    ours = ["GPU and CPU differ by"] if cuda else []
+    rows = []
+    for thesis in thesis_rows():
+        mine = cpu[thesis["molecule"]]
+        cells = [thesis["molecule"], f"{mine['functions']} / {mine['auxiliary']}", f"{mine['energy']:.9f}"]
+        cells.append(f"{mine['differences']['PySCF']:.0e}")
+        if cuda:
+            cells.append(f"{abs(cuda[thesis['molecule']]['energy'] - mine['energy']):.0e}")
+        cells.append(f"{abs(float(thesis['energy_gpu']) - float(thesis['energy_cpu'])):.2e}")
+        rows.append(cells)
+    return table(
+        ["", "functions / for the fit", "CPU, Hartree", "CPU and PySCF differ by", *ours, "thesis: GPU and CPU"],
+        rows,
+    )
+
+
+def by_molecule(record: Record) -> dict[str, Record]:
+    return {row["molecule"]: row for row in record["molecules"]}
+
+
+def cost(found: dict[str, Record]) -> str:
+    """How it grows, and the picture where there is one."""
+    rows = []
+    for record in found.values():
+        last, grows = record["points"][-1], record["exponent"]
+        largest = f"{last['molecule']}, {last['functions']:,} functions"
+        exponent = f"{grows:.1f}" if grows is not None else ""
+        rows.append([f"{record['scan']}, {place(record)}", largest, seconds(last["seconds"]), exponent])
+    text = table(["", "largest", "warm", "exponent"], rows)
+    if not (DOCS / PICTURE).exists():
+        return text
+    return f"![Seconds of RI-RHF/cc-pVDZ against the number of basis functions]({PICTURE})\n\n{text}"
+
+
+TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]]] = {
+    "whole SCF": ("performance.md", ("scf",), whole_scf),
+    "cost against size": ("performance.md", ("scf_alkanes", "scf_waters"), cost),
+    "profile of J": ("performance.md", ("scf_thesis",), profile),
+    "accuracy": ("accuracy.md", ("scf_thesis",), accuracy),
+}
+"""Name in the marks -> document, stems of the files, and what makes it."""
+
+
+def results(folder: Path, stems: tuple[str, ...]) -> dict[str, Record]:
+    """Those files that are there, by backend (and stem, where there are several)."""
+    found = {}
+    for backend in ("cpu", "cuda"):
+        for stem in stems:
+            file = folder / f"{stem}_{backend}.json"
+            if file.exists():
+                found[backend if len(stems) == 1 else f"{stem}_{backend}"] = json.loads(file.read_text())
+    return found
+
+
+def insert(file: Path, name: str, text: str) -> None:
+    """Replace what stands between <!-- table: name --> and <!-- end of table -->."""
+    document = file.read_text()
+    marks = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end of table -->)", re.DOTALL)
+    if len(marks.findall(document)) != 1:
+        raise SystemExit(f"{file} has no place for the table {name!r}, or several")
+    file.write_text(marks.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", document))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--print", action="store_true", help="leave the documents as they are")
+    options = parser.parse_args()
+    for name, (document, stems, make) in TABLES.items():
+        found = results(options.results, stems)
+        text = make(found) if found else ""
+        for backend, record in found.items() if text and make is not accuracy else []:
+            if warning := disturbed(record):
+                print(f"{name}, {backend}: {warning}")
+        if not text:
+            print(f"{name}: no results")
+        elif options.print:
+            print(f"{name}\n\n{text}\n")
+        else:
+            insert(DOCS / document, name, text)
+            print(f"{name}: written to {document} from {', '.join(found)}")
+
+
+if __name__ == "__main__":
+    main()
