@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from cuanto.methods import Result
+from cuanto.backends.base import get_backend
+from cuanto.methods import HartreeFock, Result
+from cuanto.options import ScfOptions
+from cuanto.scf.loop import Problem
+from cuanto.scf.state import Orbitals, State
 
 DATA = Path(__file__).parent / "data"
 
@@ -29,7 +33,40 @@ H  -2.080   0.360   0.000
 H   0.030   1.220   0.890
 H   0.030   1.220  -0.890
 """
+DIPOLE = 1e-5
+"""Debye, against another program."""
 WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
+
+
+PI = "2Pi stationary point, internally unstable"
+LOWER = "lower solution after following the internal instability"
+DOWNHILL: dict[str, Any] = {
+    "accelerator": "descent",
+    "stability": "follow",
+    "max_iterations": 400,
+    "gradient_tolerance": 1e-6,
+}
+STAY: dict[str, Any] = {
+    "atomic_charges": [2, -2],
+    "atomic_spins": [0, 0],
+    "accelerator": "diis",
+    "gradient_tolerance": 1e-6,
+}
+HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
+    ("CuO", "sto-3g", False, None): {**DOWNHILL, "atomic_charges": [2, -2], "atomic_spins": [1, 0]},
+    ("CuO", "sto-3g", True, None): DOWNHILL,
+    ("CuO", "6-31g**", False, None): DOWNHILL,
+    ("CuO", "6-31g**", True, None): DOWNHILL,
+    ("CuO", "6-31g**", False, PI): STAY,
+    ("CuO", "6-31g**", True, PI): STAY,
+    ("NO2", "cc-pvdz", False, LOWER): {"stability": "follow"},
+}
+"""How records (molecule, basis, cartesian, label) are reached that the usual guess and accelerator do not lead to."""
+
+
+def how(given: dict[str, Any]) -> dict[str, Any]:
+    """Options that lead to a record."""
+    return HARD.get((given["molecule"], given["basis"], given["cartesian"], given.get("label")), {})
 
 
 def molecule(name: str) -> cuanto.Molecule:
@@ -62,14 +99,55 @@ def record(file: str, **wanted: Any) -> dict[str, Any]:
 
 
 def run_record(given: dict[str, Any], **options: Any) -> Result:
-    """The calculation of a record."""
+    """The calculation of a record, or one with another `method` or `auxbasis`."""
     mol = molecule(given["molecule"])
     orbital = basis(given["basis"], mol, spherical=not given["cartesian"])
     kind = {"n": "none", "RI-J and RI-K": "jk", "RI-J, exact K": "j"}
     fitting = kind.get(given["fitting"]) or kind[given["fitting"][0]]
-    aux = basis(given["auxbasis"], mol, spherical=orbital.spherical) if given["auxbasis"] else None
-    settings: dict[str, Any] = {"backend": "cpu", "fitting": fitting, "auxbasis": aux, **options}
-    return cuanto.energy(mol, given["method"].lower(), orbital, **settings)
+    settings: dict[str, Any] = {"method": given["method"].lower(), "backend": "cpu", "fitting": fitting, **options}
+    name = settings.pop("auxbasis", given["auxbasis"])
+    aux = basis(name, mol, spherical=orbital.spherical) if name else None
+    return cuanto.energy(mol, basis=orbital, auxbasis=aux, **settings)
+
+
+class InCore:
+    """J and K from all four-centre integrals, which a small molecule keeps in memory: hard cases need many."""
+
+    def __init__(self, orbital: cuanto.Basis) -> None:
+        n = orbital.nbf
+        I_pqrt = np.asarray(cuanto.integrals.eri_4c(orbital, backend="cpu"))
+        self.J_matrix = I_pqrt.reshape(n * n, n * n)
+        self.K_matrix = np.ascontiguousarray(I_pqrt.transpose(0, 2, 1, 3)).reshape(n * n, n * n)
+
+    def __call__(self, D_spq: Any, C_spi: Any, want_j: bool, want_k: bool) -> tuple[Any, Any]:
+        flat = D_spq.reshape(len(D_spq), -1)
+        made = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
+        return made[0] if want_j else None, made[1] if want_k else None
+
+
+@lru_cache(maxsize=4)
+def in_core(name: str, basis_name: str, cartesian: bool) -> tuple[cuanto.Molecule, cuanto.Basis, InCore]:
+    mol = molecule(name)
+    orbital = basis(basis_name, mol, spherical=not cartesian)
+    return mol, orbital, InCore(orbital)
+
+
+def run_in_core(
+    given: dict[str, Any], guess: str | Orbitals = "sad", method: str = "", **options: Any
+) -> tuple[Result, list[State]]:
+    """The calculation of a record without fitting, and all its iterations."""
+    mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
+    settings, device = ScfOptions.of(**options), get_backend("cpu")
+    method = method or given["method"].lower()
+    calculation = HartreeFock(mol, orbital, device, builder, builder, method, settings)
+    states = list(calculation.states(guess))
+    return Result(mol, orbital, calculation.method, states[-1], device, settings, calculation.timings), states
+
+
+def problem_in_core(given: dict[str, Any], method: str) -> Problem:
+    """What `run_in_core` makes self-consistent."""
+    mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
+    return HartreeFock(mol, orbital, get_backend("cpu"), builder, builder, method)._problem()[0]
 
 
 def water(spherical: bool = True, name: str = "cc-pvdz") -> tuple[cuanto.Molecule, cuanto.Basis]:
@@ -83,3 +161,19 @@ def rotated(mol: cuanto.Molecule, seed: int) -> cuanto.Molecule:
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     Q = Q * np.linalg.det(Q)
     return cuanto.Molecule(mol.symbols, mol.R_ax @ Q + rng.normal(size=3), mol.charge, mol.multiplicity)
+
+
+def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
+    """The same molecule and shells in PySCF."""
+    from pyscf import gto
+
+    from cuanto.basis.shell import tabulated_coefficients
+
+    shells: dict[str, Any] = {}
+    for shell in orbital.shells:
+        if mol.symbols.index(orbital.symbols[shell.atom]) == shell.atom:
+            rows = zip(shell.exponents, tabulated_coefficients(shell), strict=True)
+            entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
+            shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
+    atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
+    return gto.M(atom=atoms, unit="Bohr", basis=shells, charge=mol.charge, spin=mol.multiplicity - 1, verbose=0)

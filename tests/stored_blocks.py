@@ -128,7 +128,7 @@ def ours(
     kernel = "coulomb" if operator in ("nuclear", "2c", "3c") else operator
     groups = []
     for bra, kets in _batches(here, operator, wanted):
-        groups.append(engine.jobs(kernel, bra, kets, [engine.ket(ket) for ket in kets], algorithm))
+        groups.append(engine.jobs(kernel, bra, engine.bras([bra])[0], kets, engine.kets(kets), algorithm))
     _compile_together(device, groups)
     device.run(groups)
     values = device.to_host(out)

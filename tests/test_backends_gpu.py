@@ -160,7 +160,7 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
         bras = [b for b in api.basis_pairs(basis, RowMap(basis.nbf, packed=False), 0.0) if b.shells.l == momenta[:2]]
         engine.run("coulomb", bras, kets, "hgp")
         results.append(device.to_host(out))
-        job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bra(bras[0]), **engine.ket(kets[0])})
+        job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bras(bras)[0], **engine.kets(kets)[0]})
         launch = group_launch(job, GroupTables(device.to_device), limit, device.multiprocessors, device.zeros)
         assert launch.source == table_source("cuda", "double")
         assert limit == device.shared_limit and (limit > 4000 or launch.shared_bytes == 0)

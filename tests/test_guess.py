@@ -105,6 +105,8 @@ def test_atomic_charges_and_spins_are_checked() -> None:
     mol, orbital = water(name="sto-3g")
     with pytest.raises(InputError, match="one number for each of the 3 atoms"):
         superposed_atoms(mol, orbital, 1, CPU, [1.0])
+    with pytest.raises(InputError, match="one number for each of the 3 atoms, 'many' was given"):
+        superposed_atoms(mol, orbital, 1, CPU, "many")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="more electrons than it has"):
         superposed_atoms(mol, orbital, 1, CPU, [0.0, 2.0, 0.0])
 
@@ -150,3 +152,17 @@ def test_a_checkpoint_is_a_guess(tmp_path: Path) -> None:
     again = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=path)
     scratch = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu")
     assert again.converged and abs(again.energy - scratch.energy) < 1e-9 and again.iterations < scratch.iterations
+
+
+def test_a_checkpoint_keeps_the_orbitals_of_a_restricted_open_shell(tmp_path: Path) -> None:
+    mol = molecule("O2")
+    orbital = basis("def2-svp", mol)
+    path = tmp_path / "o2.h5"
+    keep = Checkpoint(path, mol, orbital, "rohf", CPU)
+    half = cuanto.energy(mol, "rohf", orbital, fitting="none", backend="cpu", on_iteration=keep, max_iterations=4)
+    again = cuanto.energy(mol, "rohf", orbital, fitting="none", backend="cpu", guess=path)
+    scratch = cuanto.energy(mol, "rohf", orbital, fitting="none", backend="cpu")
+    assert not half.converged and again.converged and again.iterations < scratch.iterations
+    assert abs(again.energy - scratch.energy) < 1e-9
+    elsewhere = cuanto.energy(mol, "rohf", basis("def2-tzvp", mol), fitting="none", backend="cpu", guess=scratch)
+    assert elsewhere.converged and elsewhere.energy < scratch.energy

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import cuanto
 from cuanto import Basis, integrals
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
@@ -20,6 +21,8 @@ from cuanto.errors import InputError
 from fitting_cases import DATA, Device, molecule, random_orbitals
 
 Array = NDArray[np.float64]
+SINGULAR_ENERGY = 1e-9
+"""In Hartree, of an energy with a near-singular metric."""
 ROUNDING = 1e-11
 """Relative, of solves with matrices of modest condition."""
 
@@ -52,6 +55,15 @@ def test_solves(n: int, device: Any) -> None:
     np.testing.assert_allclose(metric.solve(rows), np.linalg.solve(V, rows.T).T, rtol=0, atol=ROUNDING)
     half = metric.half_solve(rows.copy())
     np.testing.assert_allclose(half @ half.T, rows @ np.linalg.solve(V, rows.T), rtol=0, atol=ROUNDING)
+
+
+def test_rows_anywhere_in_memory() -> None:
+    V, rows = positive(30), np.random.default_rng(1).normal(size=(7, 30))
+    metric = FittingMetric(V, CpuBackend())
+    expected = metric.half_solve(rows.copy())
+    np.testing.assert_allclose(expected, np.linalg.solve(np.linalg.cholesky(V), rows.T).T, rtol=0, atol=1e-14)
+    for apart in (np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2], np.repeat(rows, 2, axis=1)[:, ::2]):
+        assert np.array_equal(metric.half_solve(apart), expected) and np.array_equal(apart, expected)
 
 
 @given(st.integers(2, 12), st.integers(0, 2**31))
@@ -141,6 +153,42 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
         assert plain.metric.method == "cholesky"
         for mine, theirs in zip((J, K), plain(D_spq, C_spi), strict=True):
             assert np.abs(mine - theirs).max() < 1e-8
+
+
+@pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
+def test_near_singular_metric_in_the_j_engine(spoil: Any) -> None:
+    """Its own errors of screening are magnified by the metric, too."""
+    water = molecule("water_01")
+    basis, worse = Basis("cc-pvdz", water), spoil(Basis("cc-pvdz-jkfit", water))
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    fit = FittedJK(basis, worse, backend="cpu", kind="j", direct=True)
+    assert "J engine" in str(fit.plan) and fit.metric.method == "modified cholesky"
+    J = fit(D_spq, None, True, False)[0]
+    assert np.abs(J[0] - pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])[0]).max() < 1e-8
+
+
+@pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
+def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
+    """Stable: converged as fast as with the plain set. Correct: that of its density with the pseudo-inverse."""
+    water = molecule("water_01")
+    basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
+    worse = spoil(aux)
+    with pytest.raises(np.linalg.LinAlgError):  # plain Cholesky fails on the same case
+        np.linalg.cholesky(integrals.eri_2c(worse, backend="cpu"))
+    plain, found = (
+        cuanto.energy(water, "rhf", basis, fitting="jk", auxbasis=set_, backend="cpu", energy_tolerance=1e-11)
+        for set_ in (aux, worse)
+    )
+    assert found.converged and found.iterations <= plain.iterations + 1
+    D_pq, C_pi = found.density[0], np.sqrt(2.0) * found.coefficients[0][:, : water.nelectron // 2]
+    H_pq = integrals.kinetic(basis, backend="cpu") + integrals.nuclear(basis, water, backend="cpu")
+    J_pq, K_pq = pseudo_inverse_jk(basis, worse, D_pq, C_pi)
+    expected = water.nuclear_repulsion() + float((D_pq * (H_pq + 0.5 * J_pq - 0.25 * K_pq)).sum())
+    assert found.energy == pytest.approx(expected, abs=SINGULAR_ENERGY)
+    if spoil is not very_diffuse:
+        assert found.energy == pytest.approx(plain.energy, abs=SINGULAR_ENERGY)
+    else:  # what the diffuse functions add is small, but not nothing
+        assert 1e-12 < abs(found.energy - plain.energy) < 1e-4
 
 
 def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tuple[Array, Array]:

@@ -47,8 +47,8 @@ def test_lazy_names() -> None:
     assert set(cuanto.__all__) <= set(dir(cuanto))
     for name in cuanto.__all__:
         assert getattr(cuanto, name) is not None
-    with pytest.raises(AttributeError, match="'energies'"):
-        _ = cuanto.energies
+    with pytest.raises(AttributeError, match="'energys'"):
+        _ = cuanto.energys
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from scf_cases import record, run_record, water
+from scf_cases import PI, how, record, run_in_core, run_record, water
 
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
 
@@ -91,29 +91,66 @@ def test_full_diagonalisation_where_rotations_are_not_safe(reason: str) -> None:
         assert "full" in [pseudo(small, C, n, 0.0)[2] for _ in range(6)]
 
 
-CASES = [
-    ("rhf_ccpvdz", {"molecule": "alkane_01", "fitting": "RI-J and RI-K", "auxbasis": "cc-pvdz-jkfit"}),
-    ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}),
-    ("open_shell", {"molecule": "CH3", "method": "UHF", "basis": "cc-pvdz"}),
-    ("open_shell", {"molecule": "O2", "method": "UHF", "basis": "cc-pvdz"}),
-    ("open_shell", {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz", "guess": "minao"}),
+def test_closed_open_and_empty_orbitals_are_separated() -> None:
+    """Restricted open shells: one matrix, three occupations."""
+    F, _ = nearly_diagonal(0.0)
+    change, _ = nearly_diagonal(1e-3)
+    n_sm = np.array([[1.0] * 5 + [0.0] * 7, [1.0] * 3 + [0.0] * 9])
+    pseudo = Pseudo(np)
+    C, _, _ = pseudo(F, None, n_sm, 0.0)
+    C, eps, step = pseudo(change, C, n_sm, 0.0)
+    F_mm = C[0].T @ change[0] @ C[0]
+    assert step == "pseudo" and eps.shape == (1, 12)
+    assert np.abs(C[0].T @ C[0] - np.eye(12)).max() < 1e-13
+    assert max(np.abs(F_mm[:5, 5:]).max(), np.abs(F_mm[:3, 3:5]).max()) < 1e-6
+
+
+OPEN: dict[str, Any] = {"method": "UHF", "basis": "cc-pvdz", "label": None}
+JKFIT: dict[str, Any] = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("rhf_ccpvdz", {"molecule": "alkane_01", "fitting": "RI-J and RI-K", "auxbasis": "cc-pvdz-jkfit"}, {}),
+    ("rhf_ccpvdz", {"molecule": "alkane_04", "fitting": "RI-J and RI-K", "auxbasis": "cc-pvdz-jkfit"}, {}),
+    ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}, {}),
+    ("rhf_sto3g_631gss", {"molecule": "naphthalene", "basis": "sto-3g"}, {}),
+    ("open_shell", {"molecule": "CH3", **OPEN}, {}),
+    ("open_shell", {"molecule": "CH3", **OPEN}, JKFIT),
+    ("open_shell", {"molecule": "CH3", **OPEN}, {"method": "rohf"}),
+    ("open_shell", {"molecule": "O2", **OPEN}, {}),
+    ("open_shell", {"molecule": "O2", **OPEN}, {"method": "rohf", **JKFIT}),
+    ("open_shell", {"molecule": "O2", **OPEN}, {"level_shift": 0.2}),
+    ("open_shell", {"molecule": "NO2", **OPEN}, {}),
+    ("open_shell", {"molecule": "NO2", **OPEN}, {"method": "rohf", "level_shift": 0.2}),
 ]
+"""Small ones; `tools/compare_diagonalisers.py` goes through all records."""
 
 
-@pytest.mark.parametrize(("file", "wanted"), CASES, ids=[w["molecule"] for _, w in CASES])
-def test_pseudo_and_full_agree(file: str, wanted: dict[str, Any]) -> None:
+def case_title(case: Any) -> str:
+    return case["molecule"] if isinstance(case, dict) and "molecule" in case else str(case)
+
+
+@pytest.mark.parametrize(("file", "wanted", "options"), CASES, ids=case_title)
+def test_pseudo_and_full_agree(file: str, wanted: dict[str, Any], options: dict[str, Any]) -> None:
     given = record(file, **wanted)
-    full = run_record(given, diagonaliser="full")
+    full = run_record(given, diagonaliser="full", **options)
     steps: list[str] = []
 
     def note(state: State) -> None:
         steps.append(state.step)
 
-    pseudo = run_record(given, diagonaliser="pseudo", on_iteration=note)
-    assert pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
+    pseudo = run_record(given, diagonaliser="pseudo", on_iteration=note, **options)
+    assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
     assert pseudo.iterations <= 1.3 * full.iterations
     assert sum("pseudo" in step for step in steps) >= len(steps) - 3
     assert np.abs(pseudo.orbital_energies - full.orbital_energies).max() < 1e-5
+
+
+@pytest.mark.parametrize("cartesian", [False, True])
+def test_both_end_in_the_same_state_where_there_are_many(cartesian: bool) -> None:
+    for basis_name in ("sto-3g", "6-31g**"):
+        given = record("cuo_uhf", basis=basis_name, cartesian=cartesian, label=None if basis_name == "sto-3g" else PI)
+        full, pseudo = (run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo"))
+        assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
+        assert pseudo.iterations <= 1.3 * full.iterations
 
 
 @pytest.mark.parametrize("variant", VARIANTS[1:])
@@ -128,5 +165,3 @@ def test_pseudo_needs_aufbau_occupations() -> None:
     mol, orbital = water()
     with pytest.raises(InputError, match="needs aufbau occupations"):
         cuanto.energy(mol, "hf", orbital, diagonaliser="pseudo", smearing=0.01)
-    with pytest.raises(InputError, match="rohf has neither"):
-        cuanto.energy(mol, "rohf", orbital, fitting="none", backend="cpu", diagonaliser="pseudo")

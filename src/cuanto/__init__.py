@@ -11,16 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cuanto import basis, coulomb, errors, integrals, system, units
-    from cuanto.api import energy
+    from cuanto.api import energies, energy
     from cuanto.basis import Basis
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
 
-__all__ = ["Basis", "Molecule", "__version__", "basis", "coulomb", "energy", "errors", "integrals", "system", "units"]
+__all__ = [
+    "Basis",
+    "Molecule",
+    "__version__",
+    "basis",
+    "coulomb",
+    "energies",
+    "energy",
+    "errors",
+    "integrals",
+    "system",
+    "units",
+]
 
 _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
-_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system", "energy": "cuanto.api"}
+_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system", "energies": "cuanto.api", "energy": "cuanto.api"}
 
 
 def __getattr__(name: str) -> Any:

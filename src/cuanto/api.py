@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cuanto.backends.base import Backend
@@ -15,15 +16,19 @@ from cuanto.coulomb.base import DirectBuilder, JKBuilder
 from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
+from cuanto.grid import GridSettings
+from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
-from cuanto.methods import METHODS, HartreeFock, Result
+from cuanto.methods import METHODS, SEMIEMPIRICAL, HartreeFock, KohnSham, Result, SemiempiricalResult
+from cuanto.methods.kohn_sham import Model
+from cuanto.methods.semiempirical import Labelled, semiempirical_energies, semiempirical_energy
 from cuanto.options import ScfOptions
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.stability import UNSTABLE
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
-from cuanto.terms import Surroundings
+from cuanto.terms import CoreHamiltonian, Surroundings
 
 FITTINGS = ("auto", "none", "j", "jk")
 
@@ -37,37 +42,72 @@ def energy(
     auxbasis: BasisChoice | Basis | None = None,
     backend: str | Backend = "auto",
     precision: str = "double",
+    grid: str | tuple[int, int] | GridSettings = "fine",
     max_memory: float | None = None,
-    guess: str | os.PathLike[str] | Orbitals | Result = "sad",
+    guess: str | os.PathLike[str] | Orbitals | Result | SemiempiricalResult = "sad",
     point_charges: tuple[ArrayLike, ArrayLike] | None = None,
     field: ArrayLike | None = None,
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
-) -> Result:
+) -> Result | SemiempiricalResult:
     """Energy and orbitals of a molecule.
 
-    `method`: hf, rhf, uhf or rohf. `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the
-    basis when None), `j` the Coulomb matrix only, `none` neither; `auto` is `jk`. `precision` of direct J and K.
+    `method`: hf, rhf, uhf or rohf, or a functional (`cuanto functionals` lists them; with `u` before it: unrestricted).
+    `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` the Coulomb
+    matrix only, `none` neither; `auto` is `jk` where there is exact exchange. `precision` of direct J and K, and of the
+    integration of a functional on its `grid` (a level, or radial and angular points).
     `max_memory`: bytes that density fitting keeps to. `guess`: `sad`, `core`, or a result or the path of a
     checkpoint to start from.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
     `on_iteration` is called with every state. `options` are those of `cuanto.options.ScfOptions`.
+
+    Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) need neither basis nor fitting, and take
+    `mopac_compatible`.
     """
     _check(molecule, method, fitting)
+    if method.lower() in SEMIEMPIRICAL:
+        if point_charges is not None or field is not None:
+            raise InputError(f"{method} takes neither point_charges nor field: use hf, or leave them out")
+        return semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
     settings, device = ScfOptions.of(**options), resolve(backend)
     timings = Timings(synchronize=getattr(device, "synchronize", None) if settings.profile else None)
     charges, positions = point_charges if point_charges is not None else (None, None)
     surroundings = Surroundings.of(charges, positions, field)
-    kind = "jk" if fitting == "auto" else fitting
+    model = None if method.lower() in METHODS else Model.of(method, molecule)
+    grid_settings = grid if isinstance(grid, GridSettings) else GridSettings.of(grid)
+    kind = fitting if fitting != "auto" else "jk" if model is None or model.exchange else "j"
     with timings.measure("basis sets"):
         orbital_basis = basis if isinstance(basis, Basis) else Basis(basis, molecule)
         aux = _fitting_basis(molecule, orbital_basis, kind, auxbasis)
-    j_builder, k_builder = _builders(orbital_basis, aux, kind, device, precision, max_memory, settings)
-    if isinstance(j_builder, FittedJK):
-        timings.seconds.update(j_builder.timings.seconds)
-    calculation = HartreeFock(
-        molecule, orbital_basis, device, j_builder, k_builder, method.lower(), settings, surroundings, timings
-    )
+    pairs = None
+    if aux is not None and device.xp is not np:  # several kinds of integrals need them; main memory may be too short
+        with timings.measure("pairs of shells"):
+            pairs = uploaded_pairs(orbital_basis, device)
+    with timings.measure("one-electron integrals"):
+        core = CoreHamiltonian(molecule, orbital_basis, surroundings, device, pairs)
+
+    def builder(kind: str, omega: float | None = None) -> JKBuilder:
+        if aux is None or kind == "direct":
+            screening = settings.screening
+            return DirectBuilder(
+                DirectJK(orbital_basis, backend=device, threshold=screening, precision=precision, omega=omega)
+            )
+        own = pairs if omega is None else None
+        limits: dict[str, Any] = {"max_memory": max_memory, "pairs": own, "timings": timings}
+        return FittedJK(orbital_basis, aux, backend=device, kind=kind, omega=omega, **limits)
+
+    j_builder = builder(kind)
+    k_builder = j_builder if aux is None or kind == "jk" else builder("direct")
+    common = (molecule, orbital_basis, device, j_builder, k_builder, method.lower())
+    calculation: HartreeFock
+    if model is None:
+        calculation = HartreeFock(*common, settings, surroundings, timings, core)
+    else:
+        separated = model.functional.range_separation
+        attenuated = builder("jk" if kind == "jk" else "direct", separated.omega) if separated is not None else None
+        more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "attenuated": attenuated}
+        calculation = KohnSham(*common, settings, surroundings, timings, core, model=model, grid=grid_settings, **more)
+    pairs = None
     state: State | None = None
     for state in calculation.states(_start(guess)):
         if on_iteration is not None:
@@ -77,11 +117,33 @@ def energy(
     return Result(molecule, orbital_basis, calculation.method, state, device, settings, timings, kind, aux, notes)
 
 
+def energies(
+    molecules: Sequence[Molecule],
+    method: str = "pm6",
+    *,
+    backend: str | Backend = "auto",
+    gradient: bool = False,
+    **options: Any,
+) -> list[Labelled]:
+    """Semiempirical energies (and gradients) of many molecules; those of one composition are computed together."""
+    if not isinstance(method, str) or method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"energies of many molecules: choose {', '.join(SEMIEMPIRICAL)}, not {method!r}")
+    for molecule in molecules:
+        _check(molecule, method, "auto")
+    return semiempirical_energies(molecules, method, resolve(backend), gradient, **options)
+
+
 def _check(molecule: Molecule, method: str, fitting: str) -> None:
     if not isinstance(molecule, Molecule):
         raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
-    if not isinstance(method, str) or method.lower() not in METHODS:
-        raise InputError(f"unknown method {method!r}: choose {', '.join(METHODS)}")
+    if not isinstance(method, str) or not method:
+        raise InputError(f"a method is a name such as hf, b3lyp or pm6, {method!r} was given")
+    if method.lower() not in (*METHODS, *SEMIEMPIRICAL):
+        try:
+            Model.of(method, molecule)
+        except InputError as error:
+            names = ", ".join((*METHODS, *SEMIEMPIRICAL))
+            raise InputError(f"unknown method {method!r}: choose {names} or a functional; {error}") from None
     if fitting not in FITTINGS:
         raise InputError(f"unknown fitting {fitting!r}: choose {', '.join(FITTINGS)}")
 
@@ -92,28 +154,13 @@ def _fitting_basis(molecule: Molecule, basis: Basis, kind: str, given: BasisChoi
     return given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, kind, given)
 
 
-def _start(guess: str | os.PathLike[str] | Orbitals | Result) -> str | Orbitals:
+def _start(guess: str | os.PathLike[str] | Orbitals | Result | SemiempiricalResult) -> str | Orbitals:
     """A guess by name, or orbitals from wherever they are."""
+    if isinstance(guess, SemiempiricalResult):
+        raise InputError("a semiempirical result has no orbitals in a basis of Gaussians: use guess='sad'")
     if isinstance(guess, Result):
         return guess.orbitals
     return read_checkpoint(guess).orbitals if isinstance(guess, os.PathLike) else guess
-
-
-def _builders(
-    basis: Basis,
-    aux: Basis | None,
-    fitting: str,
-    device: Backend,
-    precision: str,
-    max_memory: float | None,
-    settings: ScfOptions,
-) -> tuple[JKBuilder, JKBuilder]:
-    """Builders of J and of K."""
-    direct = DirectBuilder(DirectJK(basis, backend=device, threshold=settings.screening, precision=precision))
-    if aux is None:
-        return direct, direct
-    fitted = FittedJK(basis, aux, backend=device, max_memory=max_memory, kind=fitting)
-    return fitted, (fitted if fitting == "jk" else direct)
 
 
 def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
@@ -129,6 +176,8 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     if state.curvature is not None:
         verdict = "stable" if state.curvature > UNSTABLE else "NOT a minimum"
         notes.append(f"internal stability: {verdict}, lowest curvature {state.curvature:.4f} Hartree")
+    if isinstance(calculation, KohnSham):
+        notes += calculation.remarks()
     dropped = calculation.basis.nbf - int(state.n_sm.shape[1])
     if dropped:
         limit = calculation.options.linear_dependence
@@ -136,4 +185,4 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["energy"]
+__all__ = ["energies", "energy"]

@@ -20,17 +20,20 @@ STABILITIES = ("none", "check", "follow")
 class ScfOptions:
     """Settings of the self-consistent field.
 
-    `energy_tolerance`, `gradient_tolerance`: both must be met; the gradient is the norm of FDS - SDF in an orthonormal
-    basis, and the energy is then right to about its square.
+    `energy_tolerance`, `gradient_tolerance`, `dipole_tolerance`: all must be met; the gradient is the norm of FDS - SDF
+    in an orthonormal basis, and the energy is then right to about its square; the dipole moment (e Bohr; 1e-5 Debye)
+    must stand still in the last iteration.
     `diagonaliser`: `full`, `pseudo` (rotations between occupied and virtual orbitals), or `auto`: whichever is faster;
     `variant`: of the rotations.
     `accelerator`: `diis`, `adiis` (interpolation that lowers the energy), `descent` (direct minimisation until DIIS is
-    safe), `none`, or `auto`: DIIS, rescued by ADIIS.
+    safe), `none`, or `auto`: DIIS, rescued by ADIIS and, where that does not help, by descent.
     `damping`: share of the last Fock matrix that is kept while far from convergence; `level_shift` in Hartree.
     `smearing`: k_B T in Hartree of a Fermi distribution; `occupations`: fixed ones of each spin, by orbital energy.
     `linear_dependence`: smallest eigenvalue kept of the overlap matrix of normalised functions.
     `atomic_charges`, `atomic_spins`: of the atoms whose densities are superposed as a guess, one number per atom; the
     spins (unpaired electrons, sign for direction) may cancel and so break the symmetry of a singlet.
+    `guess_mixing`: norm of random rotations between occupied and empty orbitals of the guess, drawn with `seed`: one
+    more way to begin, where many solutions exist.
     `stability`: `check` whether the energy is a minimum; `follow` the direction in which it is not, and converge again.
     `screening`: threshold of direct J and K. `profile`: wait for the device after each step, so that timings are exact.
     """
@@ -38,6 +41,7 @@ class ScfOptions:
     max_iterations: int = 100
     energy_tolerance: float = 1e-9
     gradient_tolerance: float = 1e-5
+    dipole_tolerance: float = 4e-6
     diagonaliser: str = "auto"
     variant: str = "refined"
     accelerator: str = "auto"
@@ -49,6 +53,8 @@ class ScfOptions:
     linear_dependence: float = 1e-7
     atomic_charges: Sequence[float] | None = None
     atomic_spins: Sequence[float] | None = None
+    guess_mixing: float = 0.0
+    seed: int = 0
     stability: str = "none"
     screening: float = 1e-12
     profile: bool = False
@@ -61,6 +67,9 @@ class ScfOptions:
         _number("max_iterations", self.max_iterations, 1, 1_000_000)
         _number("energy_tolerance", self.energy_tolerance, 1e-14, 1.0)
         _number("gradient_tolerance", self.gradient_tolerance, 1e-12, 1.0)
+        _number("dipole_tolerance", self.dipole_tolerance, 1e-12, 1e6)
+        _number("guess_mixing", self.guess_mixing, 0.0, 10.0)
+        _number("seed", self.seed, 0, 2**63 - 1)
         _number("history", self.history, 2, 12)
         _number("damping", self.damping, 0.0, 0.95)
         _number("level_shift", self.level_shift, 0.0, 100.0)
@@ -98,5 +107,5 @@ def _number(name: str, value: float, low: float, high: float) -> None:
         raise InputError(f"{name} must be a number, {value!r} was given")
     if not low <= value <= high:
         raise InputError(f"{name} is {value:g}: give a number from {low:g} to {high:g}")
-    if name in ("max_iterations", "history") and value != int(value):
+    if name in ("max_iterations", "history", "seed") and value != int(value):
         raise InputError(f"{name} must be a whole number, {value!r} was given")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -43,6 +43,9 @@ class Backend(Protocol):
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy there (the array itself on the CPU)."""
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """Several arrays, read-only from now on, in one copy."""
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """A copy here."""

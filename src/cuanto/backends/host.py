@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ class HostMemory:
     def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array itself, contiguous."""
         return np.ascontiguousarray(array)
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """The arrays themselves, contiguous."""
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array itself."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuanto.cli import semiempirical
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.verbose import Verbose
 
@@ -53,12 +54,15 @@ class Precision(StrEnum):
 
 def energy(
     xyz: Annotated[Path, typer.Argument(metavar="MOL.xyz", help="Geometry in Angstrom.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="hf, rhf, uhf or rohf.")] = "hf",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="hf, rhf, uhf, rohf, a functional, mndo, am1, pm3 or pm6.")
+    ] = "hf",
     basis: Annotated[str, typer.Option("--basis", "-b", help="Basis Set Exchange name or basis file.")] = "def2-svp",
     fitting: Annotated[Fitting, typer.Option(help="Density fitting of J, of J and K, or none.")] = Fitting.AUTO,
     aux: Annotated[str | None, typer.Option(help="Fitting basis; chosen from the orbital basis when left out.")] = None,
     backend: Annotated[Device, typer.Option(help="auto: the GPU where there is one, else cpu.")] = Device.AUTO,
-    precision: Annotated[Precision, typer.Option(help="Of J and K without fitting.")] = Precision.DOUBLE,
+    precision: Annotated[Precision, typer.Option(help="Of direct J and K, and on the grid.")] = Precision.DOUBLE,
+    grid: Annotated[str, typer.Option(help="For functionals: coarse, medium, fine, ultrafine, or 99,590.")] = "fine",
     charge: Annotated[int | None, typer.Option(help="Total charge.")] = None,
     mult: Annotated[int | None, typer.Option(help="Spin multiplicity.")] = None,
     guess: Annotated[str, typer.Option(help="sad (superposed atoms) or core.")] = "sad",
@@ -79,14 +83,24 @@ def energy(
 
     from cuanto.basis import Basis
     from cuanto.integrals.engine import resolve
+    from cuanto.methods import SEMIEMPIRICAL
     from cuanto.options import ScfOptions
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
     from cuanto.system import Molecule
 
+    compatible = settings.pop("mopac_compatible", False) if method.lower() in SEMIEMPIRICAL else False
     ScfOptions.of(**settings)  # a slip is said before anything is shown
     molecule = Molecule.from_xyz(xyz, charge=charge, multiplicity=mult)
+    if method.lower() in SEMIEMPIRICAL:
+        refuse(method, {"--molden": molden, "--checkpoint": checkpoint, "--restart": restart, "--aux": aux})
+        settings |= {"backend": resolve(backend.value), "max_memory": memory, "mopac_compatible": compatible}
+        console = Console(highlight=False)
+        found = semiempirical.compute(console, molecule, method, settings, IterationTable(console))
+        semiempirical.report(console, found, json)
+        raise typer.Exit(0 if found.converged else NOT_CONVERGED)
     orbital, device = Basis(basis, molecule), resolve(backend.value)
     settings |= {"fitting": fitting.value, "auxbasis": aux, "backend": device, "precision": precision.value}
+    settings["grid"] = grid
     settings |= {"max_memory": memory, "guess": read_checkpoint(restart).orbitals if restart is not None else guess}
     keep = Checkpoint(checkpoint, molecule, orbital, method, device) if checkpoint is not None else None
     console = Console(highlight=False)
@@ -103,6 +117,7 @@ def watched(
 ) -> Result:
     """The calculation; every iteration is kept, then shown, so that what was seen can be restarted from."""
     from cuanto.api import energy as compute
+    from cuanto.methods import Result
 
     with IterationTable(console) as table:
 
@@ -112,11 +127,22 @@ def watched(
             table.add(state)
 
         try:
-            return compute(molecule, method, basis, on_iteration=watch, **settings)
+            result = compute(molecule, method, basis, on_iteration=watch, **settings)
+            assert isinstance(result, Result)
+            return result
         except KeyboardInterrupt:
             if keep is not None and keep.path.exists():
                 table.note(f"interrupted; go on with --restart {keep.path}")
             raise
+
+
+def refuse(method: str, given: dict[str, object]) -> None:
+    """Options that mean nothing for a method without a basis."""
+    from cuanto.errors import InputError
+
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is not for {method}: leave it out")
 
 
 def parse_size(text: str | None) -> float | None:
@@ -151,6 +177,8 @@ def parse_options(given: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    if "," in text:
+        return [_value(part.strip()) for part in text.split(",")]
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cuanto import __version__
-from cuanto.cli import cache, doctor, energy, integrals, kernel
+from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
@@ -27,6 +27,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="energy")(energy.energy)
+app.command(name="atom")(atom.atom)
+app.command(name="basis-search")(basis_search.basis_search)
+app.command(name="functionals")(functionals.functionals)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="integrals")(integrals.integrals)
 app.command(name="kernel")(kernel.kernel)

@@ -25,7 +25,7 @@ from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_tabl
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
-from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
 
 TASKS = 16
@@ -170,12 +170,13 @@ class CpuDigest:
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
             if self._loops_pay(bra, ket, primitives):
                 algorithm = "md"
-        cost = class_cost("coulomb", *shells, algorithm)
+        operator = coulomb_operator(bra.bra.attenuated, algorithm)
+        cost = class_cost(operator, *shells, algorithm)
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         schedule, special = self.backend.schedule, None
         if schedule == "lane" or (schedule == "auto" and unrolled("cpu", cost) and work > WORTH_COMPILING):
-            special = self.backend.begin(cpu_straight(KernelSpec("coulomb", *shells, algorithm, "lane", self.name)))
-        return Kernel(partial(self._general, *shells, algorithm), special, schedule == "lane")
+            special = self.backend.begin(cpu_straight(KernelSpec(operator, *shells, algorithm, "lane", self.name)))
+        return Kernel(partial(self._general, operator, *shells, algorithm), special, schedule == "lane")
 
     def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:
         """Few quartets of high momenta: done by loops before the tables of their class would be made."""
@@ -186,22 +187,22 @@ class CpuDigest:
         run = bra.bra.count * ket.ket.count * operations * LOOP_SECONDS / self.backend.threads
         return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
-    def _general(self, bra: Shells, ket: Shells, algorithm: str) -> tuple[Function, _Tables]:
+    def _general(self, operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[Function, _Tables]:
         function = self.backend.function(cpu_table(self.name))
-        key = (bra, ket, algorithm)
+        key = (operator, bra, ket, algorithm)
         with self._lock:
             if key not in self._tables:
                 self._tables[key] = self._class_tables(*key)
             return function, self._tables[key]
 
-    def _class_tables(self, bra: Shells, ket: Shells, algorithm: str) -> _Tables:
-        tables = class_tables("coulomb", bra, ket, algorithm, levels=False)
+    def _class_tables(self, operator: str, bra: Shells, ket: Shells, algorithm: str) -> _Tables:
+        tables = class_tables(operator, bra, ket, algorithm, levels=False)
         arrays = {}
         for prefix, program in zip(("primitive", "ket", "bra"), tables.programs, strict=True):
             arrays[f"{prefix}_table"] = program.table
             arrays[f"{prefix}_constants"] = program.constants.astype(self.real)
         return _Tables(
-            bra_fields=bra_fields("coulomb"),
+            bra_fields=bra_fields(operator),
             ket_fields=ket_fields(ket),
             width=tables.width,
             bra_functions=tables.bra_functions,

@@ -27,7 +27,7 @@ from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.build import Source
 from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.recurrences.boys import boys_table, table_float
-from cuanto.kernels.spec import KernelSpec
+from cuanto.kernels.spec import KernelSpec, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
 
 BUFFER_BYTES = 2 * 2**30
@@ -198,14 +198,15 @@ class CudaDigest:
         if algorithm == "auto":
             algorithm = choose_algorithm("cuda", "coulomb", *shells, primitives)
         out = {"out": np.empty(0, dtype=self.real)}
-        return Job("coulomb", *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
+        operator = coulomb_operator(bra.bra.attenuated, algorithm)
+        return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
 
     def _integrals(self, bra: PairClass, ket: PairClass, items: int) -> tuple[Source, int, int, int, dict[str, Any]]:
         """Kernel, grid, block, shared memory and further arguments for the integrals of a list."""
         job = self._job(bra, ket)
         schedule = self.backend.schedule
         if schedule == "thread" or (schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
-            spec = KernelSpec("coulomb", job.bra, job.ket, job.algorithm, "thread", self.name, columns_at_once(job))
+            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, columns_at_once(job))
             if schedule == "thread" or self.backend.ready(cuda_straight(spec)):
                 return cuda_straight(spec), self._grid(items, THREAD_BLOCK), THREAD_BLOCK, 0, {}
         programs, tables = self._tables(job)
@@ -214,7 +215,7 @@ class CudaDigest:
         grid = self._grid(items // lanes + 1, 1)
         extra = {
             **tables,
-            "bra_functions": class_tables("coulomb", job.bra, job.ket, job.algorithm, levels=True).bra_functions,
+            "bra_functions": class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=True).bra_functions,
             "lanes": lanes,
             "slots": need.slots,
             "scratch": self._buffer("scratch", 1, self.real),

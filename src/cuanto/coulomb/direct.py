@@ -14,6 +14,7 @@ from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.quartets import PRECISIONS, QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
+from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
 
 SYMMETRIC = 1e-12
@@ -34,6 +35,7 @@ class DirectJK:
     `threshold`: what a quartet (J engine: all that is left out for a primitive pair) may add at most and be left out.
     `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
+    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class DirectJK:
         precision: str = "double",
         algorithm: str = "auto",
         one_pass: bool = False,
+        omega: float | None = None,
     ) -> None:
         if not isinstance(basis, Basis):
             raise InputError(f"basis must be a cuanto.Basis, {type(basis).__name__} was given")
@@ -54,7 +57,8 @@ class DirectJK:
             raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
         if not 0.0 < threshold < 1.0:
             raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
-        self.basis, self.backend = basis, resolve(backend)
+        smearing(omega)  # refuses what is no omega
+        self.basis, self.backend, self.omega = basis, resolve(backend), omega
         self.threshold, self.precision, self.algorithm, self.one_pass = threshold, precision, algorithm, one_pass
         self._j_engine: JEngine | None = None
         self._quartets: QuartetEngine | None = None
@@ -63,16 +67,22 @@ class DirectJK:
     def j_engine(self) -> JEngine:
         """Made when it is needed first."""
         if self._j_engine is None:
-            settings = {"threshold": self.threshold, "precision": self.precision}
-            self._j_engine = JEngine(self.basis, backend=self.backend, **settings)  # type: ignore[arg-type]
+            self._j_engine = JEngine(
+                self.basis,
+                backend=self.backend,
+                threshold=self.threshold,
+                precision=self.precision,
+                omega=self.omega,
+            )
         return self._j_engine
 
     @property
     def quartets(self) -> QuartetEngine:
         """Made when it is needed first."""
         if self._quartets is None:
-            settings = (self.threshold, self.precision, self.algorithm)
-            self._quartets = QuartetEngine(self.basis, self.backend, *settings)
+            self._quartets = QuartetEngine(
+                self.basis, self.backend, self.threshold, self.precision, self.algorithm, self.omega
+            )
         return self._quartets
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
@@ -88,7 +98,7 @@ class DirectJK:
         if want_k and odd is not None:
             K = K + self.quartets(odd, False, True, antisymmetric=True)[1]
         shape = np.shape(D)
-        return tuple(M if M is None else M.reshape(shape) for M in (J, K))  # type: ignore[return-value]
+        return (None if J is None else J.reshape(shape)), (None if K is None else K.reshape(shape))
 
     def j(self, D: Any) -> Any:
         """J alone."""

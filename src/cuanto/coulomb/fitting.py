@@ -6,33 +6,43 @@ roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M
 (Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p). Both steps of K are matrix products.
 
 Rows of B are kept per block of functions (`fitting_blocks`); blocks that the memory plan has no room for are made again
-in every build, and then it is X that is multiplied by M^-T: X is smaller than B.
+in every build of K, and then it is X that is multiplied by M^-T: X is smaller than B. J comes from the J engine where
+not all blocks are kept (`fitting_direct`), and for large molecules where J alone is wanted of the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.fitting_blocks import Block, all_integrals, aux_slices, block_integrals, make_layout
-from cuanto.coulomb.memory import Plan, Sizes, make_plan, memory_limit
+from cuanto.coulomb.fitting_blocks import Block, all_integrals, aux_slices, block_integrals, block_pairs, make_layout
+from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
+from cuanto.coulomb.memory import COLUMNS, Plan, Sizes, make_plan, memory_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals import eri_2c
+from cuanto.integrals.api import basis_kets
+from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings, logger
 
 KINDS = ("jk", "j")
-SYMMETRIC_MATRICES = 8
-"""Square matrices over the basis that a build has at once."""
-METRIC_COPIES = 4
-"""Square matrices over the fitting basis while the metric is factorised."""
+SQUARE_MATRICES = 24
+"""Square matrices over the basis that are there at once: of a build, of the SCF around it, tables of rows."""
+METRIC_HOST, METRIC_DEVICE = 3, 7
+"""Square matrices over the fitting basis while the metric is factorised: in place, and by products."""
+FUNCTIONS, FUNCTIONS_DEVICE = 24, 72
+"""Functions of a block at least: enough to be worth a call, few enough to have few partners; a GPU wants few calls."""
 MIRRORED_HOST, MIRRORED_DEVICE = 128, 16384
 """Rows copied at once: on the host through the cache, on a GPU with few launches."""
+OCCUPIED = 5
+"""Functions for each occupied orbital, about: where integrals are made again, all orbitals should go at once."""
 EMPTY = 1e-14
 """Orbitals of a density with a smaller occupation are left out, relative to the largest."""
 
@@ -40,8 +50,11 @@ EMPTY = 1e-14
 class FittedJK:
     """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
 
-    `max_memory`: bytes that the process (on a GPU: these arrays) may take. `plan` says what is kept, `metric` how (P|Q)
-    was factorised, `timings` what the set-up took.
+    `max_memory`: bytes that the process (on a GPU: these arrays) may take. `direct`: keep no integrals even if there is
+    room for them. `pairs`: of `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the
+    attenuated operator erf(omega r)/r in place of 1/r, also in the metric.
+    `plan` says what is kept, `metric` how (P|Q) was factorised, `timings` what the set-up took. `profile`, where it is
+    set, adds up the three steps of J.
     """
 
     def __init__(
@@ -52,32 +65,46 @@ class FittedJK:
         backend: str | Backend = "auto",
         max_memory: float | None = None,
         kind: str = "jk",
+        direct: bool = False,
+        pairs: Sequence[BraBatch] | None = None,
+        timings: Timings | None = None,
+        omega: float | None = None,
     ) -> None:
         for given, what in ((basis, "basis"), (aux, "aux")):
             if not isinstance(given, Basis):
                 raise InputError(f"{what} must be a cuanto.Basis, {type(given).__name__} was given")
         if kind not in KINDS:
             raise InputError(f"unknown kind of fitting {kind!r}: choose {', '.join(KINDS)}")
-        self.basis, self.aux, self.kind = basis, aux, kind
+        self.basis, self.aux, self.kind, self.omega = basis, aux, kind, omega
         self.backend = resolve(backend)
-        self.timings = Timings()
+        self.timings = Timings() if timings is None else timings
+        self.profile: Timings | None = None
         self._host = self.backend.xp is np
         with self.timings.measure("plan"):
-            self._layout = make_layout(basis, triangle=kind == "j")
-            self.plan: Plan = make_plan(self._sizes(), memory_limit(self.backend, max_memory))
+            functions = FUNCTIONS if self._host else FUNCTIONS_DEVICE
+            self._layout = make_layout(basis, triangle=kind == "j", functions=functions)
+            self.plan: Plan = self._plan(memory_limit(self.backend, max_memory), direct)
         logger.info("density fitting: %s", self.plan)
         with self.timings.measure("metric"):
-            self._metric = FittingMetric(eri_2c(aux, backend=self.backend), self.backend)
+            V_PQ = eri_2c(aux, backend=self.backend, omega=omega)
+            self._metric = FittingMetric(V_PQ, self.backend, attenuated=omega is not None)
+            del V_PQ
         logger.info("fitting metric: %s", self._metric.report)
         put = self.backend.to_device
-        self._order, self._place = put(self._layout.order), put(self._layout.place)
+        place = self._layout.place
+        self._order, self._place_pq = put(self._layout.order), put(place[:, None] * basis.nbf + place)
         self._q = [put(block.q) for block in self._layout.blocks]
         self._kept: list[Any] = []
         self._X: Any = None
         self._buffer: Any = None
+        self._slices: list[tuple[slice, list[KetBatch]]] = []
         self._flat: tuple[Any, Any, Any, Any] | None = None
+        self._engine: DirectFit | None = None
+        if self.plan.mode != "in-core":
+            with self.timings.measure("J engine"):
+                self._engine = DirectFit(basis, aux, self.backend, omega=omega)
         with self.timings.measure("three-centre integrals"):
-            self._keep()
+            self._keep(pairs)
 
     @property
     def metric(self) -> MetricReport:
@@ -86,6 +113,13 @@ class FittedJK:
 
     # ------------------------------------------------------------------------------------------------ set-up
 
+    def _plan(self, limit: int, direct: bool) -> Plan:
+        """What the J engine needs is counted only where it may be used."""
+        sizes = self._sizes()
+        if direct or sizes.in_core > limit:
+            sizes = replace(sizes, engine=direct_fit_bytes(self.basis, self.aux, self.backend))
+        return make_plan(sizes, limit, direct)
+
     def _sizes(self) -> Sizes:
         n, naux = self.basis.nbf, self.aux.nbf
         blocks = tuple(8 * block.rows * naux for block in self._layout.blocks)
@@ -93,30 +127,40 @@ class FittedJK:
         jk = self.kind == "jk"
         # Products with M^-T are not in place; a GPU multiplies a whole block.
         work = max(blocks) if jk and not self._host else 0
-        fixed = factor + 8 * SYMMETRIC_MATRICES * n**2
-        work = max(work, (METRIC_COPIES - 1) * factor - sum(blocks))  # the metric is done before blocks are made
-        column = 8 * n * naux * (1 if self._host else 2) if jk else 0  # a GPU has X in both orders
-        return Sizes(blocks, fixed, column, work, naux, max(s.nbf for s in self.aux.shells))
+        mirrored = min(MIRRORED_HOST if self._host else MIRRORED_DEVICE, int(self._layout.starts[-1]))
+        work = max(work, 8 * mirrored * naux)
+        fixed = factor + 8 * SQUARE_MATRICES * n**2
+        widest_block = max(block.functions for block in self._layout.blocks)
+        column = again = 0
+        if jk:
+            again = 8 * 2 * widest_block * naux  # X of a block, and a part of it
+            column = 8 * n * naux if self._host else 8 * 2 * n * naux + again  # a GPU has X in both orders
+        widest = max(s.nbf for s in self.aux.shells)
+        metric = (METRIC_HOST if self._host else METRIC_DEVICE) * factor
+        columns = max(COLUMNS, n // OCCUPIED)
+        return Sizes(blocks, fixed, column, work, naux, widest, metric, columns=columns, again=again)
 
-    def _keep(self) -> None:
+    def _keep(self, pairs: Sequence[BraBatch] | None) -> None:
         """Make the blocks that stay in memory."""
         if self.plan.mode == "in-core":
-            self._keep_all()
+            self._keep_all(pairs)
             return
-        naux = self.aux.nbf
+        naux, kets = self.aux.nbf, basis_kets(self.aux, coulomb=True)
+        if self.kind == "jk":
+            self._slices = aux_slices(self.aux, self.plan.aux_at_once)
         for block in self._layout.blocks[: self.plan.kept]:
             rows = self.backend.zeros((block.rows, naux), np.float64)
-            block_integrals(self._layout, block, self.aux, rows, self.backend)
-            if self.kind == "jk":
-                self._metric.half_solve(rows)
-            self._kept.append(rows)
+            block_integrals(block_pairs(self._layout, block, omega=self.omega), kets, rows, self.backend)
+            self._kept.append(self._metric.half_solve(rows))
 
-    def _keep_all(self) -> None:
+    def _keep_all(self, pairs: Sequence[BraBatch] | None) -> None:
         """All blocks one after the other; each pair is made, and solved for, once."""
         layout, naux, put = self._layout, self.aux.nbf, self.backend.to_device
         starts, table = layout.starts, layout.row_table()
-        rows = self.backend.zeros((int(starts[-1]), naux), np.float64)
-        all_integrals(layout, table, self.aux, rows, self.backend)
+        # One row more stays zero, for pairs that have none; another one takes what nobody needs.
+        rows = self.backend.zeros((int(starts[-1]) + 2, naux), np.float64)
+        all_integrals(layout, table, self.aux, rows, self.backend, pairs, self.omega)
+        rows = rows[:-1]
         self._kept = [rows[starts[b.number] : starts[b.number + 1]] for b in layout.blocks]
         if self.kind == "jk":
             for block, mine in zip(layout.blocks, self._kept, strict=True):
@@ -126,8 +170,7 @@ class FittedJK:
         for start in range(0, len(to), step):
             rows[to[start : start + step]] = rows[source[start : start + step]]
         if self.kind == "j" or not self._host:
-            p, q = layout.pairs_of_rows()
-            self._flat = (rows, put(p), put(q), put(layout.weights_of_rows()))
+            self._flat = (rows, *(put(x) for x in layout.rows_at_once(table)))
 
     # ------------------------------------------------------------------------------------------------ builds
 
@@ -141,70 +184,64 @@ class FittedJK:
         D_spq = xp.asarray(D_spq, dtype=np.float64)
         if D_spq.ndim != 3 or D_spq.shape[1:] != (n, n):
             raise InputError(f"densities are [s, {n}, {n}] here, an array of shape {D_spq.shape} was given")
-        J_spq = xp.stack([self._coulomb(D_pq) for D_pq in D_spq]) if want_j else None
+        J_spq = self._coulomb(D_spq) if want_j else None
         if not want_k:
             return J_spq, None
         if C_spi is None:
             return J_spq, xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq])
         return J_spq, xp.stack([self._exchange(xp.asarray(C_pi)) for C_pi in C_spi])
 
-    def _coulomb(self, D_pq: Any) -> Any:
-        """J of one density."""
-        return self._coulomb_by_blocks(D_pq) if self._flat is None else self._coulomb_at_once(D_pq, *self._flat)
+    def _coulomb(self, D_spq: Any) -> Any:
+        """J from whatever is there."""
+        if self._engine is not None:
+            return self._coulomb_direct(D_spq, self._engine)
+        if self._flat is None:
+            return self.backend.xp.stack([self._coulomb_by_blocks(D_pq) for D_pq in D_spq])
+        return self.backend.xp.stack([self._coulomb_at_once(D_pq, *self._flat) for D_pq in D_spq])
 
-    def _coulomb_at_once(self, D_pq: Any, rows: Any, p: Any, q: Any, weight: Any) -> Any:
+    def _coulomb_direct(self, D_spq: Any, engine: DirectFit) -> Any:
+        """No integrals in memory."""
+        with self._step("fit vector"):
+            x_sP = engine.fit(D_spq)
+        with self._step("solve"):
+            c_sP = self._metric.solve(x_sP)
+        with self._step("J from fit"):
+            return engine.potential(c_sP)
+
+    def _coulomb_at_once(self, D_pq: Any, rows: Any, pair: Any, weight: Any, row_pq: Any) -> Any:
         """All rows in memory: two products of a matrix and a vector."""
-        d = (0.5 * weight) * (D_pq[p, q] + D_pq[q, p])
-        x = d[None, :] @ rows
-        J = rows @ (x if self.kind == "jk" else self._metric.solve(x))[0]
-        J_pq = self.backend.xp.zeros_like(D_pq)
-        J_pq[q, p] = J
-        J_pq[p, q] = J
+        with self._step("fit vector"):
+            d = weight * (D_pq + D_pq.T).take(pair)
+            x = d[None, :] @ rows
+        with self._step("solve"):
+            c_P = (x if self.kind == "jk" else self._metric.solve(x))[0]
+        with self._step("J from fit"):
+            J_pq = (rows @ c_P).take(row_pq)
         return J_pq
 
+    def _step(self, name: str) -> AbstractContextManager[None]:
+        """Measures a step of J where that was asked for; on a GPU this waits for it."""
+        return nullcontext() if self.profile is None else self.profile.measure(name)
+
     def _coulomb_by_blocks(self, D_pq: Any) -> Any:
-        """Some blocks are made now, or half of a kept one is enough."""
-        xp, naux = self.backend.xp, self.aux.nbf
+        """All blocks of B in memory: of each those rows that stand for their transposes as well are enough."""
+        xp = self.backend.xp
         D_pq = (0.5 * (D_pq + D_pq.T))[self._order][:, self._order]
-        x_half, x_raw = xp.zeros((1, naux)), xp.zeros((1, naux))
-        kept_x = x_half if self.kind == "jk" else x_raw
-        for block in self._layout.blocks:
-            d_qp = D_pq[self._q[block.number], block.first : block.last]
-            if block.number < self.plan.kept:
-                kept_x += self._fit(block, d_qp, self._kept[block.number])
-                continue
-            for part, rows in self._made(block):
-                x_raw[:, part] += self._fit(block, d_qp, rows)
-        if kept_x is x_raw or self.plan.mode != "in-core":
-            x_half += self._metric.half_solve(x_raw)
-        c = self._metric.back_solve(x_half)[0]
+        x_P = xp.zeros(self.aux.nbf)
+        with self._step("fit vector"):
+            for block, rows in zip(self._layout.blocks, self._kept, strict=True):
+                reach = block.before + block.functions
+                d_qp = D_pq[self._q[block.number][:reach], block.first : block.last]
+                d_qp[: block.before] *= 2.0
+                x_P += d_qp.reshape(-1) @ rows[: reach * block.functions]
         J_pq = xp.zeros_like(D_pq)
-        for block in self._layout.blocks:
-            if block.number < self.plan.kept:
-                J = self._potential(block, self._kept[block.number], x_half[0] if self.kind == "jk" else c)
-            else:
-                J = sum(self._potential(block, rows, c[part]) for part, rows in self._made(block))
-            reach, twice = self._reach(block)
-            q = self._q[block.number]
-            J_pq[q[:reach], block.first : block.last] = J
-            J_pq[block.first : block.last, q[:twice]] = J[:twice].T
-        return J_pq[self._place][:, self._place]
-
-    def _reach(self, block: Block) -> tuple[int, int]:
-        """Partners that J takes from a block, own and earlier ones; the latter stand for their transposes as well."""
-        return block.before + block.functions, block.before
-
-    def _fit(self, block: Block, d_qp: Any, rows: Any) -> Any:
-        """x_P [1, P] of a block."""
-        reach, twice = self._reach(block)
-        d_qp = d_qp[:reach].copy()
-        d_qp[:twice] *= 2.0
-        return d_qp.reshape(1, -1) @ rows[: reach * block.functions]
-
-    def _potential(self, block: Block, rows: Any, c_P: Any) -> Any:
-        """J_qp = sum_P (qp|P) c_P for the partners that J takes."""
-        reach, _ = self._reach(block)
-        return (rows[: reach * block.functions] @ c_P).reshape(reach, block.functions)
+        with self._step("J from fit"):
+            for block, rows in zip(self._layout.blocks, self._kept, strict=True):
+                reach, q = block.before + block.functions, self._q[block.number]
+                J_qp = (rows[: reach * block.functions] @ x_P).reshape(reach, block.functions)
+                J_pq[q[:reach], block.first : block.last] = J_qp
+                J_pq[block.first : block.last, q[: block.before]] = J_qp[: block.before].T
+        return J_pq.take(self._place_pq)
 
     def _exchange_of_density(self, D_pq: Any) -> Any:
         """K of a density without orbitals: of its eigenvectors, those with negative weights apart."""
@@ -225,7 +262,8 @@ class FittedJK:
         xp, n = self.backend.xp, self.basis.nbf
         C_pi = C_pi[self._order]
         K_pq = xp.zeros((n, n))
-        at_once = min(C_pi.shape[1], self.plan.columns)
+        passes = -(-C_pi.shape[1] // self.plan.columns)
+        at_once = -(-C_pi.shape[1] // max(1, passes))
         for start in range(0, C_pi.shape[1], at_once):
             X_ipP = self._half_transformed(C_pi[:, start : start + at_once])
             if self._host:
@@ -234,7 +272,7 @@ class FittedJK:
             else:
                 X_px = X_ipP.transpose(1, 0, 2).reshape(n, -1)
                 K_pq += X_px @ X_px.T
-        return K_pq[self._place][:, self._place]
+        return K_pq.take(self._place_pq)
 
     def _half_transformed(self, C_pi: Any) -> Any:
         """X_ipP"""
@@ -266,12 +304,13 @@ class FittedJK:
 
     def _made(self, block: Block) -> Iterator[tuple[slice, Any]]:
         """Integrals of a block that is not kept, by slices of the fitting basis."""
-        for part, aux in aux_slices(self.aux, self.plan.aux_at_once):
-            size = block.rows * aux.nbf
+        bras = block_pairs(self._layout, block, omega=self.omega)
+        for part, kets in self._slices:
+            size = block.rows * (part.stop - part.start)
             if self._buffer is None or self._buffer.size < size:
                 self._buffer = None  # before its successor is made
                 self._buffer = self.backend.zeros((size,), np.float64)
-            rows = self._buffer[:size].reshape(block.rows, aux.nbf)
+            rows = self._buffer[:size].reshape(block.rows, -1)
             rows[...] = 0.0
-            block_integrals(self._layout, block, aux, rows, self.backend)
+            block_integrals(bras, kets, rows, self.backend)
             yield part, rows

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.integrals.api import basis_kets, basis_pairs
-from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import Array, Indices, segments
 
 THRESHOLD = 1e-13
 """Products of primitives below this are left out (energy of octane: 1e-13), pairs of blocks that have none above it."""
-FUNCTIONS = 24
-"""Functions of a block at least: enough to be worth a call, few enough to have few partners."""
+CONVERGED = 1e-6
+"""Relative change of a range at which it is known."""
 SAFETY = 1.0001
 """Factor of the range of pairs, so that rounding never loses a row."""
 
@@ -86,16 +87,18 @@ class Layout:
             table[block.first : block.last, block.q] = start + np.arange(block.rows).reshape(-1, block.functions).T
         return table
 
-    def pairs_of_rows(self) -> tuple[Indices, Indices]:
-        """Both functions of every row."""
+    def rows_at_once(self, table: Indices) -> tuple[Indices, Array, Indices]:
+        """For sums over all rows, and one more that is zero: the pair p n + q of a row; half of how often it counts
+        (twice where (q, p) is no row); the row of every pair."""
+        n = self.basis.nbf
         p = [np.tile(np.arange(b.first, b.last), len(b.q)) for b in self.blocks]
         q = [np.repeat(b.q, b.functions) for b in self.blocks]
-        return self.order[np.concatenate(p)], self.order[np.concatenate(q)]
-
-    def weights_of_rows(self) -> Array:
-        """How often a row counts in a sum over all pairs: twice where (q, p) is no row."""
         alone = [np.repeat(self.triangle & (b.q < b.first), b.functions) for b in self.blocks]
-        return np.where(np.concatenate(alone), 2.0, 1.0)
+        pair = self.order[np.concatenate([*p, [0]])] * n + self.order[np.concatenate([*q, [0]])]
+        weight = np.append(np.where(np.concatenate(alone), 1.0, 0.5), 0.0)
+        both = np.maximum(table, table.T)
+        row_pq = np.where(both < 0, len(pair) - 1, both)[self.place][:, self.place]
+        return pair, weight, row_pq
 
     def mirrored_rows(self, table: Indices) -> tuple[Indices, Indices]:
         """Rows (q, p) with places q < p, and the rows (p, q) they are equal to."""
@@ -103,14 +106,15 @@ class Layout:
         return table[low, high], table[high, low]
 
 
-def make_layout(basis: Basis, triangle: bool, threshold: float = THRESHOLD) -> Layout:
-    """Blocks of a basis, with all partners or (`triangle`) half of them."""
-    functions = _functions_of_atoms(basis)
-    atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in functions])
-    order = np.concatenate([functions[a] for group in atoms for a in group])
-    ends = np.cumsum([sum(len(functions[a]) for a in group) for group in atoms])
+def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
+    """Blocks of so many functions at least (the last one may have fewer), with all partners or (`triangle`) half of
+    them."""
+    own = _functions_of_atoms(basis)
+    atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in own], functions)
+    order = np.concatenate([own[a] for group in atoms for a in group])
+    ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
     starts = ends - np.diff(ends, prepend=0)
-    near = _near(basis, threshold)[np.ix_(np.concatenate(atoms), np.concatenate(atoms))]
+    near = _near(basis)[np.ix_(np.concatenate(atoms), np.concatenate(atoms))]
     begin = np.cumsum([0, *(len(group) for group in atoms[:-1])])
     reach = np.logical_or.reduceat(np.logical_or.reduceat(near, begin, axis=0), begin, axis=1)
     blocks = []
@@ -152,26 +156,26 @@ def _neighbours_together(R_ax: Array) -> Indices:
     return np.array(ordered, dtype=np.int64)
 
 
-def _cut(atoms: Indices, sizes: Sequence[int]) -> list[Indices]:
-    """Groups of FUNCTIONS functions at least (the last one may have fewer)."""
+def _cut(atoms: Indices, sizes: Sequence[int], functions: int) -> list[Indices]:
+    """Groups of so many functions at least (the last one may have fewer)."""
     groups: list[Indices] = []
     begin = held = 0
     for k, a in enumerate(atoms):
         held += sizes[a]
-        if held >= FUNCTIONS or (k == len(atoms) - 1 and held):
+        if held >= functions or (k == len(atoms) - 1 and held):
             groups.append(atoms[begin : k + 1])
             begin, held = k + 1, 0
     return groups
 
 
-def _near(basis: Basis, threshold: float) -> NDArray[np.bool_]:
+def _near(basis: Basis) -> NDArray[np.bool_]:
     """Pairs of atoms with a product of primitives above the threshold (bound as in `integrals.pairs`)."""
     shells = _shells_of_atoms(basis)
     names = [b"".join(s.exponents.tobytes() + s.coefficients.tobytes() + bytes([s.l]) for s in mine) for mine in shells]
     kinds = {name: k for k, name in enumerate(dict.fromkeys(names))}
     kind = np.array([kinds[name] for name in names])
     primitives = [_primitives(shells[names.index(name)]) for name in kinds]
-    reach = np.array([[_range(x, y, threshold) for y in primitives] for x in primitives])
+    reach = np.array([[_range(x, y) for y in primitives] for x in primitives])
     squared = ((basis.R_ax[:, None] - basis.R_ax[None]) ** 2).sum(axis=2)
     near: NDArray[np.bool_] = squared <= reach[kind[:, None], kind[None, :]]
     return near
@@ -189,48 +193,62 @@ def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:
     )
 
 
-def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array], threshold: float) -> float:
+def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> float:
     """Squared distance beyond which no product of primitives is above the threshold; -1 where there is none."""
     if not len(x[0]) or not len(y[0]):
         return -1.0
     alpha, beta = x[0][:, None], y[0][None, :]
     p, half_l = alpha + beta, 0.5 * (x[2][:, None] + y[2][None, :])
-    size = np.log(np.maximum(x[1][:, None] * y[1][None, :] / p, 1e-300)) - np.log(threshold)
+    size = np.log(np.maximum(x[1][:, None] * y[1][None, :] / p, 1e-300)) - np.log(THRESHOLD)
     R2 = np.full(p.shape, 1e4)
     for _ in range(60):  # a contraction: the logarithm of the polynomial part grows more slowly than the exponent
+        before = R2.max()
         R2 = np.maximum(0.0, (size + half_l * np.log(np.maximum(1.0, np.maximum(1.0 / p, R2)))) * p / (alpha * beta))
+        if abs(R2.max() - before) <= CONVERGED * before:
+            break
     return float(SAFETY * R2.max())
 
 
-class _BlockRows(RowMap):
-    """Row of a pair where all blocks lie one after the other: in the later one of the two blocks."""
-
-    def __init__(self, layout: Layout, table: Indices) -> None:
-        super().__init__(layout.basis.nbf, packed=False)
-        self._place, self._table = layout.place, table
-
-    def __call__(self, i: Indices, j: Indices) -> Indices:
-        x, y = self._place[i], self._place[j]
-        rows: Indices = self._table[np.maximum(x, y), np.minimum(x, y)]
-        return rows
-
-
 def all_integrals(
-    layout: Layout, table: Indices, aux: Basis, out: Any, backend: Backend, threshold: float = THRESHOLD
+    layout: Layout,
+    table: Indices,
+    aux: Basis,
+    out: Any,
+    backend: Backend,
+    pairs: Sequence[BraBatch] | None = None,
+    omega: float | None = None,
 ) -> None:
-    """Every pair once, into rows `out` by the table: p >= q in the order of blocks; the others stay as they are."""
-    bras = basis_pairs(layout.basis, _BlockRows(layout, table), threshold)
-    Engine(backend, out, row_stride=aux.nbf).run("coulomb", bras, basis_kets(aux, coulomb=True))
+    """Every pair once, into rows `out` by the table: p >= q in the order of blocks; the others stay as they are.
+
+    `pairs`: those of `integrals.api.uploaded_pairs`, if they are there already. More of them than blocks have room for
+    go to the last row.
+    """
+    n, place = layout.basis.nbf, layout.place
+    # A pair is in the later one of its two blocks.
+    rows = table[np.maximum(place[:, None], place), np.minimum(place[:, None], place)].reshape(-1)
+    rows[rows < 0] = len(out) - 1
+    bras = pairs or basis_pairs(layout.basis, RowMap(n, packed=False), THRESHOLD)
+    placed = (_placed(attenuated(bra, omega), rows) for bra in bras)
+    kets = basis_kets(aux, coulomb=True)
+    Engine(backend, out, row_stride=aux.nbf).run("coulomb", placed if pairs is None else list(placed), kets)
 
 
-def block_integrals(
-    layout: Layout, block: Block, aux: Basis, out: Any, backend: Backend, threshold: float = THRESHOLD
-) -> None:
-    """All rows of one block into cleared rows `out`; `aux` may be a part of the fitting basis."""
+def _placed(bra: BraBatch, rows: Indices) -> BraBatch:
+    return replace(bra, rows=rows[bra.rows])
+
+
+def block_pairs(
+    layout: Layout, block: Block, threshold: float = THRESHOLD, omega: float | None = None
+) -> list[BraBatch]:
+    """The pairs of shells of one block."""
     partners = [layout.atoms[c] for c in block.partners]
     own, others = (_part(layout.basis, atoms) for atoms in (layout.atoms[block.number], np.concatenate(partners)))
-    bras = _rectangle(own, others, threshold)
-    Engine(backend, out, row_stride=aux.nbf).run("coulomb", bras, basis_kets(aux, coulomb=True))
+    return [attenuated(bra, omega) for bra in _rectangle(own, others, threshold)]
+
+
+def block_integrals(bras: list[BraBatch], kets: list[KetBatch], out: Any, backend: Backend) -> None:
+    """Integrals of the pairs of one block with some fitting functions into cleared rows `out`."""
+    Engine(backend, out, row_stride=out.shape[1]).run("coulomb", bras, kets)
 
 
 class _RectangleRows(RowMap):
@@ -261,14 +279,15 @@ def _part(basis: Basis, atoms: Indices) -> Basis:
     return Basis.from_shells([shell for a in atoms for shell in shells[a]], basis.R_ax)
 
 
-def aux_slices(aux: Basis, at_once: int) -> list[tuple[slice, Basis]]:
+def aux_slices(aux: Basis, at_once: int) -> list[tuple[slice, list[KetBatch]]]:
     """Parts of a fitting basis of at most so many functions (one shell at least), with their places."""
-    slices: list[tuple[slice, Basis]] = []
+    slices: list[tuple[slice, list[KetBatch]]] = []
     begin, first = 0, 0
     ends = np.append(aux.offsets[1:], aux.nbf)
     for k, end in enumerate(ends):
         following = ends[k + 1] if k + 1 < len(ends) else None
         if following is None or following - first > at_once:
-            slices.append((slice(first, int(end)), Basis.from_shells(aux.shells[begin : k + 1], aux.R_ax)))
+            part = Basis.from_shells(aux.shells[begin : k + 1], aux.R_ax)
+            slices.append((slice(first, int(end)), basis_kets(part, coulomb=True)))
             begin, first = k + 1, int(end)
     return slices

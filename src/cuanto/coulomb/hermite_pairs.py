@@ -7,7 +7,7 @@ order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/97811
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -91,7 +91,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
 
 
 def _contraction(
-    classes: list[SegmentClass], owners: list[Indices], columns: list[Indices], shape: tuple[int, int]
+    classes: Sequence[SegmentClass], owners: list[Indices], columns: list[Indices], shape: tuple[int, int]
 ) -> Any:
     rows, cols, values = [], [], []
     for c, owner, column in zip(classes, owners, columns, strict=True):
@@ -149,7 +149,7 @@ def pair_blocks(groups: list[Primitives], threshold: float, backend: Backend) ->
 def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend) -> PairBlock:
     """Pairs of two kinds; a cheap estimate first, then the bound from the expansion itself."""
     xp, put = backend.xp, backend.to_device
-    u, v = _candidates(a, b, NEGLIGIBLE * threshold)
+    u, v = candidates(a, b, NEGLIGIBLE * threshold)
     E_parts, bounds = [], []
     numbers = a.functions * b.functions * hermite_count(a.order + b.order)
     for part in _chunks(len(u), max(1, CHUNK_NUMBERS // numbers)):
@@ -168,11 +168,24 @@ def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend)
     return PairBlock(a, b, u, v, E, p, centres, np.where(same, 1.0, 2.0), bound[keep])
 
 
+def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
+    """Functions that stand alone: each makes a pair with the function 1, an s function of exponent zero."""
+    one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
+    return [_with_one(a, one, backend) for a in groups]
+
+
+def _with_one(a: Primitives, one: Primitives, backend: Backend) -> PairBlock:
+    u, v = np.arange(a.count), np.zeros(a.count, dtype=np.int64)
+    E_kft = _expansion(a, one, u, v, backend)
+    bound = _bounds(E_kft, a, one, u, v, backend)
+    return PairBlock(a, one, u, v, E_kft, a.exponents, a.centres, np.ones(a.count), bound)
+
+
 def _chunks(count: int, size: int) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, count, size))
 
 
-def _candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices, Indices]:
+def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices, Indices]:
     """Pairs whose overlap factor times coefficients is not negligible; some rows of all pairs at a time."""
     found = [np.zeros((0, 2), dtype=np.int64)]
     for rows in _chunks(a.count, max(1, CHUNK_NUMBERS // b.count)):

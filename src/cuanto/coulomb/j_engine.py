@@ -11,7 +11,7 @@ every bra is below the threshold, not only that of every interaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -33,6 +33,7 @@ from cuanto.coulomb.hermite_pairs import (
 from cuanto.coulomb.j_launch import Interactions, groups_of_bras, launcher
 from cuanto.coulomb.j_steps import ArraySteps, HermiteClass, KernelSteps, Steps
 from cuanto.errors import InputError
+from cuanto.integrals.attenuation import met_exponents
 from cuanto.integrals.engine import resolve
 from cuanto.kernels.recurrences.components import degree
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
@@ -72,94 +73,102 @@ class _Reach:
     split: Any
 
 
-class JEngine:
-    """J of a basis: pairs and Hermite expansions are made once per geometry."""
+@dataclass(frozen=True)
+class Distributions:
+    """Charge distributions that are bras or kets: the pairs of a basis, or the functions of a fitting basis.
+
+    `bounds`: of all groups of bras; `single`: powers of the exponents stay in the range of single precision.
+    """
+
+    classes: tuple[HermiteClass, ...]
+    bounds: Any
+    single: bool
+
+    @classmethod
+    def of(cls, blocks: Iterable[PairBlock], size: int, backend: Backend, omega: float | None = None) -> Distributions:
+        """By Hermite order; `size`: functions in a row of the matrix that holds their densities.
+
+        With `omega` these are bras for the operator erf(omega r)/r; as kets they are the same.
+        """
+        ordered = sorted(blocks, key=lambda block: block.order)
+        groups = [list(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
+        classes = tuple(_hermite_class(group, size, backend, omega) for group in groups)
+        # Powers of very large exponents with high momenta leave the range of single precision.
+        single = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in ordered)
+        return cls(classes, backend.xp.concatenate([c.bra_bound for c in classes]), single)
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """Distributions by Hermite order."""
+        return {c.order: c.count for c in self.classes}
+
+
+def _hermite_class(blocks: list[PairBlock], size: int, backend: Backend, omega: float | None) -> HermiteClass:
+    put, order = backend.to_device, blocks[0].order
+    p, weight, bound, centres = (
+        np.concatenate([getattr(block, name) for block in blocks])
+        for name in ("exponents", "weight", "bound", "centres")
+    )
+    high = centres.astype(np.float32)
+    geometry = {
+        "double": np.column_stack([np.sqrt(p), centres]),
+        "float": np.column_stack([np.sqrt(p), high, centres - high]).astype(np.float32),
+    }
+    curve = along_a_curve(centres, p)
+    sorted_bras = np.lexsort((curve, -bound_buckets(bound)))
+    bra_record = {real: values[sorted_bras] for real, values in geometry.items()}
+    for record in bra_record.values():
+        record[:, 0] = np.sqrt(met_exponents(p, omega))[sorted_bras]
+    rank = np.empty(len(p), dtype=np.int64)
+    rank[sorted_bras] = np.arange(len(p))
+    signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
+    starts = np.arange(0, len(p), groups_of_bras(backend))
+    return HermiteClass(
+        order,
+        len(p),
+        tuple(blocks),
+        tuple(put(block.places(size)) for block in blocks),
+        {real: put(values) for real, values in geometry.items()},
+        put(weight[:, None] * self_repulsion_scale(p, order)),
+        put(self_repulsion_factor(order)),
+        put((weight * p**-1.5)[:, None] * signs),
+        put(np.pi**2.5 * weight * p**-1.5),
+        put(curve),
+        put(rank),
+        {real: put(record) for real, record in bra_record.items()},
+        put(np.maximum.reduceat(bound[sorted_bras], starts)),
+    )
+
+
+class Potentials:
+    """What the densities of one kind of distributions do to those of another, or of the same, kind."""
 
     def __init__(
-        self, basis: Basis, *, backend: str | Backend = "auto", threshold: float = 1e-12, precision: str = "double"
+        self, bras: Distributions, kets: Distributions, backend: Backend, threshold: float, precision: str
     ) -> None:
-        if precision not in NUMBERS:
-            raise InputError(f"unknown precision {precision!r}: choose {', '.join(NUMBERS)}")
-        if not threshold > 0.0:
-            raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
-        self.backend = resolve(backend)
-        self.threshold, self.nbf = threshold, basis.nbf
-        groups, contraction = primitives(basis)
-        self._functions = contraction.shape[1]
-        host = self.backend.xp is np
-        self._steps: Steps = ArraySteps() if isinstance(self.backend, CpuBackend) else KernelSteps(self.backend)
-        # Sparse on the host; a GPU multiplies dense matrices faster than it would look up sparse ones.
-        self._C_pk = contraction if host else self.backend.to_device(contraction.toarray())
-        blocks = sorted(pair_blocks(groups, threshold, self.backend), key=lambda block: block.order)
-        self._classes = [self._hermite_class(list(mine)) for _, mine in groupby(blocks, key=lambda b: b.order)]
-        # Powers of very large exponents with high momenta leave the range of single precision.
-        fits = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in blocks)
-        self.precision = precision if fits else "double"
-        self._launcher = launcher(self.backend, {c.order: c.count for c in self._classes}, NUMBERS[self.precision])
-        self._bounds = self.backend.xp.concatenate([c.bra_bound for c in self._classes])
-        self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
+        self.backend, self.threshold = backend, threshold
+        self._bras, self._kets = bras, kets
+        self.precision = precision if bras.single and kets.single else "double"
+        self._steps: Steps = ArraySteps() if isinstance(backend, CpuBackend) else KernelSteps(backend)
+        self._launcher = launcher(backend, bras.sizes, kets.sizes, NUMBERS[self.precision])
+        self._nothing = backend.zeros((len(bras.bounds),), np.int32)
         self._last: list[_Reach] = []
 
-    def _hermite_class(self, blocks: list[PairBlock]) -> HermiteClass:
-        put, order = self.backend.to_device, blocks[0].order
-        p, weight, bound, centres = (
-            np.concatenate([getattr(block, name) for block in blocks])
-            for name in ("exponents", "weight", "bound", "centres")
-        )
-        high = centres.astype(np.float32)
-        geometry = {
-            "double": np.column_stack([np.sqrt(p), centres]),
-            "float": np.column_stack([np.sqrt(p), high, centres - high]).astype(np.float32),
-        }
-        curve = along_a_curve(centres, p)
-        sorted_bras = np.lexsort((curve, -bound_buckets(bound)))
-        rank = np.empty(len(p), dtype=np.int64)
-        rank[sorted_bras] = np.arange(len(p))
-        signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
-        starts = np.arange(0, len(p), groups_of_bras(self.backend))
-        return HermiteClass(
-            order,
-            len(p),
-            tuple(blocks),
-            tuple(put(block.places(self._functions)) for block in blocks),
-            {real: put(values) for real, values in geometry.items()},
-            put(weight[:, None] * self_repulsion_scale(p, order)),
-            put(self_repulsion_factor(order)),
-            put((weight * p**-1.5)[:, None] * signs),
-            put(np.pi**2.5 * weight * p**-1.5),
-            put(curve),
-            put(rank),
-            {real: put(values[sorted_bras]) for real, values in geometry.items()},
-            put(np.maximum.reduceat(bound[sorted_bras], starts)),
-        )
-
-    def __call__(self, D: Any) -> Any:
-        """J_npq of symmetric densities D_npq, or J_pq of D_pq; arrays of the backend. Only (D + D^T)/2 matters."""
-        xp = self.backend.xp
-        D = xp.asarray(D, dtype=np.float64)
-        if D.ndim not in (2, 3) or D.shape[-2:] != (self.nbf, self.nbf):
-            raise InputError(f"a density is {self.nbf} x {self.nbf} here, an array of shape {D.shape} was given")
-        D_npq = D.reshape(-1, self.nbf, self.nbf)
+    def begin(self) -> None:
+        """Statistics count from here."""
         self._last = []
-        parts = [self._coulomb(D_npq[n : n + DENSITIES]) for n in range(0, len(D_npq), DENSITIES)]
-        return xp.concatenate(parts).reshape(D.shape) if parts else xp.zeros(D.shape)
 
-    def _coulomb(self, D_npq: Any) -> Any:
-        """J of so many densities as the kernels treat at once."""
-        xp, C = self.backend.xp, self._C_pk
-        X_nkl = xp.stack([C.T @ (C.T @ (0.5 * (D_pq + D_pq.T))).T for D_pq in D_npq])
-        V = self._launcher.run(self._jobs(X_nkl))
-        J_nkl = xp.zeros_like(X_nkl)
-        for c in self._classes:
-            self._steps.collect(c, V[c.order], J_nkl)
-        J_npq = xp.stack([C @ (C @ J_kl).T for J_kl in J_nkl])
-        return J_npq + J_npq.transpose(0, 2, 1)
+    def __call__(self, X: Any, out: Any) -> None:
+        """Half the potentials of densities X [n, ...] of the kets, into `out` [n, ...]; bras of weight two: all."""
+        V = self._launcher.run(self._jobs(X))
+        for c in self._bras.classes:
+            self._steps.collect(c, V[c.order], out)
 
-    def _jobs(self, X_nkl: Any) -> Iterator[Interactions]:
+    def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of one class after the other as kets, each for all classes of bras."""
-        xp, n = self.backend.xp, len(X_nkl)
-        for ket in self._classes:
-            density = self._steps.density(ket, X_nkl)
+        xp, n = self.backend.xp, len(X)
+        for ket in self._kets.classes:
+            density = self._steps.density(ket, X)
             # By powers of four, within them along a curve: any order is right as far as sums of the rest go.
             order = xp.argsort(density.key)
             reach = self._reach(xp.cumsum(density.bound[order][::-1]))
@@ -168,7 +177,7 @@ class JEngine:
                 record = self._steps.record(ket, real, order, density.H_knt)
                 first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
                 at = 0
-                for bra in self._classes:
+                for bra in self._bras.classes:
                     mine = slice(at, at + len(bra.bra_bound))
                     at = mine.stop
                     sides = (bra.count, ket.count, bra.bra_record[real], record)
@@ -177,7 +186,7 @@ class JEngine:
     def _reach(self, rest: Any) -> _Reach:
         """How far each group of bras goes in double precision (`split`), and in all (`end`)."""
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        split, end = self._steps.reach(rest, self._bounds, self.threshold, single)
+        split, end = self._steps.reach(rest, self._bras.bounds, self.threshold, single)
         return _Reach(rest, end, split)
 
     def finish_compiling(self) -> None:
@@ -186,11 +195,11 @@ class JEngine:
 
     @property
     def statistics(self) -> Statistics:
-        """What the last call did; copies a few small arrays from the device."""
+        """What was done since `begin`; copies a few small arrays from the device."""
         to_host, launch = self.backend.to_host, self._launcher
         sizes = [np.minimum(launch.bra_group, c.count - launch.bra_group * np.arange(len(c.bra_bound)))
-                 for c in self._classes]  # fmt: skip
-        bras, bounds = np.concatenate(sizes), to_host(self._bounds)
+                 for c in self._bras.classes]  # fmt: skip
+        bras, bounds = np.concatenate(sizes), to_host(self._bras.bounds)
         done = single = possible = 0
         error = np.zeros(len(bras))
         for reach in self._last:
@@ -202,3 +211,73 @@ class JEngine:
             possible += int(bras.sum()) * len(tail)
             error += bounds * (rest[last] + SINGLE_ERROR * (rest[first] - rest[last]))
         return Statistics(done, single, possible, float(error.max(initial=0.0)))
+
+
+class JEngine:
+    """J of a basis: pairs and Hermite expansions are made once per geometry. `omega`: of erf(omega r)/r."""
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        backend: str | Backend = "auto",
+        threshold: float = 1e-12,
+        precision: str = "double",
+        omega: float | None = None,
+    ) -> None:
+        if precision not in NUMBERS:
+            raise InputError(f"unknown precision {precision!r}: choose {', '.join(NUMBERS)}")
+        if not threshold > 0.0:
+            raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
+        self.backend = resolve(backend)
+        self.threshold, self.nbf = threshold, basis.nbf
+        groups, contraction = primitives(basis)
+        self._C_pk = contraction_on(self.backend, contraction)
+        blocks = pair_blocks(groups, threshold, self.backend)
+        pairs = Distributions.of(blocks, contraction.shape[1], self.backend, omega)
+        self._potentials = Potentials(pairs, pairs, self.backend, threshold, precision)
+        self.precision = self._potentials.precision
+
+    def __call__(self, D: Any) -> Any:
+        """J_npq of symmetric densities D_npq, or J_pq of D_pq; arrays of the backend. Only (D + D^T)/2 matters."""
+        xp = self.backend.xp
+        D = xp.asarray(D, dtype=np.float64)
+        if D.ndim not in (2, 3) or D.shape[-2:] != (self.nbf, self.nbf):
+            raise InputError(f"a density is {self.nbf} x {self.nbf} here, an array of shape {D.shape} was given")
+        D_npq = D.reshape(-1, self.nbf, self.nbf)
+        self._potentials.begin()
+        parts = [self._coulomb(D_npq[n : n + DENSITIES]) for n in range(0, len(D_npq), DENSITIES)]
+        return xp.concatenate(parts).reshape(D.shape) if parts else xp.zeros(D.shape)
+
+    def _coulomb(self, D_npq: Any) -> Any:
+        """J of so many densities as the kernels treat at once."""
+        xp = self.backend.xp
+        X_nkl = primitive_density(self._C_pk, D_npq, xp)
+        J_nkl = xp.zeros_like(X_nkl)
+        self._potentials(X_nkl, J_nkl)
+        return contracted(self._C_pk, J_nkl, xp)
+
+    def finish_compiling(self) -> None:
+        """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
+        self._potentials.finish_compiling()
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the last call did; copies a few small arrays from the device."""
+        return self._potentials.statistics
+
+
+def contraction_on(backend: Backend, contraction: Any) -> Any:
+    """Sparse on the host; a GPU multiplies dense matrices faster than it would look up sparse ones."""
+    return contraction if backend.xp is np else backend.to_device(contraction.toarray())
+
+
+def primitive_density(C_pk: Any, D_npq: Any, xp: Any) -> Any:
+    """X_nkl of the symmetric parts of densities."""
+    return xp.stack([C_pk.T @ (C_pk.T @ (0.5 * (D_pq + D_pq.T))).T for D_pq in D_npq])
+
+
+def contracted(C_pk: Any, J_nkl: Any, xp: Any) -> Any:
+    """J_npq from what `Potentials` leaves: one triangle of pairs, those on the diagonal by half."""
+    J_npq = xp.stack([C_pk @ (C_pk @ J_kl).T for J_kl in J_nkl])
+    return J_npq + J_npq.transpose(0, 2, 1)

@@ -92,14 +92,20 @@ class Launcher(Protocol):
         """Wait for the kernels asked for so far."""
 
 
-def launcher(backend: Backend, sizes: dict[int, int], reals: Sequence[str]) -> Launcher:
-    """The one for a backend; `sizes`: number of pairs by Hermite order."""
-    return CpuLauncher(backend) if isinstance(backend, CpuBackend) else GpuLauncher(backend, sizes, reals)
+def launcher(backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> Launcher:
+    """The one for a backend; `bras`, `kets`: how many by Hermite order."""
+    return CpuLauncher(backend) if isinstance(backend, CpuBackend) else GpuLauncher(backend, bras, kets, reals)
 
 
 def groups_of_bras(backend: Backend) -> int:
     """Bras that share their range of kets."""
     return CpuLauncher.bra_group if isinstance(backend, CpuBackend) else GpuLauncher.bra_group
+
+
+def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
+    """Parts into which a GPU cuts the kets of a job: enough for all multiprocessors, none smaller than a tile."""
+    blocks = BLOCKS_PER_MULTIPROCESSOR * getattr(backend, "multiprocessors", 1)
+    return min(-(-blocks // -(-bras // THREADS)), -(-kets // TILE))
 
 
 class CpuLauncher:
@@ -170,19 +176,17 @@ class GpuLauncher:
     bra_group = THREADS
     ket_group = 1
 
-    def __init__(self, backend: Any, sizes: dict[int, int], reals: Sequence[str]) -> None:
+    def __init__(self, backend: Any, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
         self.backend = backend
         self.tables = {"double": backend.to_device(boys_table()), "float": backend.to_device(table_float())}
         self.tuples = backend.to_device(tuple_table())
-        blocks = BLOCKS_PER_MULTIPROCESSOR * getattr(backend, "multiprocessors", 1)
         # (orders, number type) -> the job's chunks among those of all jobs with the same bras
         self._chunks: dict[tuple[tuple[int, int], str], slice] = {}
         self._totals: dict[int, int] = {}
-        for bra, bras in sizes.items():
-            wanted = -(-blocks // -(-bras // THREADS))
+        for bra in bras:
             at = 0
-            for ket, real in product(sizes, reals):
-                count = min(wanted, -(-sizes[ket] // TILE))
+            for ket, real in product(kets, reals):
+                count = chunks_of_kets(backend, bras[bra], kets[ket])
                 self._chunks[(bra, ket), real] = slice(at, at + count)
                 at += count
             self._totals[bra] = at

@@ -23,7 +23,7 @@ class HermiteClass:
     order: int
     count: int
     blocks: tuple[PairBlock, ...]
-    places: tuple[Any, ...]  # of each block, [pair, functions]: elements of a matrix over all primitive functions
+    places: tuple[Any, ...]  # of each block, [pair, functions]: elements of the densities of primitive functions
     geometry: dict[str, Any]  # number type -> [pair, field], natural order
     bound_factor: Any  # [pair, Hermite function]: to the self-repulsion
     bound_matrix: Any
@@ -118,7 +118,7 @@ class KernelSteps:
         xp, n, tuples = self.backend.xp, len(X_nkl), hermite_count(c.order)
         H_knt, bound = xp.empty((c.count, n, tuples)), xp.empty(c.count)
         key = xp.empty(c.count, dtype=np.int64)
-        shared = {"densities": n, "tuples": tuples, "X": X_nkl, "size": X_nkl.shape[1] ** 2, "factor": c.bound_factor}
+        shared = {"densities": n, "tuples": tuples, "X": X_nkl, "size": X_nkl[0].size, "factor": c.bound_factor}
         shared |= {"W": c.bound_matrix, "curve": c.curve, "count": c.count, "H": H_knt, "bound": bound, "key": key}
         first = 0
         for block, places in zip(c.blocks, c.places, strict=True):
@@ -149,7 +149,7 @@ class KernelSteps:
     def collect(self, c: HermiteClass, V: Any, J_nkl: Any) -> None:
         """V_wk; a thread for every function of every pair."""
         shared = {"densities": len(J_nkl), "tuples": hermite_count(c.order), "bras": c.count, "rank": c.rank}
-        shared |= {"factor": c.bra_factor, "V": V, "J": J_nkl, "size": J_nkl.shape[1] ** 2}
+        shared |= {"factor": c.bra_factor, "V": V, "J": J_nkl, "size": J_nkl[0].size}
         first = 0
         for block, places in zip(c.blocks, c.places, strict=True):
             values = {"first": first, "pairs": block.count, "functions": block.functions, "places": places}

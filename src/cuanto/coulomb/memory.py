@@ -1,7 +1,8 @@
 """What density fitting keeps in memory, decided before anything is allocated.
 
-In-core: all blocks of (pq|P) are kept. Blocked: as many as fit, the others are made again in every build. Direct: none
-is kept. The plan is made from the sizes alone, so it can be shown, and tested, without a calculation.
+In-core: all blocks of (pq|P) are kept. Blocked: as many as fit, the others are made again in every build of K. Direct:
+none is kept. Where not all are kept J comes from the J engine (`fitting_direct`), which needs none. The plan is made
+from the sizes alone, so it can be shown, and tested, without a calculation.
 """
 
 from __future__ import annotations
@@ -36,11 +37,19 @@ class Sizes:
     naux: int
     widest: int
     """Functions of the largest shell of the fitting basis: no slice of it is smaller."""
+    metric: int = 0
+    """While the metric is factorised, before anything else is there."""
+    engine: int = 0
+    """Of the J engine."""
+    columns: int = COLUMNS
+    """Orbitals to transform at once where integrals are made again: all of them, so that this is done once."""
+    again: int = 0
+    """Of temporary copies of a transformed orbital where integrals are made again."""
 
     @property
     def in_core(self) -> int:
         """Bytes with all blocks kept."""
-        return self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column
+        return max(self.metric, self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column)
 
 
 @dataclass(frozen=True)
@@ -55,15 +64,18 @@ class Plan:
     expected: int
     in_core: int
     limit: int
+    exchange: bool = True
 
     def __str__(self) -> str:
         size = f"{self.expected / MIB:.0f} of {self.limit / MIB:.0f} MiB"
         if self.mode == "in-core":
             return f"in-core: all integrals kept, {size}"
         more = f"{size} (in-core needs {self.in_core / MIB:.0f})"
+        if not self.exchange:
+            return f"direct: J engine, {more}"
         if self.mode == "direct":
-            return f"direct: integrals made in every build, {more}"
-        return f"blocked: {self.kept} of {self.blocks} blocks kept, the others made in every build, {more}"
+            return f"direct: J engine, integrals for K made in every build, {more}"
+        return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others made again, {more}"
 
 
 def memory_limit(backend: Backend, max_memory: float | None) -> int:
@@ -94,36 +106,41 @@ def _resident() -> int:
         return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
-def make_plan(sizes: Sizes, limit: int) -> Plan:
-    """The plan that keeps most."""
+def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
+    """The plan that keeps most; with `direct` nothing is kept even where it could be."""
     total = len(sizes.blocks)
-    if sizes.in_core <= limit:
+    if sizes.in_core <= limit and not direct:
         columns = COLUMNS
         if sizes.column:
             columns += (limit - sizes.in_core) // sizes.column
         return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
-    largest = max(sizes.blocks)
+    fixed = sizes.fixed + sizes.engine
+    if not sizes.column:
+        expected = max(sizes.metric, fixed)
+        _require(expected, limit)
+        return Plan("direct", 0, total, 0, 0, expected, sizes.in_core, limit, exchange=False)
+    largest, column = max(sizes.blocks), sizes.column + sizes.again
     least = largest * sizes.widest // sizes.naux
-    spare = limit - sizes.fixed
-    smallest = least + sizes.column
-    if spare < smallest:
-        need = (sizes.fixed + smallest) / MIB
-        raise InputError(
-            f"density fitting needs {need:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
-            "raise max_memory, or use fitting='none'"
-        )
+    _require(max(sizes.metric, fixed + least + column), limit)
+    spare = limit - fixed
     buffer = min(largest, max(least, int(BUFFER_SHARE * spare)))
-    spare -= buffer
-    columns = min(COLUMNS, spare // sizes.column) if sizes.column else COLUMNS
+    columns = min(sizes.columns, (spare - buffer) // column)
     if columns < 1:
         columns, buffer = 1, least
-        spare = limit - sizes.fixed - least
-    spare -= columns * sizes.column
-    kept = _fitting(sizes.blocks, spare - sizes.work)
-    expected = sizes.fixed + buffer + columns * sizes.column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    spare -= buffer + columns * column
+    kept = 0 if direct else _fitting(sizes.blocks, spare - sizes.work)
+    running = fixed + buffer + columns * column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
-    return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
+    return Plan(mode, kept, total, columns, at_once, max(sizes.metric, running), sizes.in_core, limit)
+
+
+def _require(least: int, limit: int) -> None:
+    if limit < least:
+        raise InputError(
+            f"density fitting needs {least / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            "raise max_memory, or use fitting='none'"
+        )
 
 
 def _fitting(blocks: Sequence[int], spare: int) -> int:

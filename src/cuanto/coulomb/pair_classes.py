@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.basis import Basis
+from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
@@ -49,18 +51,19 @@ class _Together(RowMap):
         return i * self.nbf + j
 
 
-def pair_classes(basis: Basis, threshold: float) -> list[PairClass]:
+def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> list[PairClass]:
     """All pairs of shells, high momenta first; primitive pairs below `threshold` are left out. Bounds are zero yet."""
     classes = segments(basis)
     found = []
     for x in reversed(range(len(classes))):
         for y in reversed(range(x + 1)):
             for batch in pair_batches(classes[x], classes[y], x == y, _Together(basis.nbf, False), threshold, False):
-                found.append(_pair_class(basis, classes, batch, (classes[x].functions, classes[y].functions)))
+                functions = classes[x].functions, classes[y].functions
+                found.append(_pair_class(basis, classes, batch, functions, omega))
     return found
 
 
-def segment_of_function(classes: list[SegmentClass], nbf: int) -> tuple[Ints, int]:
+def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints, int]:
     """Number of the segment each basis function belongs to, and how many there are."""
     owner = np.zeros(nbf, dtype=np.int32)
     count = 0
@@ -71,7 +74,9 @@ def segment_of_function(classes: list[SegmentClass], nbf: int) -> tuple[Ints, in
     return owner, count
 
 
-def _pair_class(basis: Basis, classes: list[SegmentClass], batch: BraBatch, functions: tuple[int, int]) -> PairClass:
+def _pair_class(
+    basis: Basis, classes: Sequence[SegmentClass], batch: BraBatch, functions: tuple[int, int], omega: float | None
+) -> PairClass:
     owner, _ = segment_of_function(classes, basis.nbf)
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
@@ -82,11 +87,11 @@ def _pair_class(basis: Basis, classes: list[SegmentClass], batch: BraBatch, func
     # Kets carry their pair and column instead of places in a result.
     names = np.stack(np.broadcast_arrays(np.arange(batch.count)[:, None], np.arange(columns)), axis=-1)
     batch = replace(batch, coefficient=batch.coefficient * weight[:, None], rows=names.reshape(batch.count, -1))
-    batch = _large_first(batch)
+    batch = _large_first(batch, omega)
     ket = pair_kets(batch)
     pair, column = ket.cols
     return PairClass(
-        bra=batch,
+        bra=attenuated(batch, omega),
         ket=ket,
         functions=functions,
         bra_ao=ao,
@@ -101,7 +106,7 @@ def _pair_class(basis: Basis, classes: list[SegmentClass], batch: BraBatch, func
     )
 
 
-def _large_first(batch: BraBatch) -> BraBatch:
+def _large_first(batch: BraBatch, omega: float | None) -> BraBatch:
     """Primitives of each pair in descending order of their size, which becomes a field of their record.
 
     The size is the square root of the self-repulsion of the largest column: exact for s functions; a polynomial factor
@@ -110,7 +115,9 @@ def _large_first(batch: BraBatch) -> BraBatch:
     p, PA, PB = batch.record[:, 0], batch.record[:, 4:7], batch.record[:, 7:10]
     la, lb = batch.shells.l
     spread = np.sqrt(0.5 / p)
-    size = np.abs(batch.coefficient).max(axis=1) * p**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
+    # Under the attenuated operator a self-repulsion is smaller by sqrt(rho'/rho), with rho = p/2.
+    repulsion = p * (1.0 + 0.5 * smearing(omega) * p)
+    size = np.abs(batch.coefficient).max(axis=1) * repulsion**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
     size *= (np.linalg.norm(PA, axis=1) + spread) ** la * (np.linalg.norm(PB, axis=1) + spread) ** lb
     owner = np.repeat(np.arange(batch.count), np.diff(batch.first))
     order = np.lexsort((-size, owner))

@@ -49,9 +49,17 @@ class Statistics:
 class QuartetEngine:
     """J and K of a basis by quartets: pairs, their bounds and the choice of kernels are made once per geometry."""
 
-    def __init__(self, basis: Basis, backend: Backend, threshold: float, precision: str, algorithm: str) -> None:
+    def __init__(
+        self,
+        basis: Basis,
+        backend: Backend,
+        threshold: float,
+        precision: str,
+        algorithm: str,
+        omega: float | None = None,
+    ) -> None:
         self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
-        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE)
+        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, omega)
         make: Any = CpuDigest if isinstance(backend, CpuBackend) else CudaDigest
         cutoff = threshold * SIZE_SHARE
         # Bounds need double precision, whatever the integrals have.

@@ -1,5 +1,5 @@
 """One- to four-centre integrals over Gaussian shells."""
 
-from cuanto.integrals.api import dipole, eri_2c, eri_3c, eri_4c, kinetic, nuclear, overlap
+from cuanto.integrals.api import dipole, eri_2c, eri_3c, eri_4c, kinetic, nuclear, overlap, overlap_and_kinetic
 
-__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap"]
+__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap", "overlap_and_kinetic"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -13,15 +13,16 @@ from numpy.typing import ArrayLike
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
+from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
-from cuanto.integrals.engine import Engine, resolve
+from cuanto.integrals.engine import Engine, bra_arrays, resolve, upload_groups
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, segments
 from cuanto.system import Molecule
 
 PAIR_THRESHOLD = 1e-18
 """Primitive pairs below this contribute nothing that double precision could show."""
-POTENTIALS_AT_ONCE = 8_000_000
+POTENTIALS_AT_ONCE = 32_000_000
 """Numbers that the nuclear attraction keeps before they are added up over the charges."""
 
 
@@ -55,29 +56,42 @@ def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
     return device.zeros(shape, np.float64)
 
 
-def _one_electron(operator: str, basis: Basis, components: int, backend: str | Backend) -> Any:
+def _one_electron(basis: Basis, backend: str | Backend, **components: int) -> list[Any]:
+    """Matrices of several operators, given with their numbers of components, in one go."""
     device, n = resolve(backend), _checked(basis).nbf
-    out = _allocate(device, (components, n, n))
-    engine = Engine(device, out, row_stride=n, component_stride=n * n)
+    outs = [_allocate(device, (count, n, n)) for count in components.values()]
+    engines = [Engine(device, out, row_stride=n, component_stride=n * n) for out in outs]
     bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
-    engine.run(operator, bras, basis_kets(basis, coulomb=False))
-    return (out + out.transpose(0, 2, 1)) * 0.5
+    kets = basis_kets(basis, coulomb=False)
+    bra_arguments, ket_arguments = engines[0].bras(bras), engines[0].kets(kets)
+    device.run(
+        engine.jobs(operator, bra, arguments, kets, ket_arguments)
+        for operator, engine in zip(components, engines, strict=True)
+        for bra, arguments in zip(bras, bra_arguments, strict=True)
+    )
+    return [(out + out.transpose(0, 2, 1)) * 0.5 for out in outs]
 
 
 def overlap(basis: Basis, *, backend: str | Backend = "auto") -> Any:
     """S_pq = <p|q>"""
-    return _one_electron("overlap", basis, 1, backend)[0]
+    return _one_electron(basis, backend, overlap=1)[0][0]
 
 
 def kinetic(basis: Basis, *, backend: str | Backend = "auto") -> Any:
     """T_pq = <p|-1/2 nabla^2|q>"""
-    return _one_electron("kinetic", basis, 1, backend)[0]
+    return _one_electron(basis, backend, kinetic=1)[0][0]
+
+
+def overlap_and_kinetic(basis: Basis, *, backend: str | Backend = "auto") -> tuple[Any, Any]:
+    """S_pq and T_pq, with less trouble than one after the other."""
+    S_xpq, T_xpq = _one_electron(basis, backend, overlap=1, kinetic=1)
+    return S_xpq[0], T_xpq[0]
 
 
 def dipole(basis: Basis, *, origin: ArrayLike = (0.0, 0.0, 0.0), backend: str | Backend = "auto") -> Any:
     """r_xpq = <p|r - origin|q>, axis first; `origin` in Bohr."""
     origin_x = _numbers(origin, (3,), "origin")
-    r_xpq = _one_electron("dipole", basis, 3, backend)
+    (r_xpq,) = _one_electron(basis, backend, dipole=3)
     if origin_x.any():
         S_pq = overlap(basis, backend=backend)
         for x in range(3):
@@ -92,22 +106,55 @@ def nuclear(
     charges: ArrayLike | None = None,
     positions: ArrayLike | None = None,
     backend: str | Backend = "auto",
+    pairs: Sequence[BraBatch] | None = None,
 ) -> Any:
-    """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr)."""
+    """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
+
+    `pairs`: those of `uploaded_pairs`, if they are there already.
+    """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     device, n = resolve(backend), _checked(basis).nbf
-    V = _allocate(device, (n * (n + 1) // 2,))
-    for bra in basis_pairs(basis, RowMap(n, packed=True), PAIR_THRESHOLD):
-        # Rows of this batch only, so that the potentials of many charges need little memory.
-        own = np.arange(bra.rows.size).reshape(bra.rows.shape)
-        rows = device.to_device(bra.rows.reshape(-1))
-        at_once = max(1, POTENTIALS_AT_ONCE // bra.rows.size)
-        for start in range(0, len(Z_a), at_once):
-            kets = charge_batch(Z_a[start : start + at_once], R_ax[start : start + at_once])
-            potentials = device.zeros((bra.rows.size, kets.count), np.float64)
-            Engine(device, potentials, row_stride=kets.count).run("coulomb", [replace(bra, rows=own)], [kets])
-            V[rows] = V[rows] - potentials.sum(axis=1)
-    return unpack(V, n, device)
+    V = _allocate(device, (n * n,))
+    if len(Z_a):
+        kets = charge_batch(Z_a, R_ax)
+        made = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
+        for bras in _portions(made, kets.count):
+            potentials, pq = _potentials(bras, kets, device)
+            V[pq] = -potentials
+            V[pq % n * n + pq // n] = -potentials
+    return V.reshape(n, n)
+
+
+def uploaded_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
+    """All pairs of shells with their records on the device, for integrals of several kinds; rows are p n + q."""
+    pairs = list(basis_pairs(basis, RowMap(basis.nbf, packed=False), PAIR_THRESHOLD))
+    uploaded = upload_groups(backend, [bra_arrays(pair) for pair in pairs])
+    return [replace(pair, device=arrays) for pair, arrays in zip(pairs, uploaded, strict=True)]
+
+
+def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
+    """Batches whose potentials are kept together."""
+    portion: list[BraBatch] = []
+    for bra in bras:
+        portion.append(bra)
+        if sum(mine.rows.size for mine in portion) * kets > POTENTIALS_AT_ONCE:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> tuple[Any, Any]:
+    """The potentials of all charges for some pairs, and the rows of these."""
+    ends = np.cumsum([bra.rows.size for bra in bras])
+    potentials = device.zeros((int(ends[-1]), kets.count), np.float64)
+    # Rows are numbered anew, so that the potentials need little memory.
+    own = [
+        replace(bra, rows=np.arange(end - bra.rows.size, end).reshape(bra.rows.shape))
+        for bra, end in zip(bras, ends, strict=True)
+    ]
+    Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets])
+    return potentials.sum(axis=1), device.to_device(np.concatenate([bra.rows.reshape(-1) for bra in bras]))
 
 
 def _point_charges(
@@ -158,11 +205,11 @@ def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
     return [ket_batch(group, coulomb) for group in segments(basis)]
 
 
-def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto") -> Any:
-    """(P|Q)"""
+def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto", omega: float | None = None) -> Any:
+    """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
     device, naux = resolve(backend), _checked(aux, "aux").nbf
     out = _allocate(device, (naux, naux))
-    bras = [shell_batch(group, coulomb=True) for group in segments(aux)]
+    bras = [attenuated(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
     Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     return (out + out.T) * 0.5
 
@@ -175,6 +222,7 @@ def eri_3c(
     algorithm: str = "auto",
     backend: str | Backend = "auto",
     threshold: float = PAIR_THRESHOLD,
+    omega: float | None = None,
 ) -> Any:
     """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P].
 
@@ -189,7 +237,7 @@ def eri_3c(
         out = _allocate(device, (n * (n + 1) // 2, naux))
     else:
         out = _allocate(device, (n, n, naux), "; packed=True needs half of it")
-    bras = basis_pairs(basis, RowMap(n, packed), threshold)
+    bras = (attenuated(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
     Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
@@ -205,6 +253,7 @@ def eri_4c(
     backend: str | Backend = "auto",
     threshold: float = PAIR_THRESHOLD,
     max_memory: float | None = None,
+    omega: float | None = None,
 ) -> Any:
     """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s].
 
@@ -216,7 +265,8 @@ def eri_4c(
     _check_memory(n, packed, max_memory, device)
     out = device.zeros((pairs, pairs), np.float64)
     bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
-    Engine(device, out, row_stride=pairs).run_triangle(bras, [pair_kets(bra) for bra in bras], algorithm)
+    kets = [pair_kets(bra) for bra in bras]
+    Engine(device, out, row_stride=pairs).run_triangle([attenuated(bra, omega) for bra in bras], kets, algorithm)
     add_transpose(out)
     if packed:
         return out
@@ -239,4 +289,4 @@ def _check_memory(n: int, packed: bool, max_memory: float | None, device: Backen
         raise InputError(f"(pq|rs) of {n} functions needs {need / 2**30:.3g} GiB{hint}, {limit / 2**30:.3g} GiB {kind}")
 
 
-__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap"]
+__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap", "overlap_and_kinetic"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ class BraBatch:
     """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence.
 
     `loss`: the factor by which such a recurrence would multiply rounding errors, of the worst pair.
+    `attenuated`: the records are those of erf(omega r)/r (`integrals.attenuation`).
+    `device`: its arrays (double precision, without `rows`) on the device, if they are there already.
     """
 
     shells: Shells
@@ -30,6 +34,8 @@ class BraBatch:
     rows: Indices
     delicate: bool = False
     loss: float = 1.0
+    attenuated: bool = False
+    device: Mapping[str, Any] | None = None
 
     @property
     def count(self) -> int:
@@ -71,12 +77,16 @@ def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
 
 
 def charge_batch(charges: Array, positions: Array) -> KetBatch:
-    """Point charges as s functions of infinite exponent; the density of a unit charge tends to (c/pi)^(3/2)."""
+    """Point charges as primitives of a block of kets, whose integrals are to be added up.
+
+    A charge is an s function of infinite exponent; the density of a unit charge tends to (c/pi)^(3/2).
+    """
     n = len(charges)
+    kets = min(n, BLOCK)
     record = np.zeros((n, 5))
     record[:, 1:4] = positions
     record[:, 4] = charges * np.pi**-1.5
-    return blocked(Shells((0,)), np.arange(n), record, np.zeros((n, 3)), np.arange(n)[None, :])
+    return blocked(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
 
 
 def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols: Indices) -> KetBatch:

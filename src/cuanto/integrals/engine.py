@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend, Job, get_backend
 from cuanto.errors import InputError
@@ -14,6 +16,7 @@ from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import FOUR_CENTRE_LOSS
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.spec import BLOCK_SCHEDULES, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
 
 ALGORITHMS = ("auto", "hgp", "md")
@@ -28,9 +31,37 @@ def resolve(backend: str | Backend) -> Backend:
     return backend
 
 
+_tables: WeakKeyDictionary[Backend, dict[bool, Any]] = WeakKeyDictionary()
+
+
+def _boys_table(backend: Backend, double: bool) -> Any:
+    """One copy for each device."""
+    known = _tables.setdefault(backend, {})
+    if double not in known:
+        known[double] = backend.to_device(boys_table() if double else table_float())
+    return known[double]
+
+
 def _check_algorithm(algorithm: str) -> None:
     if algorithm not in ALGORITHMS:
         raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
+
+
+def upload_groups(backend: Backend, groups: Sequence[Mapping[str, NDArray[Any]]]) -> list[dict[str, Any]]:
+    """Groups of arrays on the device, in one copy."""
+    flat = {f"{k} {name}": array for k, group in enumerate(groups) for name, array in group.items()}
+    uploaded = backend.upload(flat)
+    return [{name: uploaded[f"{k} {name}"] for name in group} for k, group in enumerate(groups)]
+
+
+def bra_arrays(batch: BraBatch, real: type[np.generic] = np.float64) -> dict[str, NDArray[Any]]:
+    """Arrays of a bra batch under the names of kernel arguments, without the rows of the result."""
+    return {
+        "bra_first": batch.first,
+        "bra_record": batch.record.astype(real, copy=False),
+        "bra_coefficient": batch.coefficient.astype(real, copy=False),
+        "bra_shell": batch.shell.astype(real, copy=False),
+    }
 
 
 class Engine:
@@ -40,42 +71,49 @@ class Engine:
         self.backend = backend
         self.out = out
         self.real = np.dtype(out.dtype).type
-        table = boys_table() if self.real == np.float64 else table_float()
         self.fixed = {
             "out": out,
             "row_stride": row_stride,
             "component_stride": component_stride,
-            "boys_table": backend.to_device(table),
+            "boys_table": _boys_table(backend, self.real == np.float64),
         }
 
-    def bra(self, batch: BraBatch) -> dict[str, Any]:
-        """Kernel arguments of a bra batch."""
-        put = self.backend.to_device
-        return {
-            "bra_first": put(batch.first),
-            "bra_record": put(batch.record.astype(self.real, copy=False)),
-            "bra_coefficient": put(batch.coefficient.astype(self.real, copy=False)),
-            "columns": batch.columns,
-            "bra_shell": put(batch.shell.astype(self.real, copy=False)),
-            "rows": put(batch.rows),
-        }
+    def bras(self, batches: Sequence[BraBatch]) -> list[dict[str, Any]]:
+        """Kernel arguments of bra batches; what was copied to the device before is not copied again."""
+        arrays = [self._bra(batch) if batch.device is None else {"rows": batch.rows} for batch in batches]
+        uploaded = upload_groups(self.backend, arrays)
+        return [
+            {"columns": batch.columns, **(batch.device or {}), **own}
+            for batch, own in zip(batches, uploaded, strict=True)
+        ]
 
-    def ket(self, batch: KetBatch) -> dict[str, Any]:
-        """Kernel arguments of a ket batch."""
-        put = self.backend.to_device
-        return {
-            "kets": batch.count,
-            "ket_first": put(batch.first),
-            "ket_record": put(batch.record.astype(self.real, copy=False)),
-            "ket_shell": put(batch.shell.astype(self.real, copy=False)),
-            "cols": put(batch.cols),
-        }
+    def _bra(self, batch: BraBatch) -> dict[str, Any]:
+        return {**bra_arrays(batch, self.real), "rows": batch.rows}
+
+    def kets(self, batches: Sequence[KetBatch]) -> list[dict[str, Any]]:
+        """Kernel arguments of ket batches."""
+        arrays = [
+            {
+                "ket_first": batch.first,
+                "ket_record": batch.record.astype(self.real, copy=False),
+                "ket_shell": batch.shell.astype(self.real, copy=False),
+                "cols": batch.cols,
+            }
+            for batch in batches
+        ]
+        uploaded = upload_groups(self.backend, arrays)
+        return [{"kets": batch.count, **own} for batch, own in zip(batches, uploaded, strict=True)]
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """All bras against all kets; a batch of bras is at work while the next one is made."""
+        """All bras against all kets; of bras that are still to be made, one batch is at work while the next is made."""
         _check_algorithm(algorithm)
-        ket_arguments = [self.ket(ket) for ket in kets]
-        self.backend.run(self.jobs(operator, bra, kets, ket_arguments, algorithm) for bra in bras)
+        arguments = self.kets(kets)
+        portions: Iterable[Sequence[BraBatch]] = [bras] if isinstance(bras, list) else ([bra] for bra in bras)
+        self.backend.run(
+            self.jobs(operator, bra, mine, kets, arguments, algorithm)
+            for portion in portions
+            for bra, mine in zip(portion, self.bras(portion), strict=True)
+        )
 
     def run_triangle(self, pairs: list[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
         """Pairs against themselves, each product of two batches once: integrals with their transpose are the result.
@@ -83,22 +121,28 @@ class Engine:
         A batch against itself has all products, so it gets half of each.
         """
         _check_algorithm(algorithm)
-        arguments = [self.ket(ket) for ket in kets]
+        arguments = self.kets(kets)
 
         def groups() -> Iterator[list[Job]]:
             for k, pair in enumerate(pairs):
-                if k:
-                    yield self.jobs("coulomb", pair, kets[:k], arguments[:k], algorithm)
                 half = replace(pair, coefficient=0.5 * pair.coefficient)
-                yield self.jobs("coulomb", half, kets[k : k + 1], arguments[k : k + 1], algorithm)
+                whole, own = self.bras([pair, half])
+                if k:
+                    yield self.jobs("coulomb", pair, whole, kets[:k], arguments[:k], algorithm)
+                yield self.jobs("coulomb", half, own, kets[k : k + 1], arguments[k : k + 1], algorithm)
 
         self.backend.run(groups())
 
     def jobs(
-        self, operator: str, bra: BraBatch, kets: list[KetBatch], ket_arguments: list[dict[str, Any]], algorithm: str
+        self,
+        operator: str,
+        bra: BraBatch,
+        bra_arguments: dict[str, Any],
+        kets: list[KetBatch],
+        ket_arguments: list[dict[str, Any]],
+        algorithm: str = "auto",
     ) -> list[Job]:
-        """One batch of bras against all kets."""
-        bra_arguments = self.bra(bra)
+        """One batch of bras against all kets, both with their arguments."""
         return [
             self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
             for ket, arguments in zip(kets, ket_arguments, strict=True)
@@ -113,6 +157,10 @@ class Engine:
             algorithm = "md"  # whatever was asked for: a horizontal recurrence would lose digits
         elif algorithm == "auto":
             algorithm = choose_algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
+        if bra.attenuated:
+            if getattr(self.backend, "schedule", None) in BLOCK_SCHEDULES:
+                algorithm = "md"  # whatever a job says: these schedules know nothing else
+            operator = coulomb_operator(True, algorithm)
         return Job(
             operator,
             bra.shells,

@@ -114,21 +114,22 @@ def _batch(
     s, x, y, alpha, beta, K = primitives
     AB = a.centres[i] - b.centres[j]
     p = alpha + beta
-    record = np.empty((len(s), COULOMB_BRA))
-    record[:, 0] = p
-    record[:, 4:7] = -(beta / p)[:, None] * AB[s]
-    record[:, 7:10] = (alpha / p)[:, None] * AB[s]
-    near_a = (alpha >= beta)[:, None]
-    start = np.where(near_a, a.centres[i[s]], b.centres[j[s]])
-    record[:, 1:4], record[:, 11:14] = _two_sum(start, np.where(near_a, record[:, 4:7], record[:, 7:10]))
-    record[:, 10] = 0.5 / p
-    record[:, SIZE] = 0.0
+    record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster, and turned at the end
+    AB_xs = np.take(AB.T, s, axis=1)
+    record[0] = p
+    np.multiply(-beta / p, AB_xs, out=record[4:7])
+    np.multiply(alpha / p, AB_xs, out=record[7:10])
+    near_a = alpha >= beta
+    start = np.where(near_a, np.take(a.centres.T, i[s], axis=1), np.take(b.centres.T, j[s], axis=1))
+    record[1:4], record[11:14] = _two_sum(start, np.where(near_a, record[4:7], record[7:10]))
+    record[10] = 0.5 / p
+    record[SIZE] = 0.0
     products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
     return BraBatch(
         Shells((a.l, b.l), (a.pure, b.pure)),
         a.columns * b.columns,
         np.concatenate([[0], np.cumsum(np.bincount(s, minlength=len(i)))]).astype(np.int32),
-        record,
+        np.ascontiguousarray(record.T),
         products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
         AB,
         rows,

@@ -7,6 +7,7 @@ their own: the other columns then need fewer products, and nothing is computed t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,17 @@ class SegmentClass:
         return np.diff(self.first)
 
 
-def segments(basis: Basis) -> list[SegmentClass]:
-    """The classes of a basis, low momenta first."""
+_known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
+
+
+def segments(basis: Basis) -> tuple[SegmentClass, ...]:
+    """The classes of a basis, low momenta first; made once."""
+    if basis not in _known:
+        _known[basis] = _segments(basis)
+    return _known[basis]
+
+
+def _segments(basis: Basis) -> tuple[SegmentClass, ...]:
     found: dict[tuple[int, bool, int], list[tuple[Array, Array, Array, Indices]]] = {}
     parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Indices]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
@@ -67,7 +77,7 @@ def segments(basis: Basis) -> list[SegmentClass]:
         for exponents, coefficients, start in parts[kind]:
             key = (shell.l, shell.pure or shell.l < 2, len(start))
             found.setdefault(key, []).append((exponents, coefficients, basis.R_ax[shell.atom], offset + start))
-    return [_class(l, pure, members) for (l, pure, _), members in sorted(found.items())]
+    return tuple(_class(l, pure, members) for (l, pure, _), members in sorted(found.items()))
 
 
 def _class(l: int, pure: bool, members: list[tuple[Array, Array, Array, Indices]]) -> SegmentClass:

@@ -10,7 +10,7 @@ itself go to the same places.
 
 from __future__ import annotations
 
-from cuanto.kernels.spec import Shells
+from cuanto.kernels.spec import COULOMB, Shells
 
 BLOCK = 32
 """Kets that share their number of primitives: a warp, or four vectors of eight lanes."""
@@ -23,7 +23,7 @@ SIZE = 14
 
 def bra_fields(operator: str) -> int:
     """Numbers in the record of a bra primitive."""
-    return COULOMB_BRA if operator == "coulomb" else ONE_ELECTRON_BRA
+    return COULOMB_BRA if operator in COULOMB else ONE_ELECTRON_BRA
 
 
 def ket_fields(ket: Shells) -> int:

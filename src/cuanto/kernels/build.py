@@ -17,7 +17,7 @@ from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
-from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, KernelSpec, Shells
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class Source:
 
 def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
     """The expression graphs of a class, made anew."""
-    if operator != "coulomb":
+    if operator not in COULOMB:
         return one_electron.integrals(operator, bra, ket)
-    recurrence = head_gordon_pople.integrals if algorithm == "hgp" else mcmurchie_davidson.integrals
-    return recurrence(bra, ket)
+    if algorithm == "hgp":
+        return head_gordon_pople.integrals(bra, ket, attenuated=operator == "coulomb_erf")
+    return mcmurchie_davidson.integrals(bra, ket)
 
 
 @cache

@@ -20,6 +20,13 @@ SCHEDULES = {
 }
 """Schedules of a target as people name them, and their short names inside the code (both are accepted)."""
 BLOCK_SCHEDULES = ("integral_block", "quartet_block")
+COULOMB = ("coulomb", "coulomb_erf")
+"""Operators of Coulomb kind: 1/r, and erf(omega r)/r by recurrences that differ from those of 1/r."""
+
+
+def coulomb_operator(attenuated: bool, algorithm: str) -> str:
+    """McMurchie-Davidson kernels serve for both: what differs is in the records of the bras."""
+    return "coulomb_erf" if attenuated and algorithm == "hgp" else "coulomb"
 
 
 def schedule_name(given: str, target: str) -> str:

@@ -6,11 +6,10 @@ and unrestricted otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
@@ -18,36 +17,20 @@ from cuanto.errors import InputError
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf import guess as guesses
-from cuanto.scf.accelerator import Accelerator
-from cuanto.scf.convergence import Criteria
-from cuanto.scf.descent import descend
+from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
-from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
+from cuanto.scf.loop import Density, Problem
 from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.stability import Mode, leave, lowest_mode
+from cuanto.scf.search import search
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
-from cuanto.terms import CoreHamiltonian, Coulomb, Exchange, NuclearRepulsion, Surroundings
+from cuanto.terms import CoreHamiltonian, Coulomb, Exchange, NuclearRepulsion, Surroundings, Term
 
 METHODS = ("hf", "rhf", "uhf", "rohf")
 PSEUDO_ORBITALS = 200
 """With fewer orbitals a full diagonalisation costs nothing that could be noticed."""
-
-
-@dataclass
-class Counter:
-    """Iterations of several stages as one sequence."""
-
-    left: int
-    done: int = 0
-
-    def __call__(self, states: Iterator[State]) -> Iterator[State]:
-        """The states with running numbers."""
-        for state in states:
-            self.done, self.left = self.done + 1, self.left - 1
-            yield replace(state, iteration=self.done)
 
 
 @dataclass(frozen=True)
@@ -63,6 +46,8 @@ class HartreeFock:
     options: ScfOptions = field(default_factory=ScfOptions)
     surroundings: Surroundings = field(default_factory=Surroundings)
     timings: Timings = field(default_factory=Timings)
+    core: CoreHamiltonian | None = None
+    """If it is there already."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -72,13 +57,9 @@ class HartreeFock:
             raise InputError(f"rhf needs a singlet, the multiplicity is {self.molecule.multiplicity}: use uhf or rohf")
         if self.method == "hf":
             object.__setattr__(self, "method", "rhf" if singlet else "uhf")
-        options = self.options
-        if self.method == "rohf" and (
-            options.smearing or options.diagonaliser == "pseudo" or options.stability != "none"
-        ):
-            raise InputError(
-                "rohf has neither smearing, diagonaliser='pseudo' nor stability: use uhf, or leave them out"
-            )
+        if self.method == "rohf" and self.options.smearing:
+            # Its orbital energies depend on the convention for the coupled matrix: no Fermi level would mean anything.
+            raise InputError("rohf has no orbital energies that could be smeared: use uhf, or leave out smearing")
 
     @property
     def spins(self) -> int:
@@ -89,60 +70,27 @@ class HartreeFock:
         """Iterations from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
         problem, core = self._problem()
         with self.timings.measure("guess"):
-            start = self._start(guess, problem.frame, core)
-        criteria = Criteria(self.options.energy_tolerance, self.options.gradient_tolerance)
-        accelerator = Accelerator(self.options, problem.frame.xp)
-        diagonaliser = self._diagonaliser(problem.frame)
-        counted = Counter(int(self.options.max_iterations))
-        if self.options.accelerator == "descent":
-            start = yield from self._descend(problem, start, counted)
-        while counted.left > 0:
-            state: State | None = None
-            for state in counted(iterate(problem, start, accelerator, diagonaliser, criteria, counted.left)):
-                if not state.converged:
-                    yield state
-            if state is None or not state.converged:
-                return
-            mode = None if self.options.stability == "none" else self._mode(problem, state)
-            yield replace(state, curvature=None if mode is None else mode.curvature)
-            if mode is None or mode.stable or self.options.stability != "follow":
-                return
-            away = leave(problem, state, mode, integrals.overlap(self.basis, backend=self.backend))
-            start = yield from self._descend(problem, away, counted)
-            accelerator.restart()
-            diagonaliser.restart()
-
-    def _descend(
-        self, problem: Problem, start: Density | tuple[Any, Any], counted: Counter
-    ) -> Generator[State, None, tuple[Any, Any]]:
-        """Downhill to where DIIS is safe."""
-        C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
-        state: State | None = None
-        for state in counted(descend(problem, (C_sjm, eps_sm), counted.left)):
-            yield state
-        if state is None:
-            return C_sjm, eps_sm
-        S_pq = integrals.overlap(self.basis, backend=self.backend)
-        return problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm
-
-    def _mode(self, problem: Problem, state: State) -> Mode | None:
-        with self.timings.measure("stability"):
-            return lowest_mode(problem, state)
+            start = self._start(guess, problem, core)
+        criteria = Criteria(
+            self.options.energy_tolerance,
+            self.options.gradient_tolerance,
+            self.options.dipole_tolerance,
+            Displacement(self.basis, self.backend),
+        )
+        yield from search(problem, start, self.options, self._diagonaliser(problem.frame), criteria, core.S_pq)
 
     def _problem(self) -> tuple[Problem, CoreHamiltonian]:
         with self.timings.measure("one-electron integrals"):
-            core = CoreHamiltonian(self.molecule, self.basis, self.surroundings, self.backend)
-            S_pq = integrals.overlap(self.basis, backend=self.backend)
+            core = self.core or CoreHamiltonian(self.molecule, self.basis, self.surroundings, self.backend)
         with self.timings.measure("orthogonalisation"):
-            frame = make_frame(S_pq, self.options.linear_dependence, self.backend)
-        terms = (
-            NuclearRepulsion(self.molecule, self.surroundings),
-            core,
-            Coulomb(self.j_builder),
-            Exchange(self.k_builder),
-        )
+            frame = make_frame(core.S_pq, self.options.linear_dependence, self.backend)
+        terms: list[Term] = [NuclearRepulsion(self.molecule, self.surroundings), core, *self._interaction()]
         shared = self.method == "rohf"
         return Problem(terms, frame, self._occupations(frame.size), shared, self.timings), core
+
+    def _interaction(self) -> list[Term]:
+        """Of the electrons with each other."""
+        return [Coulomb(self.j_builder), Exchange(self.k_builder)]
 
     def _occupations(self, orbitals: int) -> Occupations:
         molecule, options = self.molecule, self.options
@@ -154,9 +102,11 @@ class HartreeFock:
             return Fermi(electrons, capacity, orbitals, options.smearing)
         return Aufbau(electrons, capacity, orbitals)
 
-    def _start(self, guess: str | Orbitals, frame: Frame, core: CoreHamiltonian) -> Density | tuple[Any, Any]:
+    def _start(self, guess: str | Orbitals, problem: Problem, core: CoreHamiltonian) -> Density | tuple[Any, Any]:
+        frame = problem.frame
         if isinstance(guess, Orbitals):
-            return guesses.projected(guess, self.basis, self.spins, self.backend)
+            kept = guesses.same_shells(guess, self.basis, problem, core.S_pq) if problem.shared else None
+            return kept or guesses.projected(guess, self.basis, self.spins, self.backend)
         if guess == "core":
             return guesses.bare_nuclei(core.h_pq, frame, 1 if self.method == "rohf" else self.spins)
         if guess == "sad":
@@ -169,7 +119,6 @@ class HartreeFock:
         pseudo = options.diagonaliser == "pseudo" or (
             options.diagonaliser == "auto"
             and frame.size >= PSEUDO_ORBITALS
-            and self.method != "rohf"
             and not options.smearing
             and options.occupations is None
         )

@@ -18,15 +18,22 @@ PATIENCE = 6
 """Iterations in which the smallest gradient must shrink."""
 RESCUE = 12
 """Most iterations of one rescue by ADIIS."""
+LOST = 20
+"""Iterations without progress after which neither helps."""
+PROGRESS = 1e-3
+"""Hartree by which the lowest energy must fall to count as progress where the gradient does not shrink."""
 UNDAMPED = 0.01
 """Gradient below which damping only delays."""
 
 
 class Accelerator:
-    """DIIS; when it oscillates, interpolation that lowers the energy (ADIIS) until it is safe again."""
+    """DIIS; when it oscillates, interpolation that lowers the energy (ADIIS) until it is safe again.
 
-    def __init__(self, options: ScfOptions, xp: Any) -> None:
-        self.kind, self.damping = options.accelerator, options.damping
+    `lost`, of one that is `watched`: that did not help either, and only a descent will.
+    """
+
+    def __init__(self, options: ScfOptions, xp: Any, watched: bool = False) -> None:
+        self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
         if self.kind == "descent":  # what comes after it
             self.kind = "diis"
         self.history = History(options.history, xp)
@@ -37,7 +44,13 @@ class Accelerator:
         self.history.clear()
         self._lowest, self._smallest, self._since = np.inf, np.inf, 0
         self._rescue = 0
+        self._idle, self._mark = 0, np.inf
         self._used: Any = None
+
+    @property
+    def lost(self) -> bool:
+        """Nothing has come of the last iterations."""
+        return self._watched and self._idle >= LOST
 
     def push(self, F: Any, D: Any, e: Any) -> Any:
         """Keep what belongs together; numbers for `absorb`, still on the device."""
@@ -60,11 +73,16 @@ class Accelerator:
         return mixed, method
 
     def _method(self, energy: float, gradient: float) -> str:
-        if self.kind != "auto":
-            return self.kind if self.kind != "adiis" or gradient > NEAR else "diis"
-        self._since = 0 if gradient < 0.9 * self._smallest else self._since + 1
+        progress = gradient < 0.9 * self._smallest
+        self._since = 0 if progress else self._since + 1
+        if progress or energy < self._mark - PROGRESS:
+            self._idle, self._mark = 0, min(self._mark, energy)
+        else:
+            self._idle += 1
         astray = energy > self._lowest + RISE or self._since >= PATIENCE
         self._smallest, self._lowest = min(self._smallest, gradient), min(self._lowest, energy)
+        if self.kind != "auto":
+            return self.kind if self.kind != "adiis" or gradient > NEAR else "diis"
         if gradient < NEAR:
             self._rescue = 0
         elif self._rescue:

@@ -13,7 +13,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
 from cuanto.scf.atoms import Atom, atom, orbitals_in
-from cuanto.scf.loop import Density
+from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
@@ -61,9 +61,12 @@ def superposed_atoms(
 
 
 def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> Array:
-    numbers = np.zeros(molecule.natom) if given is None else np.array(given, dtype=float)
+    try:
+        numbers = np.zeros(molecule.natom) if given is None else np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
     if numbers.shape != (molecule.natom,) or not np.isfinite(numbers).all():
-        raise InputError(f"{name} must be one number for each of the {molecule.natom} atoms")
+        raise InputError(f"{name} must be one number for each of the {molecule.natom} atoms, {given!r} was given")
     if name == "atomic_charges" and (numbers > molecule.numbers).any():
         raise InputError("atomic_charges: an atom cannot lose more electrons than it has")
     return numbers
@@ -99,26 +102,43 @@ def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
 
 
 def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
-    """The density of occupied orbitals of another basis or geometry, as near as this basis can have it.
+    """The density of occupied orbitals of another basis or geometry, as near as this basis can have it."""
+    columns = []
+    for s, n_m in enumerate(orbitals.n_sm):
+        C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, n_m > 0]
+        columns.append(_project(C_pi, orbitals.basis, basis, backend) * np.sqrt(n_m[n_m > 0]))
+    C_spi = backend.to_device(_with_spins(columns, spins))
+    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
 
-    C = S^-1 S_12 C_2, orthonormalised; for the very same functions it is the orbitals themselves.
+
+def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
+    """Orbitals of a restricted open shell as they are, None where others are needed.
+
+    The density alone would not do: the mean Fock matrix does not know which orbitals are closed and which are open.
     """
-    both = _together(basis, orbitals.basis)
-    S = backend.to_host(integrals.overlap(both, backend=backend))
+    frame, n_m = problem.frame, orbitals.n_sm.sum(axis=0)
+    ours_m = problem.levels(problem.occupations(np.zeros((1, frame.size)))[0])[0]
+    kept = np.argsort(-n_m, kind="stable")[: np.count_nonzero(n_m > 0)]
+    if len(orbitals.n_sm) != 2 or len(orbitals.C_spm) != 1 or not np.array_equal(n_m[kept], ours_m[ours_m > 0]):
+        return None
+    C_pi = _project(orbitals.C_spm[0][:, kept], orbitals.basis, basis, frame.backend)
+    C_ji = frame.to_host(frame.coefficients(frame.backend.to_device(C_pi), S_pq))
+    U, _, V = np.linalg.svd(C_ji, full_matrices=True)
+    C_jm = np.concatenate([U[:, : len(kept)] @ V, U[:, len(kept) :]], axis=1)  # orthonormal again, and empty ones
+    return frame.xp.asarray(C_jm[None]), frame.xp.zeros((1, frame.size))
+
+
+def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
+    """C = S^-1 S_12 C_2, orthonormalised; for the very same functions it is the orbitals themselves."""
+    S = backend.to_host(integrals.overlap(_together(basis, origin), backend=backend))
     n = basis.nbf
     s_m, U_pm = np.linalg.eigh(S[:n, :n])
     U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
-    columns = []
-    for s in range(len(orbitals.n_sm)):
-        kept = orbitals.n_sm[s] > 0
-        C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, kept]
-        projection = U_pm @ (U_pm.T @ (S[:n, n:] @ C_pi))
-        values, U = np.linalg.eigh(projection.T @ S[:n, :n] @ projection)
-        if values.min(initial=1.0) < 1e-6:
-            raise InputError("the orbitals of the guess cannot be represented in this basis: use guess='sad'")
-        columns.append((projection @ (U / np.sqrt(values)) @ U.T) * np.sqrt(orbitals.n_sm[s][kept]))
-    C_spi = backend.to_device(_with_spins(columns, spins))
-    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
+    projection = U_pm @ (U_pm.T @ (S[:n, n:] @ C_pi))
+    values, U = np.linalg.eigh(projection.T @ S[:n, :n] @ projection)
+    if values.min(initial=1.0) < 1e-6:
+        raise InputError("the orbitals of the guess cannot be represented in this basis: use guess='sad'")
+    return np.asarray(projection @ (U / np.sqrt(values)) @ U.T)
 
 
 def _with_spins(columns: list[Array], spins: int) -> Array:

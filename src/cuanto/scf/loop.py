@@ -16,6 +16,7 @@ from cuanto.scf.coupling import open_shell, spin_orbitals
 from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
+from cuanto.scf.rotations import splits
 from cuanto.scf.state import Array, State
 from cuanto.terms.base import Term
 
@@ -23,6 +24,8 @@ SAME_LEVEL = 1e-6
 """Hartree by which an occupied orbital may lie above an empty one: degenerate levels."""
 SAME_DENSITY = 1e-9
 """Largest change of a density, relative to its largest element, when orbitals are made canonical: rounding only."""
+SMALLEST_GAP = 0.05
+"""Hartree: what is least taken for the distance of two levels in an estimate."""
 CORRECTIONS = 3
 """How often a converged state that is not aufbau is left."""
 
@@ -42,6 +45,10 @@ class Problem:
         """From the Fock matrices of the spins to those of the orbitals."""
         return open_shell if self.shared else spin_orbitals
 
+    def levels(self, n_sm: Array) -> Array:
+        """Occupations of every set of orbitals: both spins together where they share them."""
+        return n_sm.sum(axis=0, keepdims=True) if self.shared else n_sm
+
 
 @dataclass(frozen=True)
 class Density:
@@ -59,25 +66,27 @@ def iterate(
     criteria: Criteria,
     max_iterations: int,
 ) -> Iterator[State]:
-    """States until convergence or the last iteration.
+    """States until convergence, the last iteration, or until the accelerator is lost.
 
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
     C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
-    previous, corrections, step = np.inf, 0, "guess"
+    previous, before, corrections, step = np.inf, None, 0, "guess"
     for iteration in range(1, max_iterations + 1):
         state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
         change, previous = state.energy - previous, state.energy
-        converged = criteria.met(change, state.gradient)
+        converged, before = criteria.met(change, state.gradient, state.D_spq, before), state.D_spq
+        if converged and problem.occupations.integer:
+            converged = criteria.calm(relaxation(problem, F_eff, C_sjm, state.n_sm))
         state = replace(state, iteration=iteration, energy_change=change, step=step)
         if converged:
             C_sjm, eps_sm, sound = canonical(problem, F_eff, C_sjm, state.n_sm)
             # What is reported must belong together: these orbitals, this density and its energy.
-            moved = abs(density_of(problem, C_sjm, state.n_sm).D_spq - state.D_spq).max()
+            C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
+            moved = abs(density_of(problem, C_spm, state.n_sm).D_spq - state.D_spq).max()
             sound = sound and float(moved) < SAME_DENSITY * max(1.0, float(abs(state.D_spq).max()))
             if sound or corrections == CORRECTIONS:
-                C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
                 yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
                 return
         yield state
@@ -89,6 +98,8 @@ def iterate(
                 C_sjm, eps_sm, step = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
             else:
                 F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
+                if accelerator.lost:
+                    return
                 F_next = problem.effective(F_next, C_sjm, state.n_sm)
                 C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
                 step = f"{mixing}, {step}"
@@ -111,16 +122,18 @@ def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
             energy, contribution = term.fock(density.D_spq, density.C_spi)
             energies.append(energy)
             if contribution is not None:
-                F_spq = F_spq + contribution
+                F_spq += contribution
     return energies, F_spq
 
 
-def density_of(problem: Problem, C_sjm: Any, n_sm: Array) -> Density:
+def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> Density:
     """D_spq = sum_m n_sm C_spm C_sqm on the backend's device."""
-    frame = problem.frame
     width = 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))
-    weights_si = frame.xp.asarray(np.sqrt(n_sm[:, :width]))
-    C_spi = frame.outside(frame.X_pm @ C_sjm[:, :, :width] * weights_si[:, None, :])
+    roots_si = np.sqrt(n_sm[:, :width])
+    if len(C_spm) == len(n_sm) and (roots_si == roots_si[0, 0]).all():
+        C_spi = C_spm[:, :, :width] * float(roots_si[0, 0])
+    else:
+        C_spi = C_spm[:, :, :width] * problem.frame.backend.to_device(roots_si[:, None, :])
     return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
 
 
@@ -128,7 +141,8 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
     """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
     frame, xp = problem.frame, problem.frame.xp
     n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    density = density_of(problem, C_sjm, n_sm)
+    C_spm = frame.outside(frame.X_pm @ C_sjm)
+    density = density_of(problem, C_spm, n_sm)
     energies, F_spq = fock(problem, density)
     with problem.timings.measure("extrapolation"):
         F_sjk = frame.matrix(F_spq)
@@ -151,7 +165,7 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
         gradient=gradient,
         converged=False,
         step="",
-        C_spm=frame.outside(frame.X_pm @ C_sjm),
+        C_spm=C_spm,
         eps_sm=eps_sm,
         n_sm=n_sm,
         D_spq=density.D_spq,
@@ -165,18 +179,38 @@ def _read(problem: Problem, energies: list[Any], products: Any) -> Array:
     backend, frame = problem.frame.backend, problem.frame
     if backend.xp is np:
         return np.concatenate([np.array(energies, dtype=float), products])
-    values = backend.xp.stack([backend.xp.asarray(value, dtype=np.float64).reshape(()) for value in energies])
+    numbers = np.array([value if isinstance(value, float) else np.nan for value in energies])
+    there = backend.xp.stack([value for value in energies if not isinstance(value, float)])
     if frame.xp is np:
-        return np.concatenate([backend.to_host(values), products])
-    return frame.to_host(frame.xp.concatenate([values, products]))
+        numbers[np.isnan(numbers)] = backend.to_host(there)
+        return np.concatenate([numbers, products])
+    read = frame.to_host(frame.xp.concatenate([there, products]))
+    numbers[np.isnan(numbers)] = read[: len(there)]
+    return np.concatenate([numbers, read[len(there) :]])
+
+
+def relaxation(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
+    """What the next rotations will change of the density of all electrons, to first order: [1, p, q] on the backend."""
+    frame = problem.frame
+    total = frame.xp.zeros((len(frame.X_pm), len(frame.X_pm)))
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
+        C_pm = frame.X_pm @ C_jm
+        F_mm = C_jm.T @ F_jk @ C_jm
+        eps_m = F_mm.diagonal()
+        for mid, end in splits(n_m):
+            weight = frame.xp.asarray(n_m[:mid, None] - n_m[None, mid:end])
+            gap = frame.xp.minimum(eps_m[:mid, None] - eps_m[None, mid:end], -SMALLEST_GAP)
+            half = C_pm[:, :mid] @ (weight * F_mm[:mid, mid:end] / gap) @ C_pm[:, mid:end].T
+            total = total + half + half.T
+    return frame.outside(total[None])
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
     """Orbitals that diagonalise F among those of equal occupation, which leaves the density as it is; their energies;
     and whether no empty orbital lies below an occupied one."""
-    xp, levels_m = problem.frame.xp, n_sm.sum(axis=0, keepdims=True) if problem.shared else n_sm
+    xp = problem.frame.xp
     orbitals, energies, aufbau = [], [], True
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, levels_m, strict=True):
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         F_mm = C_jm.T @ F_jk @ C_jm
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1), len(n_m)]
         blocks = list(pairwise(edges))

@@ -30,7 +30,7 @@ REPAIR = 10
 
 
 class Pseudo:
-    """Rotations, falling back to `Full`; occupied orbitals stand first."""
+    """Rotations, falling back to `Full`; occupied orbitals stand first, in restricted open shells closed ones."""
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class Pseudo:
         """Rotated orbitals where it is safe, else eigenvectors."""
         rises, self._energy = energy > self._energy + RISE, energy
         if C_sjm is not None and self._frozen is not None and not rises:
-            rotated = self._rotate(F_sjk, C_sjm, [int(np.count_nonzero(n_m)) for n_m in n_sm])
+            # Spins that share their orbitals: closed, open and empty ones.
+            levels = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
+            rotated = self._rotate(F_sjk, C_sjm, levels)
             if rotated is not None:
                 return (*rotated, "pseudo")
         C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
@@ -61,56 +63,72 @@ class Pseudo:
         self._frozen, self._rotations, self._smallest, self._since = eps_sm, 0, np.inf, 0
         return C_sjm, eps_sm, step
 
-    def _rotate(self, F_sjk: Any, C_sjm: Any, occupied_s: list[int]) -> tuple[Any, Any] | None:
-        """Rotated orbitals and their energies, or None when that is not safe. One read of the device."""
-        xp = self.xp
-        blocks: list[_Block] = []
-        for F_jk, C_jm, o in zip(F_sjk, C_sjm, occupied_s, strict=True):
-            if not 0 < o < C_jm.shape[1]:
-                return None
-            blocks.append(_Block(C_jm.T @ F_jk @ C_jm, o, self.variant, self._frozen[len(blocks)], self.level_shift))
-        numbers = self.to_host(xp.stack([value for block in blocks for value in block.numbers(xp)])).reshape(-1, 4)
-        if not self._safe(numbers):
+    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64]) -> tuple[Any, Any] | None:
+        """Rotated orbitals and their energies, or None when that is not safe. One read of the device for each split."""
+        splits_s = [rotations.splits(n_m) for n_m in levels]
+        if min(len(splits) for splits in splits_s) == 0:
             return None
-        apply = self._jacobi if self.variant == "jacobi" else self._at_once
-        done = [apply(block, C_jm, norm) for block, C_jm, norm in zip(blocks, C_sjm, numbers[:, 3], strict=True)]
+        eps_sm, largest = None, 0.0
+        for splits in zip(*splits_s, strict=True):
+            blocks = [
+                _Block(F_jk, C_jm, split, n_m, frozen_m, self)
+                for F_jk, C_jm, split, n_m, frozen_m in zip(F_sjk, C_sjm, splits, levels, self._frozen, strict=True)
+            ]
+            values = self.xp.stack([value for block in blocks for value in block.numbers(self.xp)])
+            numbers = self.to_host(values).reshape(-1, 4)
+            if not self._safe(numbers):
+                return None
+            largest = max(largest, float(numbers[:, 0].max()))
+            apply = self._jacobi if self.variant == "jacobi" else self._at_once
+            C_sjm = self.xp.stack(
+                [apply(b, C_jm, norm) for b, C_jm, norm in zip(blocks, C_sjm, numbers[:, 3], strict=True)]
+            )
+            eps_sm = self.xp.stack([block.eps_m for block in blocks]) if eps_sm is None else eps_sm
+        if not self._shrinks(largest):
+            return None
         self._rotations += 1
-        C_sjm = xp.stack(done)
         if self._rotations % REPAIR == 0:  # a Newton-Schulz step, at the cost of two products
             C_sjm = 1.5 * C_sjm - 0.5 * C_sjm @ (C_sjm.transpose(0, 2, 1) @ C_sjm)
-        return C_sjm, xp.stack([block.eps_m for block in blocks])
+        return C_sjm, eps_sm
 
     def _at_once(self, block: _Block, C_jm: Any, norm: float) -> Any:
-        X_ov, o = block.X_ov, block.o
-        rotated = rotations.rotate(C_jm[:, :o], C_jm[:, o:], X_ov)
-        return self.xp.concatenate(rotations.orthonormalise(*rotated, X_ov, float(norm), self.xp), axis=1)
+        return rotations.turn(C_jm, [(block.split, block.X_ov, float(norm))], self.xp)
 
     def _jacobi(self, block: _Block, C_jm: Any, norm: float) -> Any:
         C_jm, F_ov, frozen_m = (self.to_host(array) for array in (C_jm, block.F_ov, block.frozen_m))
-        o = block.o
-        rotated = rotations.jacobi(C_jm[:, :o], C_jm[:, o:], F_ov, frozen_m[:o], frozen_m[o:])
-        return self.xp.asarray(np.concatenate(rotated, axis=1))
+        mid, end = block.split
+        rotated = rotations.jacobi(C_jm[:, :mid], C_jm[:, mid:end], F_ov, frozen_m[:mid], frozen_m[mid:end])
+        return self.xp.asarray(np.concatenate([*rotated, C_jm[:, end:]], axis=1))
 
     def _safe(self, numbers: NDArray[np.float64]) -> bool:
         """By the largest |F_ov|, the smallest gap, the largest angle and the norm of the angles, of each spin."""
         largest_F, gap, angle, norm = numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].max(), numbers[:, 3].max()
+        fine = np.isfinite(numbers).all() and largest_F < START[self.variant]
+        return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
+
+    def _shrinks(self, largest_F: float) -> bool:
+        """|F_ov| is on its way to zero."""
         self._since = 0 if largest_F < 0.9 * self._smallest else self._since + 1
         self._smallest = min(self._smallest, largest_F)
-        fine = np.isfinite(numbers).all() and largest_F < START[self.variant] and self._since < STALLED
-        return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
+        return self._since < STALLED
 
 
 class _Block:
-    """F of one spin in the basis of its orbitals, and the angles of a variant."""
+    """F of one set of orbitals in their basis, and the angles of a variant, for one split."""
 
-    def __init__(self, F_mm: Any, o: int, variant: str, frozen_m: Any, level_shift: float) -> None:
-        self.o, self.frozen_m = o, frozen_m
-        self.eps_m = F_mm.diagonal()
-        self.F_ov = F_mm[:o, o:]
-        energies = self.eps_m if variant in ("refined", "block") else frozen_m
-        self.gap_ov = energies[:o, None] - energies[None, o:] - level_shift
-        if variant == "refined":
-            self.X_ov = rotations.refined_angles(self.F_ov, F_mm[:o, :o], F_mm[o:, o:], self.gap_ov)
+    def __init__(
+        self, F_jk: Any, C_jm: Any, split: rotations.Split, n_m: NDArray[np.float64], frozen_m: Any, of: Pseudo
+    ) -> None:
+        mid, end = self.split = split
+        F_mm = C_jm[:, :end].T @ F_jk @ C_jm[:, :end]
+        self.frozen_m, self.eps_m, self.F_ov = frozen_m, F_mm.diagonal(), F_mm[:mid, mid:]
+        energies = self.eps_m if of.variant in ("refined", "block") else frozen_m
+        self.gap_ov = energies[:mid, None] - energies[None, mid:end]
+        if of.level_shift:
+            share = (n_m[:mid, None] - n_m[None, mid:end]) / n_m.max()
+            self.gap_ov = self.gap_ov - of.level_shift * of.xp.asarray(share)
+        if of.variant == "refined":
+            self.X_ov = rotations.refined_angles(self.F_ov, F_mm[:mid, :mid], F_mm[mid:, mid:], self.gap_ov)
         else:
             self.X_ov = rotations.angles(self.F_ov, self.gap_ov)
 

@@ -9,11 +9,31 @@ one of the virtual orbitals follows from that of the occupied ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Pair = tuple[Any, Any]
+Split = tuple[int, int]
+"""(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
+
+
+def splits(n_m: NDArray[np.float64]) -> list[Split]:
+    """Where rotations change the density: between occupied and empty orbitals, then (where there are singly occupied
+    ones) between the closed and the open shell, and so on inwards."""
+    edges = [int(edge) + 1 for edge in np.flatnonzero(np.diff(n_m))]
+    return list(pairwise([*edges, len(n_m)]))[::-1]
+
+
+def turn(C_jm: Any, parts: Iterable[tuple[Split, Any, float]], xp: Any) -> Any:
+    """Orbitals turned by the angles X_ov (and their norm) of one split after the other, orthonormal."""
+    for (mid, end), X_ov, norm in parts:
+        rotated = rotate(C_jm[:, :mid], C_jm[:, mid:end], X_ov)
+        C_jm = xp.concatenate([*orthonormalise(*rotated, X_ov, norm, xp), C_jm[:, end:]], axis=1)
+    return C_jm
 
 
 def angles(F_ov: Any, gap_ov: Any) -> Any:

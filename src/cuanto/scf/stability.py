@@ -16,10 +16,14 @@ from cuanto.scf import rotations
 from cuanto.scf.loop import Density, Problem, fock
 from cuanto.scf.state import Array, State
 
-UNSTABLE = -1e-4
+UNSTABLE = -5e-6
 """Hartree: curvatures above this are zero within their errors, as those of rotations of the whole molecule."""
+CLEARLY = -1e-4
+"""Hartree: so far from zero that no error explains it."""
 TOLERANCE = 1e-3
 """Residual of the eigenvector: its direction matters, not its digits."""
+FINE = 1e-4
+"""The same for curvatures near zero, whose error is its square over their distance to the next one."""
 MAX_VECTORS = 40
 STEP = 0.3
 """Angle (norm of all rotations) by which an unstable state is left."""
@@ -27,10 +31,10 @@ STEP = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """Lowest curvature (Hartree) and the rotations X_ov of each spin that belong to it, their norm 1."""
+    """Lowest curvature (Hartree) and the rotations X_ov of every split that belong to it, their norm 1."""
 
     curvature: float
-    X_sov: list[Array]
+    X_ov: list[Array]
 
     @property
     def stable(self) -> bool:
@@ -44,32 +48,48 @@ class _Hessian:
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = problem, state
         to_host = problem.frame.backend.to_host
-        self.C_s, F_s = to_host(state.C_spm), to_host(state.F_spq)
-        self.o_s = [int(np.count_nonzero(n_m)) for n_m in state.n_sm]
-        self.F_mm = [C.T @ F @ C for C, F in zip(self.C_s, F_s, strict=True)]
-        self.F_spq = F_s
-        gaps = [F.diagonal()[None, o:] - F.diagonal()[:o, None] for F, o in zip(self.F_mm, self.o_s, strict=True)]
+        spins = len(state.n_sm)
+        self.C_s = np.broadcast_to(to_host(state.C_spm), (spins, *state.C_spm.shape[1:]))
+        self.F_spq = to_host(state.F_spq)
+        self.F_mm = [C.T @ F @ C for C, F in zip(self.C_s, self.F_spq, strict=True)]
+        self.levels = problem.levels(state.n_sm)
+        self.capacity = float(self.levels.max())
+        eps_sm = problem.frame.to_host(state.eps_sm)
+        self.splits = [(k, mid, end) for k, n_m in enumerate(self.levels) for mid, end in rotations.splits(n_m)]
+        gaps = [
+            (n_m[:mid, None] - n_m[None, mid:end]) * (eps_m[None, mid:end] - eps_m[:mid, None])
+            for k, mid, end in self.splits
+            for n_m, eps_m in [(self.levels[k], eps_sm[k])]
+        ]
         self.shapes = [gap.shape for gap in gaps]
-        self.diagonal = np.concatenate([gap.reshape(-1) for gap in gaps])
+        self.diagonal = np.concatenate([np.zeros(0), *(gap.reshape(-1) / self.capacity for gap in gaps)])
 
     def split(self, x: Array) -> list[Array]:
-        """The rotations of each spin."""
+        """The rotations of each split of each set of orbitals."""
         ends = np.cumsum([a * b for a, b in self.shapes])
         return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), self.shapes, strict=True)]
 
     def __call__(self, x: Array) -> Array:
-        """X F_vv - F_oo X + C_o^T dF C_v, dF the response to dD = n (C_o X C_v^T + C_v X^T C_o^T)."""
-        X_sov, change = self.split(x), []
-        for C, X, o, n_m in zip(self.C_s, X_sov, self.o_s, self.state.n_sm, strict=True):
-            half = n_m[0] * C[:, :o] @ X @ C[:, o:].T
-            change.append(half + half.T)
+        """sum_s (n_sp - n_sq) (F T - T F + C^T dF C)_pq with C (1 + T) the turned orbitals, T_qp = X_pq = -T_pq.
+
+        dF is the response to dD = C (T n - n T) C^T.
+        """
+        M = self.C_s.shape[2]
+        T_kmm = np.zeros((len(self.levels), M, M))
+        for (k, mid, end), X in zip(self.splits, self.split(x), strict=True):
+            T_kmm[k, mid:end, :mid] += X.T
+            T_kmm[k, :mid, mid:end] -= X
+        T_s = np.broadcast_to(T_kmm, (len(self.C_s), M, M))
+        n_sm = self.state.n_sm
+        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in zip(self.C_s, T_s, n_sm, strict=True)]
         backend = self.problem.frame.backend
-        D_spq = self.state.D_spq + backend.to_device(np.stack(change))
+        D_spq = self.state.D_spq + backend.to_device(np.stack(changes))
         dF_s = backend.to_host(fock(self.problem, Density(D_spq, None))[1]) - self.F_spq
-        parts = []
-        for C, X, o, F, dF in zip(self.C_s, X_sov, self.o_s, self.F_mm, dF_s, strict=True):
-            parts.append(X @ F[o:, o:] - F[:o, :o] @ X + C[:, :o].T @ dF @ C[:, o:])
-        return np.concatenate([part.reshape(-1) for part in parts])
+        G_kmm = np.zeros_like(T_kmm)
+        for s, (C, T, F, dF, n) in enumerate(zip(self.C_s, T_s, self.F_mm, dF_s, n_sm, strict=True)):
+            G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * (F @ T - T @ F + C.T @ dF @ C)
+        parts = [G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]
+        return np.concatenate(parts) / self.capacity
 
 
 def lowest_mode(problem: Problem, state: State) -> Mode | None:
@@ -92,7 +112,8 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
         values, U = np.linalg.eigh(0.5 * (V @ W.T + W @ V.T))
         x = U[:, 0] @ V
         residual = U[:, 0] @ W - values[0] * x
-        if np.linalg.norm(residual) < TOLERANCE or len(V) >= min(MAX_VECTORS, size):
+        enough = FINE if abs(values[0]) < TOLERANCE else TOLERANCE
+        if np.linalg.norm(residual) < enough or len(V) >= min(MAX_VECTORS, size):
             return Mode(float(values[0]), hessian.split(x / np.linalg.norm(x)))
         shift = hessian.diagonal - values[0]
         trial = [residual / np.where(np.abs(shift) > 0.05, shift, 0.05)]
@@ -100,10 +121,9 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
 
 def leave(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
     """Orbitals (in the orthonormal basis) turned along a mode, and their former energies: where to start again."""
-    frame = problem.frame
+    frame, left = problem.frame, list(mode.X_ov)
     turned = []
-    for C_jm, X_ov, n_m in zip(frame.coefficients(state.C_spm, S_pq), mode.X_sov, state.n_sm, strict=True):
-        o, X_ov = int(np.count_nonzero(n_m)), frame.xp.asarray(STEP * X_ov)
-        rotated = rotations.rotate(C_jm[:, :o], C_jm[:, o:], X_ov)
-        turned.append(frame.xp.concatenate(rotations.orthonormalise(*rotated, X_ov, STEP, frame.xp), axis=1))
+    for C_jm, n_m in zip(frame.coefficients(state.C_spm, S_pq), problem.levels(state.n_sm), strict=True):
+        parts = [(split, frame.xp.asarray(STEP * left.pop(0)), STEP) for split in rotations.splits(n_m)]
+        turned.append(rotations.turn(C_jm, parts, frame.xp))
     return frame.xp.stack(turned), state.eps_sm

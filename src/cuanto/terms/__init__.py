@@ -3,8 +3,19 @@
 from cuanto.terms.base import Term
 from cuanto.terms.core import CoreHamiltonian
 from cuanto.terms.coulomb import Coulomb
+from cuanto.terms.dispersion import Dispersion
 from cuanto.terms.exchange import Exchange
+from cuanto.terms.exchange_correlation import ExchangeCorrelation
 from cuanto.terms.external import Surroundings
 from cuanto.terms.nuclear_repulsion import NuclearRepulsion
 
-__all__ = ["CoreHamiltonian", "Coulomb", "Exchange", "NuclearRepulsion", "Surroundings", "Term"]
+__all__ = [
+    "CoreHamiltonian",
+    "Coulomb",
+    "Dispersion",
+    "Exchange",
+    "ExchangeCorrelation",
+    "NuclearRepulsion",
+    "Surroundings",
+    "Term",
+]

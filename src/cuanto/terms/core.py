@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,28 @@ import numpy as np
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
 from cuanto.terms.external import Surroundings
 
 
 class CoreHamiltonian:
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; made beside it: the overlap S."""
 
     name = "core"
 
-    def __init__(self, molecule: Molecule, basis: Basis, surroundings: Surroundings, backend: Backend) -> None:
+    def __init__(
+        self,
+        molecule: Molecule,
+        basis: Basis,
+        surroundings: Surroundings,
+        backend: Backend,
+        pairs: Sequence[BraBatch] | None = None,
+    ) -> None:
         Z = np.concatenate([molecule.numbers, surroundings.charges])
         R = np.concatenate([molecule.R_ax, surroundings.positions])
-        h_pq = integrals.kinetic(basis, backend=backend)
-        h_pq = h_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend)
+        self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
+        h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
         if any(surroundings.field):
             r_xpq = integrals.dipole(basis, backend=backend)
             for x in range(3):
@@ -31,4 +40,4 @@ class CoreHamiltonian:
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Linear in the density."""
-        return (D_spq * self.h_pq).sum(), self.h_pq[None]
+        return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]

@@ -19,4 +19,4 @@ class Coulomb:
         """dE/dD = J for either spin."""
         D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
         J_spq, _ = self.builder(D_pq, None, True, False)
-        return 0.5 * (D_pq * J_spq).sum(), J_spq
+        return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq

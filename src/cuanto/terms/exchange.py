@@ -10,13 +10,11 @@ from cuanto.coulomb.base import JKBuilder
 class Exchange:
     """E = -1/2 sum_s sum_pq D_spq K_spq[D_s]; with one spin, whose density holds both electrons, half of that."""
 
-    name = "exchange"
-
-    def __init__(self, builder: JKBuilder, fraction: float = 1.0) -> None:
-        self.builder, self.fraction = builder, fraction
+    def __init__(self, builder: JKBuilder, fraction: float = 1.0, name: str = "exchange") -> None:
+        self.builder, self.fraction, self.name = builder, fraction, name
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """dE/dD_s = -K[D_s], of both electrons together -K[D]/2."""
         _, K_spq = self.builder(D_spq, C_spi, False, True)
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
-        return 0.5 * (D_spq * F_spq).sum(), F_spq
+        return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
 from itertools import cycle
@@ -36,6 +36,8 @@ from cuanto.kernels.spec import BLOCK_SCHEDULES, schedule_name
 OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024
 """Bytes of shared memory that a kernel may have without asking."""
+ALIGNMENT = 256
+"""Bytes at a multiple of which an array begins."""
 STREAMS = 16
 """Jobs at work at once."""
 
@@ -83,6 +85,19 @@ class CudaBackend:
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy on the GPU."""
         return self.xp.asarray(np.ascontiguousarray(array))
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
+        xp, ends = self.xp, np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays.values()])
+        packed = np.empty(int(ends[-1]), dtype=np.uint8)
+        starts = [0, *ends[:-1].tolist()]
+        for start, array in zip(starts, arrays.values(), strict=True):
+            packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        block = xp.asarray(packed).data
+        return {
+            name: xp.ndarray(array.shape, array.dtype, block + start)
+            for start, (name, array) in zip(starts, arrays.items(), strict=True)
+        }
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """A copy in main memory."""

@@ -10,15 +10,15 @@ from cuanto.backends.reference.hermite import Array, HermiteExpansion, coulomb_d
 from cuanto.backends.reference.matrices import BasisLike, eri_4c_tensor
 
 
-def coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:
+def coulomb_matrix(basis: BasisLike, D_pq: Array, omega: float | None = None) -> Array:
     """J_pq = sum_rt (pq|rt) D_rt"""
-    J_pq: Array = np.einsum("pqrt,rt->pq", eri_4c_tensor(basis), D_pq)
+    J_pq: Array = np.einsum("pqrt,rt->pq", eri_4c_tensor(basis, omega), D_pq)
     return J_pq
 
 
-def exchange_matrix(basis: BasisLike, D_pq: Array) -> Array:
+def exchange_matrix(basis: BasisLike, D_pq: Array, omega: float | None = None) -> Array:
     """K_pr = sum_qt (pq|rt) D_qt"""
-    K_pr: Array = np.einsum("pqrt,qt->pr", eri_4c_tensor(basis), D_pq)
+    K_pr: Array = np.einsum("pqrt,qt->pr", eri_4c_tensor(basis, omega), D_pq)
     return K_pr
 
 

@@ -82,37 +82,37 @@ def _symmetric(
     return M_pq
 
 
-def eri_2c_matrix(aux: BasisLike) -> Array:
+def eri_2c_matrix(aux: BasisLike, omega: float | None = None) -> Array:
     """(P|Q), (naux, naux)."""
     expansions = [expand_single(P.shell, P.R_x) for P in _placed(aux)]
     V_PQ = np.empty((aux.nbf, aux.nbf))
     for P, Q in _pairs(aux):
-        values = coulomb(expansions[P.number], expansions[Q.number])
+        values = coulomb(expansions[P.number], expansions[Q.number], omega)
         V_PQ[Q.aos, P.aos] = values.T
         V_PQ[P.aos, Q.aos] = values
     return V_PQ
 
 
-def eri_3c_tensor(basis: BasisLike, aux: BasisLike) -> Array:
+def eri_3c_tensor(basis: BasisLike, aux: BasisLike, omega: float | None = None) -> Array:
     """(pq|P), (nbf, nbf, naux)."""
     fitting = [(P.aos, expand_single(P.shell, P.R_x)) for P in _placed(aux)]
     B_pqP = np.empty((basis.nbf, basis.nbf, aux.nbf))
     for a, b in _pairs(basis):
         pair = expand_pair(a.shell, a.R_x, b.shell, b.R_x)
         for aux_functions, expansion in fitting:
-            values = coulomb(pair, expansion).reshape(a.shell.nbf, b.shell.nbf, -1)
+            values = coulomb(pair, expansion, omega).reshape(a.shell.nbf, b.shell.nbf, -1)
             B_pqP[b.aos, a.aos, aux_functions] = values.transpose(1, 0, 2)
             B_pqP[a.aos, b.aos, aux_functions] = values
     return B_pqP
 
 
-def eri_4c_tensor(basis: BasisLike) -> Array:
+def eri_4c_tensor(basis: BasisLike, omega: float | None = None) -> Array:
     """(pq|rt), (nbf, nbf, nbf, nbf); every block is computed once for its eight permutations."""
     pairs = [(a, b, expand_pair(a.shell, a.R_x, b.shell, b.R_x)) for a, b in _pairs(basis)]
     G_pqrt = np.empty((basis.nbf,) * 4)
     for last, (a, b, bra) in enumerate(pairs):
         for c, d, ket in pairs[: last + 1]:
-            values = coulomb(bra, ket).reshape(a.shell.nbf, b.shell.nbf, c.shell.nbf, d.shell.nbf)
+            values = coulomb(bra, ket, omega).reshape(a.shell.nbf, b.shell.nbf, c.shell.nbf, d.shell.nbf)
             for i, j, swapped in ((a, b, values), (b, a, values.transpose(1, 0, 2, 3))):
                 for k, l, block in ((c, d, swapped), (d, c, swapped.transpose(0, 1, 3, 2))):
                     G_pqrt[i.aos, j.aos, k.aos, l.aos] = block

@@ -7,6 +7,10 @@ that lower it cancel).
 
 The ket's exponent c enters through 1/c only, and (2 pi^(5/2) / c^(3/2)) d_c through its coefficient: a point charge is
 the limit 1/c = 0 of an s function, so the same kernels give the nuclear attraction.
+
+Attenuated operators erf(omega r)/r (`integrals.attenuation`): the record has p' with 1/p' = 1/p + 1/omega^2 in place of
+p, and h = 1/2p as ever. What is q / (p + q) in the recurrences is rho/p in general (Ahlrichs, Phys. Chem. Chem. Phys.
+8, 3072 (2006), doi:10.1039/b605188j), hence the factor p'/p = 2 h p'.
 """
 
 from __future__ import annotations
@@ -60,17 +64,18 @@ class CoulombGeometry:
         self.F = [g.call(f"boys{order}", self.T, m) for m in range(order + 1)]
 
 
-def vertical(graph: Graph, bra: Shells, ket: Shells) -> Stage:
+def vertical(graph: Graph, bra: Shells, ket: Shells, attenuated: bool) -> Stage:
     """[e 0|f 0] for e from la to la + lb and f from lc to lc + ld, per primitive; order of outputs: e, f."""
     g = graph
     geo = CoulombGeometry(g, bra, ket)
+    r = g.mul(g.scale(2.0, g.mul(geo.h, geo.p)), geo.r) if attenuated else geo.r  # rho / p
     # The terms that lower a solid harmonic cancel on a side of one shell, where they would cost digits as well.
     solid_bra, solid_ket = (len(side.l) == 1 and side.pure[0] for side in (bra, ket))
-    WP = [g.scale(-1.0, g.mul(geo.r, x)) for x in geo.PQ]
-    p_share = g.mul(geo.p, g.mul(geo.iq, geo.r))  # p / (p + q)
+    WP = [g.scale(-1.0, g.mul(r, x)) for x in geo.PQ]
+    p_share = g.mul(geo.p, g.mul(geo.iq, geo.r))  # p / (p + q), or rho / q
     WQ = [g.mul(p_share, x) for x in geo.PQ]
-    hs = g.scale(0.5, g.mul(geo.iq, geo.r))  # 1 / 2(p + q)
-    hr = g.mul(geo.h, geo.r)
+    hs = g.scale(0.5, g.mul(geo.iq, r))  # 1 / 2(p + q), or rho / 2pq
+    hr = g.mul(geo.h, r)
     hq = g.scale(0.5, geo.iq)
     hqp = g.mul(hq, p_share)
     known: dict[tuple[Powers, Powers, int], int] = {}
@@ -158,10 +163,10 @@ def side_functions(side: Shells) -> int:
     return prod(function_count(l, pure) for l, pure in zip(side.l, side.pure, strict=True))
 
 
-def integrals(bra: Shells, ket: Shells) -> Integrals:
+def integrals(bra: Shells, ket: Shells, attenuated: bool = False) -> Integrals:
     """(a b|c d), where either side may be a single shell."""
     return Integrals(
-        primitive=vertical(Graph(), bra, ket),
+        primitive=vertical(Graph(), bra, ket, attenuated),
         sweeps=(*ket_sweep(bra, ket), bra_sweep(bra, ket)),
         components=1,
         bra_functions=side_functions(bra),

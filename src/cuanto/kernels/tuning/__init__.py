@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from cuanto.kernels.spec import Shells
+from cuanto.kernels.spec import COULOMB, Shells
 
 WORTH_IT = 0.75
 """MD is taken when it needs less than this part of HGP's time: identical kernels were seen to differ by 0.8."""
@@ -36,7 +36,7 @@ def choose_algorithm(device: str, operator: str, bra: Shells, ket: Shells, primi
 
     HGP has the fewer operations in every class, so it is the choice where nobody measured.
     """
-    if operator != "coulomb":
+    if operator not in COULOMB:
         return "os"
     measured = table({"simt": "cuda"}.get(device, device)).get(class_name(bra, ket))
     if not measured:

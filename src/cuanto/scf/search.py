@@ -1,0 +1,114 @@
+"""From a guess to a converged state: DIIS, descent where it is lost, and away from saddle points."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.options import ScfOptions
+from cuanto.scf import rotations
+from cuanto.scf.accelerator import Accelerator
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.descent import HANDOVER, descend
+from cuanto.scf.diagonalise import Diagonaliser
+from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
+from cuanto.scf.stability import CLEARLY, leave, lowest_mode
+from cuanto.scf.state import State
+
+FURTHER = 0.03
+"""Factor of the gradient to which descent goes where DIIS was lost, or did not keep what descent had gained."""
+FALLS = 1e-7
+"""Hartree by which a solution must lie below the saddle point that was left."""
+
+Start = Density | tuple[Any, Any]
+
+
+@dataclass
+class Counter:
+    """Iterations of several stages as one sequence."""
+
+    left: int
+    done: int = 0
+
+    def __call__(self, states: Iterator[State]) -> Iterator[State]:
+        """The states with running numbers."""
+        for state in states:
+            self.done, self.left = self.done + 1, self.left - 1
+            yield replace(state, iteration=self.done)
+
+
+def search(
+    problem: Problem, start: Start, options: ScfOptions, diagonaliser: Diagonaliser, criteria: Criteria, S_pq: Any
+) -> Iterator[State]:
+    """States until one is converged (and a minimum, where that is asked for), or until iterations run out."""
+    frame, counted = problem.frame, Counter(int(options.max_iterations))
+    watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
+    accelerator = Accelerator(options, frame.xp, watched)
+    start = mixed(problem, start, options)
+    handover, saddle = HANDOVER, np.inf
+    if options.accelerator == "descent":
+        start = yield from _descend(problem, start, counted, handover, S_pq)
+    while counted.left > 0:
+        best: State | None = None
+        for state in counted(iterate(problem, start, accelerator, diagonaliser, criteria, counted.left)):
+            best = state if best is None or state.energy < best.energy else best
+            if not state.converged:
+                yield state
+        if best is None or not (state.converged or accelerator.lost):
+            return
+        away = frame.coefficients(best.C_spm, S_pq), best.eps_sm
+        if state.converged:
+            with problem.timings.measure("stability"):
+                mode = None if options.stability == "none" else lowest_mode(problem, state)
+            yield replace(state, curvature=None if mode is None else mode.curvature)
+            if mode is None or mode.stable or options.stability != "follow":
+                return
+            if mode.curvature > CLEARLY and state.energy > saddle - FALLS:  # left already, and nothing lay below
+                return
+            away = leave(problem, state, mode, S_pq)
+        if accelerator.lost:
+            handover = min(handover, FURTHER * best.gradient)
+        elif state.energy > saddle - FALLS:
+            handover = FURTHER * handover
+        handover = max(handover, 0.5 * criteria.gradient)
+        saddle = min(saddle, state.energy) if state.converged else saddle
+        start = yield from _descend(problem, away, counted, handover, S_pq)
+        accelerator.restart()
+        diagonaliser.restart()
+
+
+def _descend(
+    problem: Problem, start: Start, counted: Counter, handover: float, S_pq: Any
+) -> Generator[State, None, tuple[Any, Any]]:
+    """Downhill to where DIIS is safe."""
+    orbitals = first_orbitals(problem, start) if isinstance(start, Density) else start
+    state: State | None = None
+    for state in counted(descend(problem, orbitals, counted.left, handover)):
+        yield state
+    return orbitals if state is None else (problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm)
+
+
+def mixed(problem: Problem, start: Start, options: ScfOptions) -> Start:
+    """The start with random rotations of its occupied orbitals, as far as `guess_mixing` says.
+
+    They come from a random antisymmetric matrix of the basis functions, so that signs of orbitals and the choice among
+    degenerate ones, which differ from machine to machine, do not matter.
+    """
+    if not options.guess_mixing:
+        return start
+    frame, xp = problem.frame, problem.frame.xp
+    C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
+    n_sm, _ = problem.occupations(frame.to_host(eps_sm))
+    rng, turned = np.random.default_rng(int(options.seed)), []
+    for C_jm, n_m in zip(C_sjm, problem.levels(n_sm), strict=True):
+        C_pm = frame.X_pm @ C_jm
+        A_pq = rng.normal(size=(len(C_pm), len(C_pm)))
+        T_mm = frame.to_host(C_pm.T @ xp.asarray(A_pq - A_pq.T) @ C_pm)
+        parts = [((mid, end), T_mm[:mid, mid:end]) for mid, end in rotations.splits(n_m)]
+        norm = float(np.sqrt(sum(float(np.sum(X**2)) for _, X in parts))) or 1.0
+        scaled = [(split, X * (options.guess_mixing / norm)) for split, X in parts]
+        turned.append(rotations.turn(C_jm, [(s, xp.asarray(X), float(np.linalg.norm(X))) for s, X in scaled], xp))
+    return xp.stack(turned), eps_sm

@@ -1,0 +1,174 @@
+"""`max_memory` is kept to: peaks of processes of their own, and of the pool of a GPU; the results are those of in-core.
+
+A process is run twice: the first one compiles what it needs, the second one is measured. On Linux VmHWM is its peak;
+`ru_maxrss` would begin with that of the parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+import cuanto
+from cuanto import Basis
+from cuanto.backends import get_backend
+from cuanto.coulomb.fitting import FittedJK
+from fitting_cases import DATA, molecule, random_orbitals
+from tolerances import CPU_CUDA
+
+ENERGY = 1e-9
+"""In Hartree, between memory plans."""
+BUILD = 1e-12
+"""Relative, of the energy of one build."""
+
+BUILDER = """
+def work(molecule, kind, limit):
+    import numpy as np
+    from cuanto.coulomb.fitting import FittedJK
+    basis, aux = cuanto.Basis("cc-pvdz", molecule), cuanto.Basis("cc-pvdz-jkfit", molecule)
+    fit = FittedJK(basis, aux, backend="cpu", kind=kind, max_memory=limit)
+    C_spi = np.random.default_rng(3).normal(size=(1, basis.nbf, molecule.nelectron // 2)) / np.sqrt(basis.nbf)
+    D_spq = C_spi @ C_spi.transpose(0, 2, 1)
+    J_spq, K_spq = fit(D_spq, C_spi, True, kind == "jk")
+    energy = float((J_spq * D_spq).sum()) - (0.0 if K_spq is None else 0.5 * float((K_spq * D_spq).sum()))
+    return {"plan": str(fit.plan), "in_core": fit.plan.in_core, "energy": energy}
+"""
+
+CALCULATION = """
+def work(molecule, kind, limit):
+    options = {"fitting": kind, "auxbasis": "cc-pvdz-jkfit", "max_memory": limit, "max_iterations": MAX_ITERATIONS}
+    result = cuanto.energy(molecule, "rhf", "cc-pvdz", backend="cpu", energy_tolerance=1e-10, **options)
+    return {"plan": result.notes[0], "energy": result.energy, "iterations": result.iterations}
+"""
+
+MAIN = """
+import json, resource, sys
+import cuanto
+from cuanto.backends import get_backend
+
+def peak():
+    try:
+        with open("/proc/self/status") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+found = work(cuanto.Molecule.from_xyz(sys.argv[1]), sys.argv[2], float(sys.argv[3]) or None)
+found["peak"] = peak()
+get_backend("cpu").finish_compiling()
+print(json.dumps(found))
+"""
+
+
+@cache
+def measured(work: str, name: str, kind: str, limit: float = 0.0) -> dict[str, Any]:
+    """Result, plan and peak of a process that finds its kernels in the cache."""
+    geometry = str(DATA / "geometries" / f"{name}.xyz")
+    command = [sys.executable, "-c", work + MAIN, geometry, kind, str(limit)]
+    environment = {**os.environ, "CUANTO_BASIS_PATH": str(DATA / "basis")}
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind, share, plan",
+    [
+        ("jk", 0.9, "blocked: J engine, for K "),
+        ("jk", 0.5, "direct: J engine, integrals for K"),
+        ("j", 0.5, "direct: J engine, "),
+    ],
+)
+def test_peak_of_a_build(kind: str, share: float, plan: str) -> None:
+    name = "alkane_08" if kind == "jk" else "alkane_12"  # J alone keeps less: so large that integrals dominate
+    whole = measured(BUILDER, name, kind)
+    assert whole["plan"].startswith("in-core")
+    assert whole["peak"] > whole["in_core"]  # integrals were there, all of them
+    limit = share * whole["peak"]
+    less = measured(BUILDER, name, kind, limit)
+    assert less["plan"].startswith(plan)
+    assert less["peak"] < limit
+    assert less["energy"] == pytest.approx(whole["energy"], rel=BUILD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind, name, iterations",
+    [
+        ("jk", "alkane_08", 100),
+        ("j", "alkane_12", 3),  # direct exchange takes its time; these iterations are the same in both
+    ],
+)
+def test_half_of_the_memory_has_the_same_energy(kind: str, name: str, iterations: int) -> None:
+    work = CALCULATION.replace("MAX_ITERATIONS", str(iterations))
+    whole = measured(work, name, kind)
+    assert "in-core" in whole["plan"]
+    limit = 0.5 * whole["peak"]
+    less = measured(work, name, kind, limit)
+    assert "direct" in less["plan"] and less["iterations"] == whole["iterations"]
+    assert less["peak"] < limit
+    assert less["energy"] == pytest.approx(whole["energy"], abs=ENERGY)
+
+
+# ------------------------------------------------------------------------------------------------- GPU
+
+
+class Peak:
+    """High-water mark of CuPy's pool above what was in use before."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        pool = cupy.get_default_memory_pool()
+        before = pool.used_bytes()
+        self.bytes = 0
+
+        class Hook(cupy.cuda.MemoryHook):  # type: ignore[misc]
+            name = "peak"
+
+            def malloc_postprocess(hook, **_: Any) -> None:
+                self.bytes = max(self.bytes, pool.used_bytes() - before)
+
+        self.hook = Hook()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind, share", [("jk", 0.75), ("jk", 0.5), ("j", 0.5)])
+def test_peak_of_the_pool(kind: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    it, device = molecule("alkane_12"), get_backend("cuda")
+    basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+    C_spi, D_spq = (device.to_device(x) for x in random_orbitals(basis.nbf, it.nelectron // 2))
+    whole = FittedJK(basis, aux, backend=device, kind=kind)
+    asked = (D_spq, C_spi, True, kind == "jk")
+    expected = [None if x is None else device.to_host(x) for x in whole(*asked)]
+    limit = share * whole.plan.in_core
+    del whole
+    peak = Peak()
+    with peak.hook:
+        less = FittedJK(basis, aux, backend=device, kind=kind, max_memory=limit)
+        found = less(*asked)
+    assert less.plan.mode != "in-core"
+    assert 0 < peak.bytes < limit
+    for mine, theirs in zip(found, expected, strict=True):
+        if theirs is not None:
+            assert abs(device.to_host(mine) - theirs).max() < 1e-10 * abs(theirs).max()
+
+
+@pytest.mark.gpu
+def test_energy_with_half_of_the_device_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    it = molecule("alkane_08")
+    in_core = FittedJK(Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it), backend="cuda").plan.in_core
+    options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": "cuda", "energy_tolerance": 1e-10}
+    whole, less = (cuanto.energy(it, "rhf", "cc-pvdz", max_memory=m, **options) for m in (None, 0.5 * in_core))
+    assert "in-core" in whole.notes[0] and "in-core:" not in less.notes[0]
+    assert less.energy == pytest.approx(whole.energy, abs=CPU_CUDA)

@@ -1,0 +1,228 @@
+"""Calculations that do not converge by themselves, or to another state: each reaches its record or says it did not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.options import ScfOptions
+from cuanto.scf import rotations, stability
+from cuanto.scf.accelerator import LOST, Accelerator
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.loop import Density, fock
+from cuanto.scf.state import Orbitals, State
+from scf_cases import (
+    DATA,
+    DIPOLE,
+    N2_STRETCHED,
+    basis,
+    how,
+    molecule,
+    problem_in_core,
+    record,
+    records,
+    run_in_core,
+    run_record,
+)
+from tolerances import ENERGY
+
+DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+
+
+def title(given: dict[str, Any]) -> str:
+    form = "cartesian" if given["cartesian"] else "pure"
+    return f"{given['basis']}-{form}-{'pi' if given.get('label') else 'lowest'}"
+
+
+@pytest.mark.parametrize("given", [r for r in records("cuo_uhf") if how(r)], ids=title)
+def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
+    """The lowest one by going downhill and leaving saddle points, 2Pi by not doing so."""
+    found, states = run_in_core(given, **{"stability": "check", **how(given)})
+    assert found.converged and states[-1].converged
+    assert abs(found.energy - given["energy"]) < ENERGY
+    assert abs(found.s_squared - given["S2"]) < 1e-5
+    assert np.abs(found.mulliken_charges - given["mulliken_charges"]).max() < 1e-5
+    # The molecule lies along z; how a broken symmetry is turned about it has no meaning.
+    ours, theirs = found.dipole_debye, np.array(given["dipole_debye"])
+    assert abs(ours[2] - theirs[2]) < DIPOLE and abs(np.hypot(*ours[:2]) - np.hypot(*theirs[:2])) < DIPOLE
+    assert found.state.curvature is not None
+    assert (found.state.curvature > -1e-5) == given["internally_stable"]
+
+
+@pytest.mark.slow
+def test_copper_oxide_by_direct_integrals() -> None:
+    given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
+    found = run_record(given, **how(given))
+    assert found.converged and abs(found.energy - given["energy"]) < ENERGY
+
+
+def steps(states: list[State]) -> set[str]:
+    return {word for state in states for word in state.step.split(", ")}
+
+
+@pytest.mark.parametrize("cartesian", [False, True])
+def test_descent_rescues_by_itself(cartesian: bool) -> None:
+    """From Cu+ and O- DIIS creeps along a ridge; the table says when descent takes over."""
+    given = record("cuo_uhf", basis="sto-3g", cartesian=cartesian, label=None)
+    charged: dict[str, Any] = {"atomic_charges": [1, -1], "max_iterations": 150}
+    rescued, states = run_in_core(given, **charged)
+    assert rescued.converged and rescued.iterations < 150
+    assert {"diis", "descent"} <= steps(states)
+    first = next(state for state in states if state.step == "descent")
+    assert rescued.energy < first.energy
+
+
+def test_calculations_that_do_not_converge_say_so() -> None:
+    given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
+    astray, states = run_in_core(given, accelerator="diis", max_iterations=60)
+    assert not astray.converged and astray.iterations == 60
+    assert not any(state.converged for state in states) and "descent" not in steps(states)
+    short, _ = run_in_core(given, **{**how(given), "max_iterations": 100})
+    assert not short.converged and short.iterations == 100
+
+
+def test_when_an_accelerator_is_lost() -> None:
+    def feed(watched: bool, energies: Any, gradients: Any) -> int:
+        accelerator = Accelerator(ScfOptions(), np, watched)
+        for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
+            accelerator.absorb(accelerator.push(np.eye(2), np.eye(2), gradient * np.eye(2)))
+            accelerator.next(np.eye(2), energy, gradient)
+            if accelerator.lost:
+                return n + 1
+        return 0
+
+    still, many = np.zeros(60), np.full(60, 0.05)
+    assert feed(True, still, many) == LOST + 1
+    assert feed(False, still, many) == 0
+    assert feed(True, -0.01 * np.arange(60), many) == 0
+    assert feed(True, still, 0.05 * 0.85 ** np.arange(60)) == 0
+
+
+def test_easy_molecules_are_never_rescued() -> None:
+    for name in ("CH3", "O2", "NO2"):
+        given = record("open_shell", molecule=name, method="UHF", basis="cc-pvdz", label=None)
+        plain, states = run_in_core(given)
+        assert plain.converged and plain.iterations <= 16 and "descent" not in steps(states)
+
+
+def test_dipole_moments_must_stand_still() -> None:
+    asked = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
+    assert asked.met(1e-10, 1e-6, 2.0, 2.0 + 1e-7)
+    assert not asked.met(1e-10, 1e-6, 2.0, 2.0 + 1e-5)
+    assert not asked.met(1e-8, 1e-6, 2.0, 2.0) and not asked.met(1e-10, np.nan, 2.0, 2.0)
+    given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
+    careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
+    assert careless.iterations < careful.iterations
+    assert np.abs(careful.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert np.abs(careless.dipole_debye - given["dipole_debye"]).max() > DIPOLE
+
+
+def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:
+    mol = cuanto.Molecule.from_string(N2_STRETCHED)
+    orbital = basis("sto-3g", mol)
+    closed = cuanto.energy(mol, "uhf", orbital, **DIRECT)
+    mixed: dict[str, Any] = {"guess_mixing": 0.8, "stability": "follow", "seed": 3}
+    broken, again = (cuanto.energy(mol, "uhf", orbital, **DIRECT, **mixed) for _ in range(2))
+    antiferromagnetic = cuanto.energy(mol, "uhf", orbital, **DIRECT, atomic_spins=[3, -3])
+    assert closed.converged and closed.s_squared < 1e-6
+    assert broken.converged and abs(broken.energy - antiferromagnetic.energy) < ENERGY
+    assert broken.iterations == again.iterations and abs(broken.energy - again.energy) < 1e-10
+
+
+def test_iron_hexaaqua_ion() -> None:
+    """A quintet of six d electrons; the reference is PySCF's, from the same shells."""
+    (given,) = records("hard_uhf")
+    found = run_record(given, **how(given))
+    assert found.converged and found.iterations <= 30
+    assert abs(found.energy - given["energy"]) < ENERGY
+    assert abs(found.s_squared - given["S2"]) < 1e-5
+    assert np.abs(found.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+
+
+NO2: dict[str, Any] = {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz", "label": None}
+
+
+@pytest.mark.parametrize(
+    "options", [{"accelerator": "descent"}, {"level_shift": 0.3}, {"diagonaliser": "pseudo"}], ids=str
+)
+def test_every_way_leads_to_the_same_restricted_open_shell(options: dict[str, Any]) -> None:
+    given = record("open_shell", **NO2)
+    plain, _ = run_in_core(given, method="rohf")
+    other, states = run_in_core(given, method="rohf", **options)
+    assert plain.converged and other.converged and abs(other.energy - plain.energy) < 1e-9
+    assert abs(other.s_squared - 0.75) < 1e-10
+    assert np.abs(other.orbital_energies - plain.orbital_energies).max() < 1e-5
+    if "diagonaliser" in options:
+        assert other.iterations <= 1.3 * plain.iterations and sum("pseudo" in s.step for s in states) > 5
+
+
+def test_restricted_open_shells_go_on_from_their_orbitals() -> None:
+    given = record("open_shell", **NO2)
+    whole, states = run_in_core(given, method="rohf")
+    again, _ = run_in_core(given, whole.orbitals, method="rohf")
+    assert again.converged and again.iterations <= 2 and abs(again.energy - whole.energy) < 1e-9
+    half, _ = run_in_core(given, method="rohf", max_iterations=len(states) // 2)
+    rest, later = run_in_core(given, half.orbitals, method="rohf")
+    assert rest.converged and rest.iterations < whole.iterations and abs(rest.energy - whole.energy) < 1e-9
+    assert abs(later[0].energy - half.energy) < 1e-9
+    unrestricted, _ = run_in_core(given)
+    other, _ = run_in_core(given, unrestricted.orbitals, method="rohf")
+    assert other.converged and abs(other.energy - whole.energy) < 1e-9
+
+
+@pytest.mark.parametrize("method", ["uhf", "rohf"])
+def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
+    """Along random rotations of a converged state, by differences of energies."""
+    given = record("open_shell", molecule="CH3", method="UHF", basis="cc-pvdz")
+    found, _ = run_in_core(given, method=method, gradient_tolerance=1e-8)
+    problem = problem_in_core(given, method)
+    hessian = stability._Hessian(problem, found.state)
+    x = np.random.default_rng(5).normal(size=len(hessian.diagonal))
+    x /= np.linalg.norm(x)
+
+    def energy(t: float) -> float:
+        left, densities = hessian.split(t * x), []
+        for C, n in zip(found.coefficients, problem.levels(found.occupations), strict=True):
+            parts = [(split, X, float(np.linalg.norm(X))) for split in rotations.splits(n) for X in [left.pop(0)]]
+            densities.append(rotations.turn(C, parts, np))
+        turned = np.stack([densities[min(s, len(densities) - 1)] for s in range(2)])
+        D = (turned * found.occupations[:, None, :]) @ turned.transpose(0, 2, 1)
+        return float(sum(fock(problem, Density(D, None))[0]))
+
+    h = 0.02
+    second = (-energy(2 * h) + 16 * energy(h) - 30 * energy(0) + 16 * energy(-h) - energy(-2 * h)) / (12 * h * h)
+    assert second == pytest.approx(2 * hessian.capacity * (x @ hessian(x)), rel=1e-4)
+
+
+def test_stability_of_a_restricted_open_shell() -> None:
+    """CH3 is a minimum; a closed shell has the curvature of `rhf`."""
+    given = record("open_shell", molecule="CH3", method="UHF", basis="cc-pvdz")
+    found, _ = run_in_core(given, method="rohf", stability="follow")
+    assert found.converged and found.state.curvature is not None and found.state.curvature > 0.1
+    mol = cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    orbital = basis("sto-3g", mol)
+    closed, same = (cuanto.energy(mol, method, orbital, **DIRECT, stability="check") for method in ("rhf", "rohf"))
+    assert same.state.curvature == pytest.approx(closed.state.curvature, abs=1e-8)
+
+
+def test_a_saddle_point_from_orbitals() -> None:
+    """A state that no guess of ours finds: four digits of its orbitals are enough to begin from."""
+    given = record("cuo_uhf", basis="sto-3g", cartesian=True, label="2Pi stationary point, internally unstable")
+    stored = json.loads((DATA / "cuo_orbitals.json").read_text())
+    alpha, beta = np.array(stored["alpha"]), np.array(stored["beta"])
+    mol = molecule("CuO")
+    orbital = basis("sto-3g", mol, spherical=False)
+    C_spm = np.stack([alpha, np.pad(beta, ((0, 0), (0, 1)))])
+    n_sm = np.array([np.ones(19), [1.0] * 18 + [0.0]])
+    found = cuanto.energy(
+        mol, "uhf", orbital, guess=Orbitals(orbital, C_spm, n_sm), stability="check", gradient_tolerance=1e-6, **DIRECT
+    )
+    assert found.converged and found.iterations < 12
+    assert abs(found.energy - given["energy"]) < ENERGY
+    assert abs(found.s_squared - given["S2"]) < 1e-5
+    assert np.abs(found.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert found.state.curvature is not None and found.state.curvature < -0.1
