@@ -85,7 +85,7 @@ def small_term(functional: str, spins: int, backend: str = "cpu", **more: Any) -
     made = ExchangeCorrelation(get_functional(functional), mol, orbital, get_backend(backend), spins, settings, **more)
     from cuanto import integrals
 
-    S = integrals.overlap(orbital)
+    S = integrals.overlap(orbital, backend="cpu")
     w, U = np.linalg.eigh(S)
     C = (U / np.sqrt(w)) @ np.linalg.qr(np.random.default_rng(8).normal(size=S.shape))[0]
     return made, np.stack([C[:, :5], C[:, 2:7]])[:spins] * (np.sqrt(2.0) if spins == 1 else 1.0)
