@@ -18,6 +18,7 @@ from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.methods import METHODS, SEMIEMPIRICAL, HartreeFock, KohnSham, Result, SemiempiricalResult
@@ -79,35 +80,16 @@ def energy(
     with timings.measure("basis sets"):
         orbital_basis = basis if isinstance(basis, Basis) else Basis(basis, molecule)
         aux = _fitting_basis(molecule, orbital_basis, kind, auxbasis)
-    pairs = None
-    if aux is not None and device.xp is not np:  # several kinds of integrals need them; main memory may be too short
-        with timings.measure("pairs of shells"):
-            pairs = uploaded_pairs(orbital_basis, device)
+    builders = _Builders(orbital_basis, aux, kind, device, precision, max_memory, settings.screening, timings)
     with timings.measure("one-electron integrals"):
-        core = CoreHamiltonian(molecule, orbital_basis, surroundings, device, pairs)
-
-    def builder(kind: str, omega: float | None = None) -> JKBuilder:
-        if aux is None or kind == "direct":
-            screening = settings.screening
-            return DirectBuilder(
-                DirectJK(orbital_basis, backend=device, threshold=screening, precision=precision, omega=omega)
-            )
-        own = pairs if omega is None else None
-        limits: dict[str, Any] = {"max_memory": max_memory, "pairs": own, "timings": timings}
-        return FittedJK(orbital_basis, aux, backend=device, kind=kind, omega=omega, **limits)
-
-    j_builder = builder(kind)
-    k_builder = j_builder if aux is None or kind == "jk" else builder("direct")
-    common = (molecule, orbital_basis, device, j_builder, k_builder, method.lower())
-    calculation: HartreeFock
+        core = CoreHamiltonian(molecule, orbital_basis, surroundings, device, builders.pairs)
+    common = (molecule, orbital_basis, device, *builders.plain(), method.lower(), settings, surroundings, timings, core)
     if model is None:
-        calculation = HartreeFock(*common, settings, surroundings, timings, core)
+        calculation = HartreeFock(*common)
     else:
-        separated = model.functional.range_separation
-        attenuated = builder("jk" if kind == "jk" else "direct", separated.omega) if separated is not None else None
-        more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "attenuated": attenuated}
-        calculation = KohnSham(*common, settings, surroundings, timings, core, model=model, grid=grid_settings, **more)
-    pairs = None
+        more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "grid": grid_settings}
+        calculation = KohnSham(*common, model=model, attenuated=builders.attenuated(model), **more)
+    del builders  # and with it the pairs on the device
     state: State | None = None
     for state in calculation.states(_start(guess)):
         if on_iteration is not None:
@@ -115,6 +97,49 @@ def energy(
     assert state is not None  # at least one iteration is made
     notes = _notes(calculation, state)
     return Result(molecule, orbital_basis, calculation.method, state, device, settings, timings, kind, aux, notes)
+
+
+class _Builders:
+    """Makes J and K builders of a calculation; on a GPU their integrals share `pairs` of shells with others."""
+
+    def __init__(
+        self,
+        basis: Basis,
+        aux: Basis | None,
+        kind: str,
+        device: Backend,
+        precision: str,
+        max_memory: float | None,
+        screening: float,
+        timings: Timings,
+    ) -> None:
+        self._direct: dict[str, Any] = {"backend": device, "threshold": screening, "precision": precision}
+        self._fitted: dict[str, Any] = {"backend": device, "max_memory": max_memory, "kind": kind, "timings": timings}
+        self.basis, self.aux, self.kind = basis, aux, kind
+        self.pairs: Sequence[BraBatch] | None = None
+        if aux is not None and device.xp is not np:  # main memory may be too short for all of them
+            with timings.measure("pairs of shells"):
+                self.pairs = uploaded_pairs(basis, device)
+
+    def plain(self) -> tuple[JKBuilder, JKBuilder]:
+        """Of J and of K."""
+        if self.aux is None:
+            direct = self._of_quartets()
+            return direct, direct
+        fitted = FittedJK(self.basis, self.aux, pairs=self.pairs, **self._fitted)
+        return fitted, (fitted if self.kind == "jk" else self._of_quartets())
+
+    def attenuated(self, model: Model) -> JKBuilder | None:
+        """Of the exchange at long range, where a functional has it."""
+        separated = model.functional.range_separation
+        if separated is None:
+            return None
+        if self.aux is None or self.kind != "jk":
+            return self._of_quartets(separated.omega)
+        return FittedJK(self.basis, self.aux, omega=separated.omega, **self._fitted)
+
+    def _of_quartets(self, omega: float | None = None) -> JKBuilder:
+        return DirectBuilder(DirectJK(self.basis, omega=omega, **self._direct))
 
 
 def energies(
