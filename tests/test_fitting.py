@@ -16,7 +16,9 @@ from cuanto.coulomb import j_launch
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import THRESHOLD, aux_slices, make_layout
 from cuanto.coulomb.fitting_direct import DirectFit
+from cuanto.coulomb.fitting_rows import PAIR, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
+from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
 from cuanto.kernels.hermite_build import straight_source
 from cuanto.log import Timings
@@ -281,6 +283,53 @@ def test_layout_has_every_pair_that_matters(triangle: bool) -> None:
     assert np.array_equal(row_pq, row_pq.T)
     assert np.array_equal(row_pq[p, q] < len(p), np.ones(len(p)))
     assert np.count_nonzero(row_pq == len(p)) == np.count_nonzero(~either)
+
+
+def test_partners_of_functions() -> None:
+    """Symmetric, with the lower ones first; pairs that are left out are small, and fewer stay than in blocks."""
+    basis, _ = bases("alkane_18")
+    partners = find_partners(basis)
+    table = partners.row_table()
+    there = table >= 0
+    assert np.array_equal(there, there.T) and there.diagonal().all()
+    assert np.array_equal(np.sort(table[there]), np.arange(partners.rows))
+    assert np.array_equal(partners.lower, np.tril(there).sum(axis=1))
+    S = np.abs(integrals.overlap(basis, backend="cpu"))
+    assert S[~there].max() < 10 * PAIR
+    assert partners.rows < 0.8 * make_layout(basis, triangle=False).starts[-1]
+    rows = np.unique(np.concatenate([pair.rows.reshape(-1) for pair in large_pairs(basis)]))
+    assert np.array_equal(rows, np.flatnonzero(np.tril(there)))
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["in order", "mixed"])
+def test_orbitals_of_atoms(mixed: bool) -> None:
+    """As a superposition of atomic densities has them; a rotation of the orbitals has the same K, but no parts."""
+    basis, aux = bases("alkane_03")
+    rng = np.random.default_rng(4)
+    if mixed:
+        basis = Basis.from_shells([basis.shells[k] for k in rng.permutation(len(basis.shells))], basis.R_ax)
+    atom_p = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+    atom_i = rng.permutation(np.repeat(np.arange(len(basis.R_ax)), 3))
+    C_pi = np.where(atom_p[:, None] == atom_i, rng.normal(size=(basis.nbf, len(atom_i))), 0.0)
+    C_pi[:, 5] = 0.0  # a spin with fewer electrons
+    turned = C_pi @ np.linalg.qr(rng.normal(size=2 * (len(atom_i),)))[0]
+    assert len(separate_parts(C_pi)) == len(basis.R_ax) and not separate_parts(turned)
+    fit = FittedJK(basis, aux, backend="cpu")
+    D_pq = C_pi @ C_pi.T
+    expected = fit(D_pq[None], turned[None], False, True)[1]
+    close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
+
+
+@pytest.mark.parametrize("omega", [0.1, 0.05])
+def test_a_metric_that_would_be_perturbed_much(omega: float) -> None:
+    """Functions are left out instead of a metric that is not the one that was asked for."""
+    V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
+    scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
+    assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > LARGEST_PERTURBATION
+    metric = FittingMetric(V_PQ, get_backend("cpu"))
+    assert metric.report.method == "pivoted cholesky" and "left out" in str(metric.report)
+    x_nP = np.random.default_rng(0).normal(size=(3, len(V_PQ))) @ V_PQ
+    assert np.abs(metric.solve(x_nP) @ V_PQ - x_nP).max() < 1e-11 * np.abs(x_nP).max()
 
 
 def test_shells_in_any_order() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -13,13 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuanto import Basis
+from cuanto import Basis, Molecule
+from cuanto.api import _Builders
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb import memory
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.coulomb.memory import COLUMNS, MIB, Sizes, make_plan, memory_limit
 from cuanto.errors import InputError
-from fitting_cases import DATA, Device, molecule, random_orbitals
+from cuanto.log import Timings
+from cuanto.methods.kohn_sham import Model
+from cuanto.options import ScfOptions
+from fitting_cases import DATA, Array, Device, molecule, random_orbitals
 
 SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, widest=7)
 
@@ -136,6 +142,22 @@ def test_resident_memory_is_that_of_the_process() -> None:
     assert 40 * MIB < int(done.stdout) < 60 * MIB
 
 
+@cache
+def butane() -> tuple[Basis, Basis]:
+    it = molecule("alkane_04")
+    return Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+
+
+@cache
+def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | None, Array | None]]:
+    """Bytes of a fit of butane that keeps all, and its J and K."""
+    basis, aux = butane()
+    C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
+    fit = FittedJK(basis, aux, backend=device(), kind=kind)
+    assert fit.plan.mode == "in-core"
+    return fit.plan.in_core, fit(D_spq, C_spi, True, kind == "jk")
+
+
 @pytest.mark.parametrize("kind", ["jk", "j"])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.4])
@@ -143,19 +165,33 @@ def test_every_mode_has_the_same_result(
     kind: str, device: type[CpuBackend], share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
-    butane = molecule("alkane_04")
-    basis, aux = Basis("cc-pvdz", butane), Basis("cc-pvdz-jkfit", butane)
+    basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
-    whole = FittedJK(basis, aux, backend=device(), kind=kind)
-    less = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=share * whole.plan.in_core)
-    assert whole.plan.mode == "in-core" and less.plan.mode != "in-core"
+    in_core, whole = all_kept(kind, device)
+    less = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=share * in_core)
+    assert less.plan.mode != "in-core"
     assert ("J engine" in less.timings.seconds) and less.plan.kept < len(less._layout.blocks)
-    asked = (D_spq, C_spi, True, kind == "jk")
-    for mine, theirs in zip(less(*asked), whole(*asked), strict=True):
+    # A host that keeps all of B leaves out small pairs of shells.
+    tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
+    for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
         if theirs is None:
             assert mine is None and kind == "j"
         else:
-            assert np.abs(mine - theirs).max() < 1e-12 * max(1.0, np.abs(theirs).max())
+            assert np.abs(mine - theirs).max() < tolerance * max(1.0, np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As range-separated functionals have them."""
+    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
+    hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
+    given = (basis, aux, "jk", device(), "double", 1000 * MIB, ScfOptions(), Timings())
+    for method, limit in (("wb97x", 500 * MIB), ("b3lyp", 1000 * MIB)):
+        builders = _Builders(*given, Model.of(method, hydrogen))
+        fits = {*builders.plain(), builders.attenuated()} - {None}
+        assert all(isinstance(fit, FittedJK) and fit.plan.limit == limit for fit in fits)
+        assert len(fits) * limit == 1000 * MIB
 
 
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
@@ -165,10 +201,9 @@ def test_no_more_is_allocated_than_expected(
 ) -> None:
     """As NumPy tells `tracemalloc`: kernels, libraries and their buffers are not in it."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
-    hexane = molecule("alkane_06")
-    basis, aux = Basis("cc-pvdz", hexane), Basis("cc-pvdz-jkfit", hexane)
-    C_spi, D_spq = random_orbitals(basis.nbf, hexane.nelectron // 2)
-    limit = share * FittedJK(basis, aux, backend=device(), kind=kind).plan.in_core
+    basis, aux = butane()
+    C_spi, D_spq = random_orbitals(basis.nbf, 17)
+    limit = share * all_kept(kind, device)[0]
     tracemalloc.start()
     try:
         fit = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=limit)

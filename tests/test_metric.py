@@ -127,6 +127,16 @@ def very_diffuse(aux: Basis) -> Basis:
     return Basis.from_shells([*aux.shells, *extra], aux.R_ax)
 
 
+def cannot_be_trusted(V_PQ: Array) -> bool:
+    """Plain Cholesky fails, or (as rounding takes it) ends with a pivot that is nothing but rounding."""
+    scale = 1.0 / np.sqrt(np.diag(V_PQ))
+    try:
+        L_PQ = np.linalg.cholesky(V_PQ * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return True
+    return bool(np.diag(L_PQ).min() ** 2 < 1e-12)
+
+
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_near_singular_metric(spoil: Any, device: Any) -> None:
@@ -137,8 +147,7 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
     scale = 1.0 / np.sqrt(np.diag(V_PQ))
     A_PQ = V_PQ * scale[:, None] * scale
     assert np.linalg.eigvalsh(A_PQ)[0] < 10 * default_delta(A_PQ)
-    with pytest.raises(np.linalg.LinAlgError):  # the case is one that plain Cholesky cannot do
-        np.linalg.cholesky(V_PQ)
+    assert cannot_be_trusted(V_PQ)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     fit = FittedJK(basis, worse, backend=device())
     assert fit.metric.method == "modified cholesky" and fit.metric.raised > 0
@@ -173,8 +182,7 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
     water = molecule("water_01")
     basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
     worse = spoil(aux)
-    with pytest.raises(np.linalg.LinAlgError):  # plain Cholesky fails on the same case
-        np.linalg.cholesky(integrals.eri_2c(worse, backend="cpu"))
+    assert cannot_be_trusted(integrals.eri_2c(worse, backend="cpu"))
     plain, found = (
         cuanto.energy(water, "rhf", basis, fitting="jk", auxbasis=set_, backend="cpu", energy_tolerance=1e-11)
         for set_ in (aux, worse)

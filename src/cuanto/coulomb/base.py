@@ -20,7 +20,7 @@ class JKBuilder(Protocol):
 
 
 class DirectBuilder:
-    """Direct J and K of a sequence of densities: only what changed since the last call is made.
+    """Direct J and K of a sequence of densities: only what changed since the last call is made, unless it is stored.
 
     What screening leaves out adds up, so all is made anew after `restart` calls. J and K are remembered apart, because
     terms ask for them one at a time and J is asked for the sum of the spins.
@@ -34,8 +34,8 @@ class DirectBuilder:
 
     def __call__(self, D_spq: Any, C_spi: Any | None, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         """J and K; `C_spi` is not used."""
-        if want_j and want_k and self.direct.one_pass:
-            return self.direct(D_spq)
+        if self.direct.stored or (want_j and want_k and self.direct.one_pass):
+            return self.direct(D_spq, want_j=want_j, want_k=want_k)
         return (self._matrix("J", D_spq) if want_j else None), (self._matrix("K", D_spq) if want_k else None)
 
     def _matrix(self, name: str, D_spq: Any) -> Any:

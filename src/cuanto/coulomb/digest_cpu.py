@@ -37,7 +37,11 @@ LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
 """Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
 
 
-class _Record(ctypes.Structure):
+Window = tuple[float, float]
+"""Bounds of the quartets that are wanted, from .. to."""
+
+
+class Record(ctypes.Structure):
     """A C structure of pointers and 64-bit numbers that keeps the arrays behind its pointers."""
 
     def __init__(self, **values: Any) -> None:
@@ -53,36 +57,38 @@ class _Record(ctypes.Structure):
         return value
 
 
-def _fields(names: str) -> list[tuple[str, Any]]:
+def fields_of(names: str) -> list[tuple[str, Any]]:
     """Fields in order: `*name` is a pointer, `~name` a double, any other a 64-bit integer."""
     kinds: dict[str, Any] = {"*": ctypes.c_void_p, "~": ctypes.c_double}
     return [(name.lstrip("*~"), kinds.get(name[0], ctypes.c_longlong)) for name in names.split()]
 
 
-class _Sides(_Record):
-    _fields_ = _fields(
+class _Sides(Record):
+    _fields_ = fields_of(
         "*bra_first *bra_record *bra_coefficient columns *bra_shell "
         "*ket_first *ket_record *ket_shell *boys_table ~cutoff"
     )
 
 
-class _Tables(_Record):
-    _fields_ = _fields(
+class _Tables(Record):
+    _fields_ = fields_of(
         "bra_fields ket_fields width bra_functions *primitive_table *primitive_constants "
         "*ket_table *ket_constants *bra_table *bra_constants"
     )
 
 
-class _BraClass(_Record):
-    _fields_ = _fields("*kernel *sides *tables bras columns na nb same *bound *pair *ao *segment")
+class _BraClass(Record):
+    _fields_ = fields_of("*kernel *sides *tables bras columns na nb same *bound *pair *ao *segment")
 
 
-class _KetClass(_Record):
-    _fields_ = _fields("kets nc nd *bound *pair *ao *segment")
+class _KetClass(Record):
+    _fields_ = fields_of("kets nc nd *bound *pair *ao *segment")
 
 
-class _Densities(_Record):
-    _fields_ = _fields("nbf segments count *D *largest ~lower ~upper want_j want_k")
+class DensitiesRecord(Record):
+    """Densities, and the quartets that are wanted."""
+
+    _fields_ = fields_of("nbf segments count *D *largest ~lower ~upper want_j want_k")
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,22 @@ class Kernel:
             return _address(self.special.result()), None
         function, tables = self.general()
         return _address(function), tables
+
+
+def densities_record(D: Array, largest: Array, window: Window, want_j: bool, want_k: bool) -> DensitiesRecord:
+    """What kernels are told of densities [density, row, column] and of the quartets that are wanted."""
+    count, nbf, _ = D.shape
+    return DensitiesRecord(
+        nbf=nbf,
+        segments=len(largest),
+        count=count,
+        D=np.ascontiguousarray(D.transpose(0, 2, 1)),
+        largest=np.ascontiguousarray(largest),
+        lower=window[0],
+        upper=window[1],
+        want_j=int(want_j),
+        want_k=int(want_k),
+    )
 
 
 def _address(function: Function) -> int:
@@ -124,7 +146,6 @@ class CpuDigest:
         self.boys = boys_table() if self.name == "double" else table_float()
         self._tables: dict[Any, _Tables] = {}
         self._lock = threading.Lock()
-        self._digest = backend.function(cpu_digest(self.name))
         self.pairs = [with_bounds(pair, self._bounds(pair)) if not pair.ket_bound.any() else pair for pair in pairs]
         self._kets = [
             _KetClass(
@@ -236,58 +257,57 @@ class CpuDigest:
         self.backend.parallel(partial(part, i, min(i + step, len(bound))) for i in range(0, len(bound), step))
         return bound
 
-    def add(self, D: Array, largest: Array, window: tuple[float, float], J: Array | None, K: Array | None) -> int:
+    def add(self, D: Array, largest: Array, window: Window, J: Array | None, K: Array | None) -> int:
         """Half of J and K, to be completed by their transposes; returns the number of quartets evaluated.
 
         `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window`: bounds from .. to.
         """
-        n, nbf, _ = D.shape
-        record = _Densities(
-            nbf=nbf,
-            segments=len(largest),
-            count=n,
-            D=np.ascontiguousarray(D.transpose(0, 2, 1)),
-            largest=np.ascontiguousarray(largest),
-            lower=window[0],
-            upper=window[1],
-            want_j=int(J is not None),
-            want_k=int(K is not None),
-        )
-        tasks = self._tasks(D.nbytes)
-        partial_j = [np.zeros_like(D) if J is not None else np.zeros(1) for _ in range(tasks)]
-        partial_k = [np.zeros_like(D) if K is not None else np.zeros(1) for _ in range(tasks)]
+        record = densities_record(D, largest, window, J is not None, K is not None)
+        tasks, digest = self.tasks(D.nbytes), self.backend.function(cpu_digest(self.name))
         quartets = np.zeros(tasks, dtype=np.int64)
 
-        def task(t: int) -> None:
+        def task(t: int, part_j: Array, part_k: Array) -> None:
             for y in range(len(self.pairs)):
-                bras = self._bras(y)
-                self._digest(
-                    ctypes.addressof(record),
-                    ctypes.addressof(self._kets[y]),
-                    ctypes.addressof(bras),
-                    y + 1,
-                    t,
-                    tasks,
-                    partial_j[t].ctypes.data,
-                    partial_k[t].ctypes.data,
-                    quartets[t:].ctypes.data,
-                )
+                bras = self.bras(y)
+                given = (*self.classes(record, y, bras), t, tasks, part_j.ctypes.data, part_k.ctypes.data)
+                digest(*given, quartets[t:].ctypes.data)
 
-        self.backend.parallel(partial(task, t) for t in range(tasks))
-        for total, parts in ((J, partial_j), (K, partial_k)):
+        self.sum_over_tasks(task, tasks, D.shape, J, K)
+        return int(quartets.sum())
+
+    def classes(self, record: DensitiesRecord, y: int, bras: Any) -> tuple[int, int, int, int]:
+        """Arguments of a kernel: densities, kets of class y, and all classes of bras they meet."""
+        return ctypes.addressof(record), ctypes.addressof(self._kets[y]), ctypes.addressof(bras), y + 1
+
+    def sum_over_tasks(
+        self,
+        task: Callable[[int, Array, Array], None],
+        tasks: int,
+        shape: tuple[int, ...],
+        J: Array | None,
+        K: Array | None,
+    ) -> None:
+        """J and K from tasks that have matrices of their own, added up in a fixed order."""
+        parts = [[np.zeros(shape if M is not None else 1) for M in (J, K)] for _ in range(tasks)]
+        self.backend.parallel(partial(task, t, *parts[t]) for t in range(tasks))
+        for total, own in zip((J, K), zip(*parts, strict=True), strict=True):
             if total is not None:
-                for part in parts:
+                for part in own:
                     total += part
         if K is not None:
             K[:] = K.transpose(0, 2, 1)
-        return int(quartets.sum())
 
-    def _tasks(self, matrix_bytes: int) -> int:
+    def tasks(self, matrix_bytes: int) -> int:
         """As many tasks as balance the work, as few as memory for their matrices asks for."""
         room = self.backend.memory()[0] // (8 * matrix_bytes)
-        return max(self.backend.threads, min(max(TASKS, 2 * self.backend.threads), room))
+        return max(self.backend.threads, min(self.most_tasks, room))
 
-    def _bras(self, y: int) -> Any:
+    @property
+    def most_tasks(self) -> int:
+        """Enough to balance the work."""
+        return max(TASKS, 2 * self.backend.threads)
+
+    def bras(self, y: int) -> Any:
         """All classes of bras that meet the kets of class y, with their kernels of this moment."""
         bras = (_BraClass * (y + 1))()
         for x in range(y + 1):

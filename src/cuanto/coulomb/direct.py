@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend
+from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
+from cuanto.coulomb.memory import MIB, StorePlan, store_limit
 from cuanto.coulomb.quartets import PRECISIONS, QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
+from cuanto.log import logger
 
 SYMMETRIC = 1e-12
 """Densities whose transposes differ by less, relative to their largest element, are symmetric."""
+STORAGES = ("auto", "stored", "direct")
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,14 @@ class Statistics:
 
 
 class DirectJK:
-    """J_pq = sum_rs (pq|rs) D_rs and K_pq = sum_rs (pr|qs) D_rs of a basis, without keeping an integral.
+    """J_pq = sum_rs (pq|rs) D_rs and K_pq = sum_rs (pr|qs) D_rs of a basis, as a rule without keeping an integral.
 
     `threshold`: what a quartet (J engine: all that is left out for a primitive pair) may add at most and be left out.
     `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
     `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
+    `storage`: `direct`; `stored` (the CPU keeps the integrals of all quartets, and J comes from them, too); `auto`:
+    stored where they fit. `max_memory`: bytes that the process may then take; `plan` says what is done.
     """
 
     def __init__(
@@ -48,6 +54,8 @@ class DirectJK:
         algorithm: str = "auto",
         one_pass: bool = False,
         omega: float | None = None,
+        storage: str = "direct",
+        max_memory: float | None = None,
     ) -> None:
         if not isinstance(basis, Basis):
             raise InputError(f"basis must be a cuanto.Basis, {type(basis).__name__} was given")
@@ -55,6 +63,8 @@ class DirectJK:
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
         if algorithm not in ALGORITHMS:
             raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
+        if storage not in STORAGES:
+            raise InputError(f"unknown storage {storage!r}: choose {', '.join(STORAGES)}")
         if not 0.0 < threshold < 1.0:
             raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
         smearing(omega)  # refuses what is no omega
@@ -62,6 +72,29 @@ class DirectJK:
         self.threshold, self.precision, self.algorithm, self.one_pass = threshold, precision, algorithm, one_pass
         self._j_engine: JEngine | None = None
         self._quartets: QuartetEngine | None = None
+        self.plan = self._plan(storage, max_memory)
+
+    def _plan(self, storage: str, max_memory: float | None) -> StorePlan | None:
+        """Store the integrals where that was asked for and can be; None where it was not."""
+        if storage == "direct" or (storage == "auto" and not isinstance(self.backend, CpuBackend)):
+            return None
+        if not isinstance(self.backend, CpuBackend):
+            raise InputError(f"storage='stored' needs backend='cpu', not {self.backend.name!r}: use storage='direct'")
+        asked = storage == "stored"
+        plan = self.quartets.store(store_limit(self.backend, max_memory, asked))
+        logger.info("four-centre integrals: %s", plan)
+        if asked and not plan.stored:
+            needed = f"{'' if plan.complete else 'more than '}{plan.needed / MIB:.0f}"
+            raise InputError(
+                f"storing the four-centre integrals takes {needed} MiB, {plan.limit / MIB:.0f} MiB are allowed: "
+                "raise max_memory, or use storage='direct'"
+            )
+        return plan
+
+    @property
+    def stored(self) -> bool:
+        """Are all integrals kept?"""
+        return self.plan is not None and self.plan.stored
 
     @property
     def j_engine(self) -> JEngine:
@@ -89,7 +122,7 @@ class DirectJK:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
         D_npq = self._checked(D)
         symmetric, odd = self._parts(D_npq)
-        by_quartets = want_j and self.one_pass
+        by_quartets = want_j and (self.one_pass or self.stored)
         J = self.j_engine(symmetric) if want_j and not by_quartets else None
         K = None
         if want_k or by_quartets:

@@ -5,9 +5,10 @@ doi:10.1063/1.1679012; Dunlap et al., 71, 3396 (1979), doi:10.1063/1.438728). Ex
 roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, and K_pq = sum_iP X_ipP X_iqP
 (Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p). Both steps of K are matrix products.
 
-Rows of B are kept per block of functions (`fitting_blocks`); blocks that the memory plan has no room for are made again
-in every build of K, and then it is X that is multiplied by M^-T: X is smaller than B. J comes from the J engine where
-not all blocks are kept (`fitting_direct`), and for large molecules where J alone is wanted of the host.
+Rows of B are kept per function on a host that keeps all of them (`fitting_rows`), otherwise per block of functions
+(`fitting_blocks`); blocks that the memory plan has no room for are made again in every build of K, and then it is X
+that is multiplied by M^-T: X is smaller than B. J comes from the J engine where not all blocks are kept
+(`fitting_direct`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.fitting_blocks import Block, all_integrals, aux_slices, block_integrals, block_pairs, make_layout
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
+from cuanto.coulomb.fitting_rows import (
+    SOLVED_AT_ONCE,
+    FunctionRows,
+    Partners,
+    find_partners,
+    separate_parts,
+    threads_of,
+)
 from cuanto.coulomb.memory import COLUMNS, Plan, Sizes, make_plan, memory_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
@@ -50,9 +59,10 @@ EMPTY = 1e-14
 class FittedJK:
     """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
 
-    `max_memory`: bytes that the process (on a GPU: these arrays) may take. `direct`: keep no integrals even if there is
-    room for them. `pairs`: of `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the
-    attenuated operator erf(omega r)/r in place of 1/r, also in the metric.
+    `max_memory`: bytes that the process (on a GPU: these arrays) may take; `share` of what that leaves, where there is
+    another one beside this. `direct`: keep no integrals even if there is room for them. `pairs`: of
+    `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the attenuated operator
+    erf(omega r)/r in place of 1/r, also in the metric.
     `plan` says what is kept, `metric` how (P|Q) was factorised, `timings` what the set-up took. `profile`, where it is
     set, adds up the three steps of J.
     """
@@ -69,6 +79,7 @@ class FittedJK:
         pairs: Sequence[BraBatch] | None = None,
         timings: Timings | None = None,
         omega: float | None = None,
+        share: float = 1.0,
     ) -> None:
         for given, what in ((basis, "basis"), (aux, "aux")):
             if not isinstance(given, Basis):
@@ -83,7 +94,8 @@ class FittedJK:
         with self.timings.measure("plan"):
             functions = FUNCTIONS if self._host else FUNCTIONS_DEVICE
             self._layout = make_layout(basis, triangle=kind == "j", functions=functions)
-            self.plan: Plan = self._plan(memory_limit(self.backend, max_memory), direct)
+            self._partners: Partners | None = find_partners(basis) if self._host and kind == "jk" else None
+            self.plan: Plan = self._plan(int(share * memory_limit(self.backend, max_memory)), direct)
         logger.info("density fitting: %s", self.plan)
         with self.timings.measure("metric"):
             V_PQ = eri_2c(aux, backend=self.backend, omega=omega)
@@ -95,6 +107,7 @@ class FittedJK:
         self._order, self._place_pq = put(self._layout.order), put(place[:, None] * basis.nbf + place)
         self._q = [put(block.q) for block in self._layout.blocks]
         self._kept: list[Any] = []
+        self._rows: FunctionRows | None = None
         self._X: Any = None
         self._buffer: Any = None
         self._slices: list[tuple[slice, list[KetBatch]]] = []
@@ -129,7 +142,8 @@ class FittedJK:
         work = max(blocks) if jk and not self._host else 0
         mirrored = min(MIRRORED_HOST if self._host else MIRRORED_DEVICE, int(self._layout.starts[-1]))
         work = max(work, 8 * mirrored * naux)
-        fixed = factor + 8 * SQUARE_MATRICES * n**2
+        fixed = factor + 8 * (SQUARE_MATRICES + 2 * threads_of(self.backend)) * n**2
+        whole = 0 if self._partners is None else 8 * (self._partners.rows + SOLVED_AT_ONCE) * naux
         widest_block = max(block.functions for block in self._layout.blocks)
         column = again = 0
         if jk:
@@ -138,10 +152,15 @@ class FittedJK:
         widest = max(s.nbf for s in self.aux.shells)
         metric = (METRIC_HOST if self._host else METRIC_DEVICE) * factor
         columns = max(COLUMNS, n // OCCUPIED)
-        return Sizes(blocks, fixed, column, work, naux, widest, metric, columns=columns, again=again)
+        return Sizes(blocks, fixed, column, work, naux, widest, metric, columns=columns, again=again, whole=whole)
 
     def _keep(self, pairs: Sequence[BraBatch] | None) -> None:
         """Make the blocks that stay in memory."""
+        if self.plan.mode == "in-core" and self._partners is not None:
+            given = (self.basis, self._partners, self.aux, self._metric, self.backend, self.omega)
+            self._rows = FunctionRows(*given)
+            return
+        self._partners = None
         if self.plan.mode == "in-core":
             self._keep_all(pairs)
             return
@@ -169,8 +188,7 @@ class FittedJK:
         step = MIRRORED_HOST if self._host else MIRRORED_DEVICE
         for start in range(0, len(to), step):
             rows[to[start : start + step]] = rows[source[start : start + step]]
-        if self.kind == "j" or not self._host:
-            self._flat = (rows, *(put(x) for x in layout.rows_at_once(table)))
+        self._flat = (rows, *(put(x) for x in layout.rows_at_once(table)))
 
     # ------------------------------------------------------------------------------------------------ builds
 
@@ -195,8 +213,9 @@ class FittedJK:
         """J from whatever is there."""
         if self._engine is not None:
             return self._coulomb_direct(D_spq, self._engine)
-        if self._flat is None:
-            return self.backend.xp.stack([self._coulomb_by_blocks(D_pq) for D_pq in D_spq])
+        if self._rows is not None:
+            return np.stack([self._coulomb_by_rows(D_pq, self._rows) for D_pq in D_spq])
+        assert self._flat is not None  # all is kept
         return self.backend.xp.stack([self._coulomb_at_once(D_pq, *self._flat) for D_pq in D_spq])
 
     def _coulomb_direct(self, D_spq: Any, engine: DirectFit) -> Any:
@@ -223,25 +242,12 @@ class FittedJK:
         """Measures a step of J where that was asked for; on a GPU this waits for it."""
         return nullcontext() if self.profile is None else self.profile.measure(name)
 
-    def _coulomb_by_blocks(self, D_pq: Any) -> Any:
-        """All blocks of B in memory: of each those rows that stand for their transposes as well are enough."""
-        xp = self.backend.xp
-        D_pq = (0.5 * (D_pq + D_pq.T))[self._order][:, self._order]
-        x_P = xp.zeros(self.aux.nbf)
+    def _coulomb_by_rows(self, D_pq: Any, rows: FunctionRows) -> Any:
+        """All rows of B in memory."""
         with self._step("fit vector"):
-            for block, rows in zip(self._layout.blocks, self._kept, strict=True):
-                reach = block.before + block.functions
-                d_qp = D_pq[self._q[block.number][:reach], block.first : block.last]
-                d_qp[: block.before] *= 2.0
-                x_P += d_qp.reshape(-1) @ rows[: reach * block.functions]
-        J_pq = xp.zeros_like(D_pq)
+            x_P = rows.fit(D_pq)
         with self._step("J from fit"):
-            for block, rows in zip(self._layout.blocks, self._kept, strict=True):
-                reach, q = block.before + block.functions, self._q[block.number]
-                J_qp = (rows[: reach * block.functions] @ x_P).reshape(reach, block.functions)
-                J_pq[q[:reach], block.first : block.last] = J_qp
-                J_pq[block.first : block.last, q[: block.before]] = J_qp[: block.before].T
-        return J_pq.take(self._place_pq)
+            return rows.potential(x_P)
 
     def _exchange_of_density(self, D_pq: Any) -> Any:
         """K of a density without orbitals: of its eigenvectors, those with negative weights apart."""
@@ -257,22 +263,37 @@ class FittedJK:
                 K_pq += sign * self._exchange(C_pi)
         return K_pq
 
+    def _exchange_of_parts(self, parts: list[tuple[Any, Any]], rows: FunctionRows) -> Any:
+        """K of orbitals of parts of the molecule, such as its atoms."""
+        threads = threads_of(self.backend)
+        step = max(1, self.plan.columns // threads)
+        parts = [(part, C_qi[:, i : i + step]) for part, C_qi in parts for i in range(0, C_qi.shape[1], step)]
+        most = max(C_qi.shape[1] * len(rows.beside(part)) for part, C_qi in parts)
+        return rows.exchange_of_parts(parts, self._space(-(-most * threads // self.basis.nbf)).reshape(-1))
+
     def _exchange(self, C_pi: Any) -> Any:
         """K of orbitals, so many at once as memory allows."""
         xp, n = self.backend.xp, self.basis.nbf
-        C_pi = C_pi[self._order]
+        if self._rows is not None and (parts := separate_parts(C_pi)):
+            return self._exchange_of_parts(parts, self._rows)
         K_pq = xp.zeros((n, n))
         passes = -(-C_pi.shape[1] // self.plan.columns)
         at_once = -(-C_pi.shape[1] // max(1, passes))
+        if self._rows is None:
+            C_pi = C_pi[self._order]
         for start in range(0, C_pi.shape[1], at_once):
-            X_ipP = self._half_transformed(C_pi[:, start : start + at_once])
+            some = C_pi[:, start : start + at_once]
+            if self._rows is not None:
+                K_pq += self._rows.exchange(some, self._space(some.shape[1]))
+                continue
+            X_ipP = self._half_transformed(some)
             if self._host:
                 for X_pP in X_ipP:
                     K_pq += X_pP @ X_pP.T  # half of a product: NumPy sees that it is symmetric
             else:
                 X_px = X_ipP.transpose(1, 0, 2).reshape(n, -1)
                 K_pq += X_px @ X_px.T
-        return K_pq.take(self._place_pq)
+        return K_pq.take(self._place_pq) if self._rows is None else K_pq
 
     def _half_transformed(self, C_pi: Any) -> Any:
         """X_ipP"""

@@ -1,8 +1,10 @@
-"""What density fitting keeps in memory, decided before anything is allocated.
+"""What density fitting and direct J and K keep in memory, decided before anything is allocated.
 
 In-core: all blocks of (pq|P) are kept. Blocked: as many as fit, the others are made again in every build of K. Direct:
 none is kept. Where not all are kept J comes from the J engine (`fitting_direct`), which needs none. The plan is made
 from the sizes alone, so it can be shown, and tested, without a calculation.
+
+Four-centre integrals are stored where all that matter fit, otherwise made in every build.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from cuanto.errors import InputError
 
 SHARE_OF_FREE = 0.9
 """Of the free memory, where no limit is given: the rest of the calculation needs some, too."""
+STORED_SHARE = 0.5
+"""Of the free memory for four-centre integrals, where no limit is given: they save time, but are not needed."""
 COLUMNS = 32
 """Occupied orbitals that are transformed at once at least, where memory allows it: fewer make poor products."""
 BUFFER_SHARE = 0.25
@@ -45,11 +49,13 @@ class Sizes:
     """Orbitals to transform at once where integrals are made again: all of them, so that this is done once."""
     again: int = 0
     """Of temporary copies of a transformed orbital where integrals are made again."""
+    whole: int = 0
+    """Of all integrals where they are kept otherwise than in blocks, if they all are; 0: in blocks."""
 
     @property
     def in_core(self) -> int:
         """Bytes with all blocks kept."""
-        return max(self.metric, self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column)
+        return max(self.metric, self.fixed + self.work + (self.whole or sum(self.blocks)) + COLUMNS * self.column)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,36 @@ class Plan:
         if self.mode == "direct":
             return f"direct: J engine, integrals for K made in every build, {more}"
         return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others made again, {more}"
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """Whether four-centre integrals are kept; `complete`: counting did not stop before `needed` was known."""
+
+    stored: bool
+    needed: int
+    limit: int
+    complete: bool = True
+
+    def __str__(self) -> str:
+        allowed, needed = f"{self.limit / MIB:.0f}", f"{self.needed / MIB:.0f}"
+        if self.stored:
+            return f"stored: all four-centre integrals kept, {needed} of {allowed} MiB"
+        more = "" if self.complete else "more than "
+        room = f"{allowed} MiB allowed, {more}{needed} to store them"
+        return f"direct: four-centre integrals made in every build ({room})"
+
+
+def store_limit(backend: Backend, max_memory: float | None, asked: bool) -> int:
+    """Bytes for four-centre integrals and what builds with them need; nothing where the program has taken all."""
+    if max_memory is None:
+        return int((SHARE_OF_FREE if asked else STORED_SHARE) * backend.memory()[0])
+    try:
+        return memory_limit(backend, max_memory)
+    except InputError:
+        if asked or not max_memory > 0:
+            raise
+        return 0
 
 
 def memory_limit(backend: Backend, max_memory: float | None) -> int:

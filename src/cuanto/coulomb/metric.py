@@ -8,13 +8,15 @@ doi:10.1137/S0895479896302898: P V P^T = L B L^T by Bunch and Kaufman's pivoting
 The metric is first scaled to a unit diagonal, so that delta means the same for tight and for diffuse functions.
 
 Under an attenuated operator all functions that are tight beside 1/omega look alike, and so many eigenvalues are lost
-that raising them would perturb the rest (E of 840 for benzene with omega = 0.1). There functions are left out instead:
-Cholesky with pivots takes them one by one until all others are repetitions to within delta (H. Harbrecht, M. Peters and
-R. Schneider, Appl. Numer. Math. 62, 428 (2012), doi:10.1016/j.apnum.2011.10.001).
+that raising them would perturb the rest (E of 840 for benzene with omega = 0.1). There, and wherever E would not be
+small, functions are left out instead: Cholesky with pivots takes them one by one until all others are repetitions to
+within delta (H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012),
+doi:10.1016/j.apnum.2011.10.001).
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 
 Array = NDArray[np.float64]
 
 SAFE_PIVOT = 1e3
 """Smallest pivot, in units of delta, with which plain Cholesky is trusted: three digits of it are then right."""
+LARGEST_PERTURBATION = 1e-4
+"""Norm of E, beside a unit diagonal, from which functions are left out instead."""
 ROWS_AT_ONCE = 4096
 """Rows multiplied by an inverse factor at once, so that the copy stays small beside the whole."""
+
+ALONE = 3e8
+"""Operations on the host that one thread has done before several have begun: some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,16 @@ def pivoted_inverse(A: Array, delta: float) -> tuple[Array, MetricReport]:
     return inverse, MetricReport("pivoted cholesky", delta, smallest, left_out=len(A) - int(rank))
 
 
+def _inverse_of_singular(A: Array, delta: float, attenuated: bool) -> tuple[Array, MetricReport]:
+    """M^-1 of a matrix that plain Cholesky cannot be trusted with; the matrix is overwritten."""
+    if not attenuated:
+        modified = modified_cholesky(A, delta)
+        if modified.report.perturbation <= LARGEST_PERTURBATION:
+            return modified.inverse_factor(), modified.report
+        del modified
+    return pivoted_inverse(A, delta)
+
+
 class FittingMetric:
     """Solves with the metric of a fitting basis: c = V^-1 x, and B = A M^-T for rows A, so that B B^T = A V^-1 A^T.
 
@@ -146,14 +164,10 @@ class FittingMetric:
         self._triangle = safe and xp is np
         if safe:
             self.report = MetricReport("cholesky", given, smallest)
-        elif attenuated:
-            del inverse, A_PQ  # before others are made
-            host, self.report = pivoted_inverse(backend.to_host(_scaled(V_PQ, scale_P)), given)
-            inverse = backend.to_device(host)
         else:
-            modified = modified_cholesky(backend.to_host(_scaled(V_PQ, scale_P)), given)
-            self.report = modified.report
-            inverse = backend.to_device(modified.inverse_factor())
+            del inverse, A_PQ  # before others are made
+            host, self.report = _inverse_of_singular(backend.to_host(_scaled(V_PQ, scale_P)), given, attenuated)
+            inverse = backend.to_device(host)
         inverse *= scale_P
         self._inverse = inverse
 
@@ -181,9 +195,15 @@ def _times_triangle(rows: Array, L: Array) -> None:
     from scipy.linalg.blas import dtrmm
 
     # Rows of C are columns of Fortran, and L is an upper triangle there.
-    product = dtrmm(1.0, L.T, rows.T, lower=0, trans_a=1, overwrite_b=1)
+    with _threads(rows.size * len(L)):
+        product = dtrmm(1.0, L.T, rows.T, lower=0, trans_a=1, overwrite_b=1)
     if not np.may_share_memory(product, rows):  # rows that do not lie together were copied
         rows[...] = product.T
+
+
+def _threads(operations: float) -> AbstractContextManager[None]:
+    """One thread for little work."""
+    return one_thread if operations < ALONE else nullcontext()
 
 
 def _scaled(V_PQ: Any, scale_P: Any) -> Any:
@@ -198,11 +218,12 @@ def _inverse_in_place(A: Array) -> tuple[Array, float]:
     from scipy.linalg.lapack import dpotrf, dtrtri
 
     # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
-    _, failed = dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
-    if failed:
-        return A, -1.0
-    smallest = float(np.diagonal(A).min()) ** 2
-    dtrtri(A.T, lower=0, overwrite_c=1)
+    with _threads(len(A) ** 3):
+        _, failed = dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
+        if failed:
+            return A, -1.0
+        smallest = float(np.diagonal(A).min()) ** 2
+        dtrtri(A.T, lower=0, overwrite_c=1)
     return A, smallest
 
 

@@ -106,19 +106,24 @@ def _pair_class(
     )
 
 
-def _large_first(batch: BraBatch, omega: float | None) -> BraBatch:
-    """Primitives of each pair in descending order of their size, which becomes a field of their record.
+def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
+    """The square root of the self-repulsion of every product of primitives, of its largest column.
 
-    The size is the square root of the self-repulsion of the largest column: exact for s functions; a polynomial factor
-    is taken at its centre's distance plus one standard deviation.
+    Exact for s functions; a polynomial factor is taken at its centre's distance plus one standard deviation.
     """
     p, PA, PB = batch.record[:, 0], batch.record[:, 4:7], batch.record[:, 7:10]
     la, lb = batch.shells.l
     spread = np.sqrt(0.5 / p)
     # Under the attenuated operator a self-repulsion is smaller by sqrt(rho'/rho), with rho = p/2.
     repulsion = p * (1.0 + 0.5 * smearing(omega) * p)
-    size = np.abs(batch.coefficient).max(axis=1) * repulsion**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
+    size: Array = np.abs(batch.coefficient).max(axis=1) * repulsion**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
     size *= (np.linalg.norm(PA, axis=1) + spread) ** la * (np.linalg.norm(PB, axis=1) + spread) ** lb
+    return size
+
+
+def _large_first(batch: BraBatch, omega: float | None) -> BraBatch:
+    """Primitives of each pair in descending order of their size, which becomes a field of their record."""
+    size = primitive_sizes(batch, omega)
     owner = np.repeat(np.arange(batch.count), np.diff(batch.first))
     order = np.lexsort((-size, owner))
     record = batch.record[order]
@@ -133,7 +138,7 @@ def with_bounds(pairs: PairClass, ket_bound: Array) -> PairClass:
     order = np.argsort(-bra_bound, kind="stable")
     return replace(
         pairs,
-        bra=_taken(pairs.bra, order),
+        bra=taken(pairs.bra, order),
         bra_ao=np.ascontiguousarray(pairs.bra_ao[order]),
         bra_segment=np.ascontiguousarray(pairs.bra_segment[order]),
         bra_pair=np.ascontiguousarray(pairs.bra_pair[order]),
@@ -142,8 +147,8 @@ def with_bounds(pairs: PairClass, ket_bound: Array) -> PairClass:
     )
 
 
-def _taken(batch: BraBatch, order: Indices) -> BraBatch:
-    """The bras in another order."""
+def taken(batch: BraBatch, order: Indices) -> BraBatch:
+    """Some of the bras, or all in another order."""
     sizes = np.diff(batch.first)[order]
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     source = np.repeat(batch.first[order] - first[:-1], sizes) + np.arange(first[-1])

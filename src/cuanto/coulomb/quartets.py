@@ -18,7 +18,9 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
+from cuanto.coulomb.memory import StorePlan
 from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
+from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
 from cuanto.kernels.abi import SIZE
 
@@ -30,6 +32,10 @@ SINGLE_BOUND = 1e-5
 """Quartets that add less may be evaluated in single precision, when precision is mixed."""
 SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
+SQUARE_MATRICES = 24
+"""Square matrices over the basis that are there beside stored integrals: of a build and of the SCF around it."""
+TASK_MATRICES = 2
+"""Matrices of each task of a build."""
 PRECISIONS = ("double", "mixed", "single")
 
 
@@ -66,7 +72,7 @@ class QuartetEngine:
         double = make(backend, pairs, algorithm, np.float64, cutoff)
         in_single = [_in_single(pair) for pair in double.pairs]
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
-        self._parts = []
+        self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
             self._parts.append((make(backend, in_single, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
@@ -76,6 +82,22 @@ class QuartetEngine:
         self._possible = (kets**2 + own) // 2
         self._members = backend.to_device(_members(basis))
         self._done: list[Any] = []
+
+    def store(self, limit: int) -> StorePlan:
+        """Keep all integrals where they fit into so many bytes; to be called once, on the host."""
+        segments, matrix = len(self._members), 8 * self.nbf**2
+        amounts, needed, complete = [], SQUARE_MATRICES * matrix, True
+        for digest, window in self._parts:
+            needed += TASK_MATRICES * digest.most_tasks * matrix
+            amounts.append(count_quartets(digest, window, segments, max(0, limit - needed)))
+            needed, complete = needed + amounts[-1].bytes, complete and amounts[-1].complete
+        stored = complete and needed <= limit
+        if stored:
+            self._parts = [
+                (StoredDigest(digest, window, segments, amount), window)
+                for (digest, window), amount in zip(self._parts, amounts, strict=True)
+            ]
+        return StorePlan(stored, needed, limit, complete)
 
     def __call__(self, D_npq: Any, want_j: bool, want_k: bool, antisymmetric: bool = False) -> tuple[Any, Any]:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""

@@ -29,6 +29,9 @@ CPU_DIGEST: abi.Arguments = (
     ("INDEX*", "quartets"),
 )
 
+CPU_STORE: abi.Arguments = (*CPU_DIGEST[:6], ("void*", "store"), ("INDEX*", "quartets"))
+CPU_STORED: abi.Arguments = (*CPU_DIGEST[:8], ("const void*", "head"), ("const void*", "value"))
+
 CPU_BOUNDS: abi.Arguments = (
     ("const void*", "kernel"),
     ("const void*", "sides"),
@@ -128,7 +131,19 @@ def cpu_table(real: str) -> Source:
 @cache
 def cpu_digest(real: str) -> Source:
     """Selection of quartets, their integrals by one of the kernels above, and J and K."""
-    return _assembled("digest", real, ("batch_cpu.h", "digest_cpu.h"), CPU_DIGEST)
+    return _assembled("digest", real, ("batch_cpu.h", "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST)
+
+
+@cache
+def cpu_store(real: str) -> Source:
+    """Selection of quartets for any density, and their integrals into memory."""
+    return _assembled("store", real, ("batch_cpu.h", "digest_cpu.h", "store_cpu.h"), CPU_STORE)
+
+
+@cache
+def cpu_stored(real: str) -> Source:
+    """J and K from these."""
+    return _assembled("stored", real, ("batch_cpu.h", "digest_cpu.h", "stored_cpu.h"), CPU_STORED)
 
 
 @cache

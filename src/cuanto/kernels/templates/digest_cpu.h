@@ -1,5 +1,6 @@
-// Direct J and K on the CPU: for a vector of kets (in lanes) all bras that matter, their integrals by a kernel for
-// lists, and what these add to J and K. With unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
+// J and K from quartets on the CPU: for a vector of kets (in lanes) all bras that matter, and what the integrals of both
+// add to J and K (`direct_cpu.h` makes them each time, `store_cpu.h` keeps them, `stored_cpu.h` takes what is kept). With
+// unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
 // K + K^T and J + J^T are the results:
 //     K_ac += I D_bd   K_ad += I D_bc   K_bc += I D_ad   K_bd += I D_ac      J_ab += 2 I D_cd   J_cd += 2 I D_ab
 // The rows of D that belong to the functions of the kets are gathered once for a vector of kets and serve for all
@@ -110,9 +111,13 @@ static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
         }
 }
 
+// The weight of integrals that are kept with it.
+struct Included {};
+FN ACC operator*(ACC x, Included) { return x; }
+
 // One bra with the vector of kets into K; NC and ND are 0 when they are not known to the compiler.
-template <int NC, int ND>
-static void digest_k(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX density_row, const Kets& v) {
+template <class WEIGHT, int NC, int ND>
+static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX density_row, const Kets& v) {
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
     const ACC *Da = v.D + (density_row + a) * width, *Db = v.D + (density_row + b) * width;
     ACC *Ka = v.K + (density_row + a) * width, *Kb = v.K + (density_row + b) * width;
@@ -135,7 +140,8 @@ static void digest_k(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX
     }
 }
 
-static void digest_j(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX n, const double* D, double* J,
+template <class WEIGHT>
+static void digest_j(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX n, const double* D, double* J,
                      const ACC* D_cd, ACC* J_cd, INDEX kets) {
     for (INDEX i = 0; i < na; ++i)
         for (INDEX j = 0; j < nb; ++j) {
@@ -150,42 +156,46 @@ static void digest_j(const VEC* integrals, ACC weight, INDEX na, INDEX nb, INDEX
         }
 }
 
-typedef void (*DigestK)(const VEC*, ACC, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
-static DigestK digest_for(INDEX nc, INDEX nd) {
-    switch (10 * nc + nd) {
-    case 11: return digest_k<1, 1>;
-    case 31: return digest_k<3, 1>;
-    case 33: return digest_k<3, 3>;
-    case 51: return digest_k<5, 1>;
-    case 53: return digest_k<5, 3>;
-    case 55: return digest_k<5, 5>;
-    case 61: return digest_k<6, 1>;
-    case 63: return digest_k<6, 3>;
-    case 66: return digest_k<6, 6>;
-    default: return digest_k<0, 0>;
-    }
-}
-
-static void digest(const Densities& x, const BraClass& bra, const Work& w, INDEX count, double* J) {
-    const Kets& v = w.kets;
-    const INDEX n = x.nbf, cd = v.nc * v.nd, size = bra.na * bra.nb * cd;
-    const DigestK add_k = digest_for(v.nc, v.nd);
-    bra.kernel(bra.sides, bra.tables, w.list, count, w.integrals);
-    const VEC* integrals = (const VEC*)w.integrals;
-    for (INDEX item = 0; item < count; ++item)
-        for (INDEX q = 0; q < bra.columns; ++q, integrals += size) {
-            const int* ao = bra.ao + 2 * (w.list[2 * item] * bra.columns + q);
-            for (INDEX density = 0; density < x.count; ++density) {
-                if (x.want_k) add_k(integrals, w.weights[item], bra.na, bra.nb, ao[0], ao[1], density * n, v);
-                if (x.want_j)
-                    digest_j(integrals, w.weights[item], bra.na, bra.nb, ao[0], ao[1], n, x.D + density * n * n,
-                             J + density * n * n, v.D_cd + density * cd, v.J_cd + density * cd, cd);
-            }
+template <class WEIGHT>
+struct DigestK {
+    typedef void (*Function)(const VEC*, WEIGHT, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
+    static Function of(INDEX nc, INDEX nd) {
+        switch (10 * nc + nd) {
+        case 11: return digest_k<WEIGHT, 1, 1>;
+        case 31: return digest_k<WEIGHT, 3, 1>;
+        case 33: return digest_k<WEIGHT, 3, 3>;
+        case 51: return digest_k<WEIGHT, 5, 1>;
+        case 53: return digest_k<WEIGHT, 5, 3>;
+        case 55: return digest_k<WEIGHT, 5, 5>;
+        case 61: return digest_k<WEIGHT, 6, 1>;
+        case 63: return digest_k<WEIGHT, 6, 3>;
+        case 66: return digest_k<WEIGHT, 6, 6>;
+        default: return digest_k<WEIGHT, 0, 0>;
         }
+    }
+};
+
+// The integrals of one bra with the vector of kets into J and K of all densities; returns where those of the next begin.
+template <class WEIGHT>
+static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, const VEC* integrals, WEIGHT weight,
+                             typename DigestK<WEIGHT>::Function add_k, const Kets& v, double* J) {
+    const INDEX n = x.nbf, cd = v.nc * v.nd;
+    for (INDEX q = 0; q < bra.columns; ++q, integrals += bra.na * bra.nb * cd) {
+        const int* ao = bra.ao + 2 * (b * bra.columns + q);
+        for (INDEX density = 0; density < x.count; ++density) {
+            if (x.want_k) add_k(integrals, weight, bra.na, bra.nb, ao[0], ao[1], density * n, v);
+            if (x.want_j)
+                digest_j(integrals, weight, bra.na, bra.nb, ao[0], ao[1], n, x.D + density * n * n, J + density * n * n,
+                         v.D_cd + density * cd, v.J_cd + density * cd, cd);
+        }
+    }
+    return integrals;
 }
 
-// All bras of a class with the vector of kets that begins at `first`; returns how many quartets were evaluated.
-static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, double* J) {
+// All bras of a class that matter with the vector of kets that begins at `first`, so many at once as there is room for,
+// to `take`; returns the number of quartets.
+template <class TAKE>
+static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, const TAKE& take) {
     const Kets& v = w.kets;
     const INDEX size = bra.columns * bra.na * bra.nb * v.nc * v.nd * LANES;
     const INDEX room = w.room / size ? w.room / size : 1;
@@ -207,9 +217,9 @@ static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, I
         quartets += alive * bra.columns;
         w.weights[count] = weight;
         w.list[2 * count] = (int)b, w.list[2 * count + 1] = (int)first;
-        if (++count == room) digest(x, bra, w, count, J), count = 0;
+        if (++count == room) take(count), count = 0;
     }
-    if (count) digest(x, bra, w, count, J);
+    if (count) take(count);
     return quartets;
 }
 
@@ -217,11 +227,8 @@ enum { INTEGRALS = 49152 };  // integrals of a list stay in the second-level cac
 
 static INDEX up(INDEX bytes) { return (bytes + 63) / 64 * 64; }
 
-// Vectors of kets number `begin`, `begin` + `step`, ... of a class with all classes of bras; J and K are added to.
-extern "C" void ENTRY(PARAMETERS) {
-    const Densities& x = *(const Densities*)densities;
-    const KetClass& k = *(const KetClass*)kets;
-    const BraClass* bra = (const BraClass*)bras;
+// Memory for a class of kets with classes of bras.
+static Work workspace(const Densities& x, const KetClass& k, const BraClass* bra, INDEX classes) {
     INDEX largest_item = 0;
     for (INDEX i = 0; i < classes; ++i) {
         const INDEX size = bra[i].columns * bra[i].na * bra[i].nb * k.nc * k.nd * LANES;
@@ -239,12 +246,11 @@ extern "C" void ENTRY(PARAMETERS) {
     w.integrals = (REAL*)(w.weights + items);
     w.list = (int*)((char*)w.integrals + up(numbers * sizeof(REAL)));
     w.room = numbers;
+    return w;
+}
+
+static double largest_density(const Densities& x) {
     double largest = 0;
     for (INDEX i = 0; i < x.segments * x.segments; ++i) largest = x.largest[i] > largest ? x.largest[i] : largest;
-    if (x.want_j) largest *= 2;
-    for (INDEX first = begin * LANES; first < k.kets; first += step * LANES) {
-        gather(x, k, first, v);
-        for (INDEX i = 0; i < classes; ++i) *quartets += all_bras(x, bra[i], largest, first, w, J);
-        scatter(x, v, J, K);
-    }
+    return x.want_j ? 2 * largest : largest;
 }

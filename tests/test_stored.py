@@ -1,0 +1,159 @@
+"""J and K from four-centre integrals that are kept: how much that takes, and the same matrices as without."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from bundle import Case, backend, bundle
+from cuanto import Basis
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.coulomb import DirectJK, memory
+from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb.memory import MIB, StorePlan, store_limit
+from cuanto.coulomb.stored import count_quartets
+from cuanto.errors import InputError
+from direct_reference import DATA, Array, close, densities, molecule_of
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+@pytest.fixture(scope="module")
+def water() -> Iterator[tuple[cuanto.Molecule, Basis]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+        molecule = molecule_of("water_01")
+        yield molecule, Basis("6-31g**", molecule)
+
+
+@pytest.mark.parametrize(
+    "name, case", [("cpu-table", Case("both", "contracted", l_max=2)), ("cpu-lane", Case("pure", "general", l_max=1))]
+)
+def test_every_kind_of_shell_and_density(name: str, case: Case) -> None:
+    """Against direct J (J engine) and K, which `test_direct_jk` compares with all integrals."""
+    basis, device = bundle(case)[0], backend(name)
+    assert device is not None
+    stored, direct = (DirectJK(basis, backend=device, threshold=1e-15, storage=how) for how in ("stored", "direct"))
+    D_npq = np.stack(list(densities(basis.nbf).values()))
+    J, K = stored(D_npq)  # all at once: the integrals are read once for all
+    for M, exact in zip((J, K), direct(D_npq), strict=True):
+        close(M, exact)
+    close(stored.j(D_npq[0]), J[0])
+    close(stored.k(D_npq[2]), K[2])
+
+
+def matrices(basis: Basis, **options: object) -> tuple[DirectJK, Array, Array]:
+    direct = DirectJK(basis, backend="cpu", **options)  # type: ignore[arg-type]
+    J, K = direct(densities(basis.nbf)["symmetric"])
+    return direct, J, K
+
+
+@pytest.mark.parametrize("options", [{}, {"omega": 0.3}, {"precision": "mixed"}], ids=str)
+def test_the_same_as_without(water: tuple[cuanto.Molecule, Basis], options: dict[str, object]) -> None:
+    direct, J, K = matrices(water[1], **options)
+    stored, *ours = matrices(water[1], storage="auto", **options)
+    assert stored.stored and not direct.stored and direct.plan is None
+    for M, exact in zip(ours, (J, K), strict=True):
+        close(M, exact, 1e-11 if not options.get("precision") else 1e-8)
+    statistics = stored.statistics
+    assert statistics.coulomb is None and statistics.quartets is not None
+    assert 0 < statistics.quartets.quartets <= statistics.quartets.possible
+
+
+def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no more is allocated than the plan says; all integrals of a small molecule matter."""
+    plan = DirectJK(water[1], backend="cpu", storage="auto").plan
+    assert plan is not None and plan.stored
+    n = water[1].nbf
+    assert plan.needed > 8 * (n * (n + 1) // 2) ** 2 // 2
+    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
+    D = densities(n)["symmetric"]
+    tracemalloc.start()
+    try:
+        stored = DirectJK(water[1], backend="cpu", storage="stored", max_memory=plan.needed)
+        stored(D)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.3 * plan.needed < peak < plan.needed + MIB
+    short = DirectJK(water[1], backend="cpu", storage="auto", max_memory=plan.needed - 1)
+    assert not short.stored and short.plan is not None
+    close(short.k(D), stored.k(D), 1e-11)
+    with pytest.raises(InputError, match=r"takes .* MiB, .* MiB are allowed: raise max_memory") as refused:
+        DirectJK(water[1], backend="cpu", storage="stored", max_memory=plan.needed - 1)
+    assert "\n" not in str(refused.value)
+
+
+def test_counting_stops_where_it_is_too_much(
+    water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
+    quartets = DirectJK(water[1], backend="cpu").quartets
+    digest, window = quartets._parts[0]
+    whole = count_quartets(digest, window, len(quartets._members), 2**30)
+    some = count_quartets(digest, window, len(quartets._members), 2**12)
+    assert whole.complete and not some.complete
+    assert 2**12 < some.bytes < whole.bytes
+    plan = quartets.store(2**12)
+    assert not plan.stored and not plan.complete and "more than" in str(plan)
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CpuBackend()
+    free = device.memory()[0]
+    assert 0.4 * free < store_limit(device, None, False) < 0.6 * free < store_limit(device, None, True) < free
+    monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
+    assert store_limit(device, 1000 * MIB, False) == 700 * MIB
+    assert store_limit(device, 200 * MIB, False) == 0  # direct, which needs next to nothing
+    with pytest.raises(InputError, match="less than the 300 MiB"):
+        store_limit(device, 200 * MIB, True)
+    with pytest.raises(InputError, match="positive number of bytes"):
+        store_limit(device, -1.0, False)
+
+
+def test_it_says_what_it_does() -> None:
+    assert str(StorePlan(True, 100 * MIB, 200 * MIB)) == "stored: all four-centre integrals kept, 100 of 200 MiB"
+    direct = str(StorePlan(False, 300 * MIB, 200 * MIB, complete=False))
+    assert direct.startswith("direct: four-centre integrals made in every build")
+    assert "200 MiB allowed, more than 300 to store them" in direct
+
+
+def test_only_on_the_cpu(water: tuple[cuanto.Molecule, Basis]) -> None:
+    with pytest.raises(InputError, match="storage='stored' needs backend='cpu', not 'simt'"):
+        DirectJK(water[1], backend="simt", storage="stored")
+    assert DirectJK(water[1], backend="simt", storage="auto").plan is None
+    with pytest.raises(InputError, match="unknown storage 'disk': choose auto, stored, direct"):
+        DirectJK(water[1], backend="cpu", storage="disk")
+
+
+def test_builders_make_no_increments_of_what_is_stored(water: tuple[cuanto.Molecule, Basis]) -> None:
+    stored = DirectJK(water[1], backend="cpu", storage="stored")
+    build = DirectBuilder(stored)
+    D_spq = densities(water[1].nbf)["symmetric"][None]
+    for D in (D_spq, D_spq, 1.001 * D_spq):
+        assert np.array_equal(build(D, None, True, False)[0], stored.j(D))
+        assert np.array_equal(build(D, None, False, True)[1], stored.k(D))
+
+
+METHODS = (("hf", 1), ("uhf", 3), ("rohf", 3), ("b3lyp", 1), ("pbe", 1))
+
+
+@pytest.mark.parametrize("method, multiplicity", METHODS)
+def test_energies(method: str, multiplicity: int) -> None:
+    """Of anything that has exchange; pure functionals need J only, which is not worth storing integrals for."""
+    atoms = (["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]]) if multiplicity == 1 else (["O"], [[0.0, 0.0, 0.0]])
+    molecule = cuanto.Molecule(*atoms, multiplicity=multiplicity)
+    common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse"}
+    stored = cuanto.energy(molecule, method, "6-31g", **common)
+    direct = cuanto.energy(molecule, method, "6-31g", storage="direct", **common)
+    assert stored.converged and abs(stored.energy - direct.energy) < 1e-9
+    assert any("stored: all four-centre" in note for note in stored.notes) == (method != "pbe")
+    assert not any("four-centre" in note for note in direct.notes)
