@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
-from common import geometry
+from common import geometry, save
 from scf_systems import calculation, timed
 
 import cuanto
@@ -17,37 +17,40 @@ WATERS = [f"water_{n:02d}" for n in (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 64, 1
 STEEPEST = 4.0
 """Exponent with which the next point is foretold: that of fitted exchange."""
 SHORT = 0.1
-"""Share of the limit: what takes longer is run once more at most."""
+"""Share of the limit: what is expected to take longer is run once, what takes longer is not repeated."""
 LARGE = 0.4
 """Points with at least this share of the most functions make the exponent: smaller ones are overhead."""
 
 
-def scan(options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """Times of growing molecules, as far as the limit allows, and their exponent."""
+def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> None:
+    """Times of growing molecules, as far as the limit allows, and their exponent; written after each of them."""
     points: list[dict[str, Any]] = []
+    record |= {"scan": options.scan, "method": "RI-RHF/cc-pVDZ", "exponent": None, "points": points}
     for name in ALKANES if options.scan == "alkanes" else WATERS:
         molecule = cuanto.Molecule.from_xyz(geometry(name))
         basis, aux = cuanto.Basis("cc-pvdz", molecule), cuanto.Basis("cc-pvdz-jkfit", molecule)
+        expected = 0.0
         if points:
             last = points[-1]
             expected = last["seconds"] * (basis.nbf / last["functions"]) ** STEEPEST
             if expected > options.limit:
                 print(f"{name} and larger ones left out: {expected:.0f} s expected, the limit is {options.limit:.0f}")
                 break
-        points.append(point(name, calculation(molecule, basis, aux, backend), options, backend))
+        once = expected > SHORT * options.limit
+        points.append(point(name, calculation(molecule, basis, aux, backend), options, backend, once))
         points[-1] |= {"atoms": len(molecule.symbols), "functions": basis.nbf, "auxiliary": aux.nbf}
         show(points[-1])
-    found = {"scan": options.scan, "method": "RI-RHF/cc-pVDZ", "exponent": exponent(points), "points": points}
-    if found["exponent"] is not None:
-        print(f"seconds grow as functions^{found['exponent']:.2f} (the larger ones)")
-    return found
+        record["exponent"] = exponent(points)
+        save(options.json, record)  # what is there already survives an interruption
+    if record["exponent"] is not None:
+        print(f"seconds grow as functions^{record['exponent']:.2f} (the larger ones)")
 
 
-def point(name: str, call: Any, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """Best of the runs after the first one; a long calculation is not repeated for its own sake."""
+def point(name: str, call: Any, options: argparse.Namespace, backend: Any, once: bool) -> dict[str, Any]:
+    """Best of the runs after the first one; `once`: that one, of a long calculation whose kernels are there."""
     first, result = timed(call)
     backend.finish_compiling()
-    warm: list[float] = []
+    warm = [first] if once else []
     while len(warm) < options.repeat and (not warm or warm[-1] < SHORT * options.limit):
         seconds, result = timed(call)
         warm.append(seconds)

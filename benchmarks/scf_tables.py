@@ -1,4 +1,5 @@
-"""Tables of the documentation from the files of `scf.py`: whole SCFs, cost against size, profile of J, accuracy.
+"""Tables of the documentation from the files of `scf.py`: whole SCFs, cost against size, profile of J, accuracy; and of
+`tools/compare_diagonalisers.py`: the reference.
 
     python benchmarks/plot_scf.py              # the picture that goes with cost against size
     python benchmarks/scf_tables.py            # rewrites what stands between the marks in docs/*.md
@@ -112,6 +113,33 @@ def accuracy(found: dict[str, Record]) -> str:
     )
 
 
+def references(found: dict[str, Record]) -> str:
+    """Largest differences from the recorded values of PySCF and between the two diagonalisers, by kind of record."""
+    parts = []
+    for record in found.values():
+        groups: dict[tuple[str, str], list[Record]] = {}
+        for row in record["rows"]:
+            name, method = row["case"].split(" ", 1)
+            family = "alkanes" if name.startswith("alkane") else name
+            groups.setdefault((family, method.replace("pure ", "").replace("none", "direct")), []).append(row)
+        head = ["", "", "records", "functions", "energy", "dipole, Debye", "rotations", "iterations"]
+        rows = [[*key, *extremes(mine)] for key, mine in sorted(groups.items())]
+        parts.append(table(head, rows))
+    return "\n\n".join(parts)
+
+
+def extremes(rows: list[Record]) -> list[str]:
+    """The worst of each column; iterations of rotations over those of full diagonalisation."""
+    sizes = sorted({row["functions"] for row in rows})
+    cells = [str(len(rows)), "-".join(str(n) for n in (sizes[0], sizes[-1])[: len(sizes)])]
+    for key in ("to_reference", "dipole"):
+        known = [row[key] for row in rows if key in row]
+        cells.append(f"{max(known):.0e}" if known else "")
+    cells.append(f"{max(abs(row['difference']) for row in rows):.0e}")
+    ratios = [pseudo / full for full, pseudo in (row["iterations"] for row in rows)]
+    return [*cells, f"{max(ratios):.2f}"]
+
+
 def by_molecule(record: Record) -> dict[str, Record]:
     return {row["molecule"]: row for row in record["molecules"]}
 
@@ -135,6 +163,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]
     "cost against size": ("performance.md", ("scf_alkanes", "scf_waters"), cost),
     "profile of J": ("performance.md", ("scf_thesis",), profile),
     "accuracy": ("accuracy.md", ("scf_thesis",), accuracy),
+    "references": ("accuracy.md", ("scf_references",), references),
 }
 """Name in the marks -> document, stems of the files, and what makes it."""
 
@@ -167,7 +196,7 @@ def main() -> None:
     for name, (document, stems, make) in TABLES.items():
         found = results(options.results, stems)
         text = make(found) if found else ""
-        for backend, record in found.items() if text and make is not accuracy else []:
+        for backend, record in found.items() if text and make not in (accuracy, references) else []:
             if warning := disturbed(record):
                 print(f"{name}, {backend}: {warning}")
         if not text:

@@ -12,7 +12,7 @@ import numpy as np
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.methods import HartreeFock, Result
+from cuanto.methods import GaussianResult, HartreeFock, Result
 from cuanto.options import ScfOptions
 from cuanto.scf.loop import Problem
 from cuanto.scf.state import Orbitals, State
@@ -43,7 +43,7 @@ LOWER = "lower solution after following the internal instability"
 DOWNHILL: dict[str, Any] = {
     "accelerator": "descent",
     "stability": "follow",
-    "max_iterations": 400,
+    "max_iterations": 800,
     "gradient_tolerance": 1e-6,
 }
 STAY: dict[str, Any] = {
@@ -53,7 +53,12 @@ STAY: dict[str, Any] = {
     "gradient_tolerance": 1e-6,
 }
 HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
-    ("CuO", "sto-3g", False, None): {**DOWNHILL, "atomic_charges": [2, -2], "atomic_spins": [1, 0]},
+    ("CuO", "sto-3g", False, None): {
+        **DOWNHILL,
+        "atomic_charges": [2, -2],
+        "atomic_spins": [1, 0],
+        "dipole_tolerance": 4e-7,  # in a flat valley: the reference itself is 8e-6 Debye away
+    },
     ("CuO", "sto-3g", True, None): DOWNHILL,
     ("CuO", "6-31g**", False, None): DOWNHILL,
     ("CuO", "6-31g**", True, None): DOWNHILL,
@@ -66,7 +71,17 @@ HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
 
 def how(given: dict[str, Any]) -> dict[str, Any]:
     """Options that lead to a record."""
+    if given["basis"] == "sto-3g" and given.get("label") == PI:
+        return {"guess": saddle_point(given["cartesian"]), "gradient_tolerance": 1e-6}
     return HARD.get((given["molecule"], given["basis"], given["cartesian"], given.get("label")), {})
+
+
+def saddle_point(cartesian: bool) -> Orbitals:
+    """Four digits of the orbitals of CuO at a stationary point that no guess leads to."""
+    stored = json.loads((DATA / "cuo_orbitals.json").read_text())["cartesian" if cartesian else "pure"]
+    C_spm = np.stack([np.array(stored["alpha"]), np.pad(np.array(stored["beta"]), ((0, 0), (0, 1)))])
+    occupied = np.array([np.ones(19), [1.0] * 18 + [0.0]])
+    return Orbitals(basis("sto-3g", molecule("CuO"), spherical=not cartesian), C_spm, occupied)
 
 
 def molecule(name: str) -> cuanto.Molecule:
@@ -134,14 +149,15 @@ def in_core(name: str, basis_name: str, cartesian: bool) -> tuple[cuanto.Molecul
 
 def run_in_core(
     given: dict[str, Any], guess: str | Orbitals = "sad", method: str = "", **options: Any
-) -> tuple[Result, list[State]]:
+) -> tuple[GaussianResult, list[State]]:
     """The calculation of a record without fitting, and all its iterations."""
     mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
     settings, device = ScfOptions.of(**options), get_backend("cpu")
     method = method or given["method"].lower()
     calculation = HartreeFock(mol, orbital, device, builder, builder, method, settings)
     states = list(calculation.states(guess))
-    return Result(mol, orbital, calculation.method, states[-1], device, settings, calculation.timings), states
+    common = {"molecule": mol, "method": calculation.method, "state": states[-1], "backend": device}
+    return GaussianResult(**common, options=settings, timings=calculation.timings, basis=orbital), states
 
 
 def problem_in_core(given: dict[str, Any], method: str) -> Problem:

@@ -46,7 +46,8 @@ def plain(given: dict[str, Any]) -> bool:
 
 EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if plain(r)]
 SMALL = [r for r in EVERY if r["nbf"] <= 62 or (r["nbf"] <= 114 and r["auxbasis"])]
-LARGE = [r for r in EVERY if r not in SMALL and r["nbf"] <= 230]
+LARGE = [r for r in EVERY if r not in SMALL and (r["nbf"] <= 130 or r["molecule"] == "naphthalene")]
+"""Longer alkanes and ribavirin: `tools/compare_diagonalisers.py --functions 500`."""
 
 
 def check(given: dict[str, Any]) -> None:
@@ -138,7 +139,7 @@ def test_every_way_leads_to_the_same_energy(options: dict[str, Any], of_water: R
 def test_mixed_precision_stays_near_double(of_water: Result) -> None:
     mixed = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, precision="mixed")
     assert mixed.converged and abs(mixed.energy - of_water.energy) < 1e-7
-    assert "mixed precision of direct J and K" in mixed.notes[0]
+    assert "mixed precision of direct J and K" in mixed.notes[-1]
 
 
 def test_unrestricted_singlet_equals_restricted(of_water: Result) -> None:
@@ -197,7 +198,7 @@ def test_nearly_dependent_functions_are_left_out(of_water: Result) -> None:
     doubled = cuanto.Basis.from_shells(shells, orbital.R_ax, symbols=orbital.symbols)
     again = cuanto.energy(of_water.molecule, "hf", doubled, **DIRECT, guess="core")
     assert again.converged and abs(again.energy - of_water.energy) < 1e-8
-    assert again.notes == ("7 combinations of functions left out: overlap eigenvalues below 1e-07",)
+    assert again.notes[-1] == "7 combinations of functions left out: overlap eigenvalues below 1e-07"
 
 
 def test_atomic_spins_break_the_symmetry_of_a_stretched_bond() -> None:
@@ -219,7 +220,7 @@ def test_an_unstable_state_is_found_and_left() -> None:
     checked = run_record(saddle, stability="check")
     assert abs(checked.energy - saddle["energy"]) < ENERGY
     assert checked.state.curvature is not None and checked.state.curvature < -1e-4
-    assert "NOT a minimum" in checked.notes[0]
+    assert any("NOT a minimum" in note for note in checked.notes)
     followed = run_record(lower, **how(lower))
     assert followed.converged and abs(followed.energy - lower["energy"]) < ENERGY
     assert followed.state.curvature is not None and followed.state.curvature > 0

@@ -11,6 +11,7 @@ import pytest
 
 import cuanto
 from cuanto.backends.base import get_backend
+from cuanto.backends.blas import _controls, one_thread
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf import Accelerator, Criteria, Density, Full, Problem, Pseudo, State, iterate, make_frame, orthogonal
@@ -87,10 +88,16 @@ class Device:
         assert not isinstance(array, DeviceArray)
         return wrapped(np.ascontiguousarray(array))
 
+    def upload(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.to_device(array) for name, array in arrays.items()}
+
     def to_host(self, array: Any) -> Any:
-        assert isinstance(array, DeviceArray)
+        return self.download([array])[0]
+
+    def download(self, arrays: list[Any]) -> list[Any]:
+        assert all(isinstance(array, DeviceArray) for array in arrays)
         self.reads += 1
-        return array.view(np.ndarray).copy()
+        return [array.view(np.ndarray).copy() for array in arrays]
 
 
 class Repulsion:
@@ -237,3 +244,26 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     assert not any(state.converged for state in states)
     right = list(iterate(problem, start, Accelerator(ScfOptions(), np), Full(np), Criteria(1e-8, 1e-5), 200))
     assert right[-1].converged and right[-1].energy < states[-1].energy - 0.1
+
+
+def test_small_matrices_on_one_thread() -> None:
+    """Also within each other; what was set before comes back, also after an error."""
+    threads = [read() for read, _ in _controls()]
+    with pytest.raises(ValueError, match="on purpose"), one_thread:
+        with one_thread:
+            assert all(read() == 1 for read, _ in _controls())
+        assert all(read() == 1 for read, _ in _controls())
+        raise ValueError("on purpose")
+    assert [read() for read, _ in _controls()] == threads
+
+
+def test_rotations_begin_with_eigenvectors_at_hand() -> None:
+    """Of a guess, say: no full diagonalisation where the matrix is near enough, and one where it is not."""
+    F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]
+    change = np.random.default_rng(3).normal(size=(1, 12, 12))
+    change, n_sm = change + change.transpose(0, 2, 1), np.where(np.arange(12) < 5, 2.0, 0.0)[None]
+    for size, step in ((1e-3, "pseudo"), (0.5, "full")):
+        pseudo = Pseudo(np)
+        pseudo.begin(F[:, np.arange(12), np.arange(12)])
+        assert pseudo(F + size * change, np.eye(12)[None], n_sm, 0.0)[2] == step
+    assert Pseudo(np)(F, np.eye(12)[None], n_sm, 0.0)[2] == "full"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.methods import Result
 from scf_cases import basis, molecule, record, run_record
 
@@ -116,3 +117,11 @@ def test_a_checkpoint_of_the_cpu_starts_the_gpu(tmp_path: Any) -> None:
     there = cuanto.energy(mol, "rhf", **settings, backend="cuda", guess=here)
     assert abs(here.energy - there.energy) < SAME
     assert there.iterations < here.iterations
+
+
+def test_several_arrays_come_back_together() -> None:
+    device = get_backend("cuda")
+    whole = device.xp.arange(12.0).reshape(3, 4)
+    found = device.download([whole, whole.T, whole.sum(), whole[:, 1]])
+    for host, there in zip(found, (whole, whole.T, whole.sum(), whole[:, 1]), strict=True):
+        assert host.shape == there.shape and np.array_equal(host, device.to_host(there))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,12 @@ from cuanto.scf import accelerator, rotations, stability
 from cuanto.scf.accelerator import LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.loop import Density, fock
-from cuanto.scf.state import Orbitals, State
+from cuanto.scf.state import State
 from scf_cases import (
-    DATA,
     DIPOLE,
     N2_STRETCHED,
     basis,
     how,
-    molecule,
     problem_in_core,
     record,
     records,
@@ -38,9 +35,9 @@ def title(given: dict[str, Any]) -> str:
     return f"{given['basis']}-{form}-{'pi' if given.get('label') else 'lowest'}"
 
 
-@pytest.mark.parametrize("given", [r for r in records("cuo_uhf") if how(r)], ids=title)
+@pytest.mark.parametrize("given", records("cuo_uhf"), ids=title)
 def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
-    """The lowest one by going downhill and leaving saddle points, 2Pi by not doing so."""
+    """The lowest one by going downhill and leaving saddle points, 2Pi by not doing so or from its orbitals."""
     found, states = run_in_core(given, **{"stability": "check", **how(given)})
     assert found.converged and states[-1].converged
     assert abs(found.energy - given["energy"]) < ENERGY
@@ -210,20 +207,9 @@ def test_stability_of_a_restricted_open_shell() -> None:
     assert same.state.curvature == pytest.approx(closed.state.curvature, abs=1e-8)
 
 
-def test_a_saddle_point_from_orbitals() -> None:
-    """A state that no guess of ours finds: four digits of its orbitals are enough to begin from."""
-    given = record("cuo_uhf", basis="sto-3g", cartesian=True, label="2Pi stationary point, internally unstable")
-    stored = json.loads((DATA / "cuo_orbitals.json").read_text())
-    alpha, beta = np.array(stored["alpha"]), np.array(stored["beta"])
-    mol = molecule("CuO")
-    orbital = basis("sto-3g", mol, spherical=False)
-    C_spm = np.stack([alpha, np.pad(beta, ((0, 0), (0, 1)))])
-    n_sm = np.array([np.ones(19), [1.0] * 18 + [0.0]])
-    found = cuanto.energy(
-        mol, "uhf", orbital, guess=Orbitals(orbital, C_spm, n_sm), stability="check", gradient_tolerance=1e-6, **DIRECT
-    )
-    assert found.converged and found.iterations < 12
-    assert abs(found.energy - given["energy"]) < ENERGY
-    assert abs(found.s_squared - given["S2"]) < 1e-5
-    assert np.abs(found.dipole_debye - given["dipole_debye"]).max() < DIPOLE
-    assert found.state.curvature is not None and found.state.curvature < -0.1
+def test_a_flat_valley_has_one_energy() -> None:
+    """CuO in pure STO-3G: a curvature of 1e-5 makes 2e-8 Hartree of a gradient of 1e-6, other steps other ones."""
+    given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
+    found = [run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
+    assert all(result.converged for result in found)
+    assert abs(found[0].energy - found[1].energy) < 1e-9

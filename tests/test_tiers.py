@@ -31,7 +31,7 @@ from tolerances import INTEGRAL_REL
 
 TABLE = "table_kernel"
 BASIS = some_basis(1)
-CLASSES = {f"overlap_{a}_{b}_os_lane_double_1" for a in "sp" for b in "sp"}
+CLASSES = {f"overlap_{pair}_os_lane_double_1" for pair in ("s_s", "p_s", "p_p")}
 
 
 class Watch:

@@ -13,6 +13,7 @@ from cuanto.errors import InputError
 DIAGONALISERS = ("auto", "full", "pseudo")
 VARIANTS = ("refined", "block", "jacobi", "two-kernel")
 ACCELERATORS = ("auto", "diis", "adiis", "descent", "none")
+STORAGES = ("auto", "stored", "direct")
 STABILITIES = ("none", "check", "follow")
 
 
@@ -24,7 +25,7 @@ class ScfOptions:
     in an orthonormal basis, and the energy is then right to about its square; the dipole moment (e Bohr; 1e-5 Debye)
     must stand still in the last iteration.
     `diagonaliser`: `full`, `pseudo` (rotations between occupied and virtual orbitals), or `auto`: whichever is faster;
-    `variant`: of the rotations.
+    `variant` of the rotations: `refined`, `block` (cheaper, less far), `two-kernel`, `jacobi` (older), or `auto`.
     `accelerator`: `diis`, `adiis` (interpolation that lowers the energy), `descent` (direct minimisation until DIIS is
     safe), `none`, or `auto`: DIIS, rescued by ADIIS and, where that does not help, by descent.
     `damping`: share of the last Fock matrix that is kept while far from convergence; `level_shift` in Hartree.
@@ -35,7 +36,9 @@ class ScfOptions:
     `guess_mixing`: norm of random rotations between occupied and empty orbitals of the guess, drawn with `seed`: one
     more way to begin, where many solutions exist.
     `stability`: `check` whether the energy is a minimum; `follow` the direction in which it is not, and converge again.
-    `screening`: threshold of direct J and K. `profile`: wait for the device after each step, so that timings are exact.
+    `screening`: threshold of direct J and K. `storage` of their integrals: `stored` (on the CPU), `direct` (made in
+    every iteration), or `auto`: stored where `max_memory`, or half of the free memory, allows it and there is exchange.
+    `profile`: wait for the device after each step, so that timings are exact.
     """
 
     max_iterations: int = 100
@@ -43,7 +46,7 @@ class ScfOptions:
     gradient_tolerance: float = 1e-5
     dipole_tolerance: float = 4e-6
     diagonaliser: str = "auto"
-    variant: str = "refined"
+    variant: str = "auto"
     accelerator: str = "auto"
     history: int = 8
     damping: float = 0.0
@@ -57,12 +60,14 @@ class ScfOptions:
     seed: int = 0
     stability: str = "none"
     screening: float = 1e-12
+    storage: str = "auto"
     profile: bool = False
 
     def __post_init__(self) -> None:
         _one_of("diagonaliser", self.diagonaliser, DIAGONALISERS)
-        _one_of("variant", self.variant, VARIANTS)
+        _one_of("variant", self.variant, ("auto", *VARIANTS))
         _one_of("accelerator", self.accelerator, ACCELERATORS)
+        _one_of("storage", self.storage, STORAGES)
         _one_of("stability", self.stability, STABILITIES)
         _number("max_iterations", self.max_iterations, 1, 1_000_000)
         _number("energy_tolerance", self.energy_tolerance, 1e-14, 1.0)

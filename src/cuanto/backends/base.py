@@ -50,6 +50,9 @@ class Backend(Protocol):
     def to_host(self, array: Any) -> NDArray[Any]:
         """A copy here."""
 
+    def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
+        """Copies of several arrays here, with one wait for the device."""
+
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Memory for results."""
 

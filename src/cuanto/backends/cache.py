@@ -105,13 +105,17 @@ def _umask() -> int:
 
 
 def write(final: Path, content: bytes) -> None:
-    """All or nothing."""
-    draft = temporary(final)
+    """All or nothing; a disk that is full keeps nothing, and stops nobody who has the content already."""
+    draft = None
     try:
+        draft = temporary(final)
         draft.write_bytes(content)
         os.replace(draft, final)
+    except OSError as error:
+        logger.warning("%s cannot be kept: %s", final, error.strerror or error)
     finally:
-        draft.unlink(missing_ok=True)
+        if draft is not None:
+            draft.unlink(missing_ok=True)
 
 
 def files() -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
-from cuanto.integrals.engine import Engine, bra_arrays, resolve, upload_groups
+from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, resolve, upload_groups
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, segments
 from cuanto.system import Molecule
@@ -56,20 +57,33 @@ def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
     return device.zeros(shape, np.float64)
 
 
+def _finish(device: Backend) -> None:
+    """Wait for a large result: who measures such a call means the work."""
+    getattr(device, "synchronize", lambda: None)()
+
+
 def _one_electron(basis: Basis, backend: str | Backend, **components: int) -> list[Any]:
     """Matrices of several operators, given with their numbers of components, in one go."""
     device, n = resolve(backend), _checked(basis).nbf
     outs = [_allocate(device, (count, n, n)) for count in components.values()]
     engines = [Engine(device, out, row_stride=n, component_stride=n * n) for out in outs]
-    bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
-    kets = basis_kets(basis, coulomb=False)
-    bra_arguments, ket_arguments = engines[0].bras(bras), engines[0].kets(kets)
+    shells = _single_shells(basis, device)
     device.run(
-        engine.jobs(operator, bra, arguments, kets, ket_arguments)
-        for operator, engine in zip(components, engines, strict=True)
-        for bra, arguments in zip(bras, bra_arguments, strict=True)
+        jobs for operator, engine in zip(components, engines, strict=True) for jobs in engine.triangle(operator, shells)
     )
-    return [(out + out.transpose(0, 2, 1)) * 0.5 for out in outs]
+    return [out + out.transpose(0, 2, 1) for out in outs]
+
+
+_shells: WeakKeyDictionary[Backend, WeakKeyDictionary[Basis, Triangle]] = WeakKeyDictionary()
+
+
+def _single_shells(basis: Basis, device: Backend) -> Triangle:
+    """Shells for one-electron integrals, on the device; kept with the basis, for they are needed more than once."""
+    known = _shells.setdefault(device, WeakKeyDictionary())
+    if basis not in known:
+        bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
+        known[basis] = Triangle.of(bras, basis_kets(basis, coulomb=False), device)
+    return known[basis]
 
 
 def overlap(basis: Basis, *, backend: str | Backend = "auto") -> Any:
@@ -119,9 +133,11 @@ def nuclear(
         kets = charge_batch(Z_a, R_ax)
         made = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
         for bras in _portions(made, kets.count):
-            potentials, pq = _potentials(bras, kets, device)
-            V[pq] = -potentials
-            V[pq % n * n + pq // n] = -potentials
+            pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
+            place = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
+            attraction = -_potentials(bras, kets, device)
+            V[place["pq"]] = attraction
+            V[place["qp"]] = attraction
     return V.reshape(n, n)
 
 
@@ -144,8 +160,8 @@ def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
         yield portion
 
 
-def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> tuple[Any, Any]:
-    """The potentials of all charges for some pairs, and the rows of these."""
+def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> Any:
+    """The potential of all charges for some pairs, one after the other."""
     ends = np.cumsum([bra.rows.size for bra in bras])
     potentials = device.zeros((int(ends[-1]), kets.count), np.float64)
     # Rows are numbered anew, so that the potentials need little memory.
@@ -154,7 +170,7 @@ def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> tuple[
         for bra, end in zip(bras, ends, strict=True)
     ]
     Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets])
-    return potentials.sum(axis=1), device.to_device(np.concatenate([bra.rows.reshape(-1) for bra in bras]))
+    return potentials.sum(axis=1)
 
 
 def _point_charges(
@@ -210,8 +226,11 @@ def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "aut
     device, naux = resolve(backend), _checked(aux, "aux").nbf
     out = _allocate(device, (naux, naux))
     bras = [attenuated(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
-    Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
-    return (out + out.T) * 0.5
+    shells = Triangle.of(bras, basis_kets(aux, coulomb=True), device)
+    check_algorithm(algorithm)
+    device.run(Engine(device, out, row_stride=naux).triangle("coulomb", shells, algorithm))
+    add_transpose(out)
+    return out
 
 
 def eri_3c(
@@ -242,6 +261,7 @@ def eri_3c(
     if not packed:
         for p in range(1, n):
             out[:p, p] = out[p, :p]
+    _finish(device)
     return out
 
 
@@ -268,6 +288,7 @@ def eri_4c(
     kets = [pair_kets(bra) for bra in bras]
     Engine(device, out, row_stride=pairs).run_triangle([attenuated(bra, omega) for bra in bras], kets, algorithm)
     add_transpose(out)
+    _finish(device)
     if packed:
         return out
     half = unpack(out, n, device)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +17,7 @@ from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import FOUR_CENTRE_LOSS
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.recurrences.boys import boys_table, table_float
-from cuanto.kernels.spec import BLOCK_SCHEDULES, coulomb_operator
+from cuanto.kernels.spec import BLOCK_SCHEDULES, Shells, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
 
 ALGORITHMS = ("auto", "hgp", "md")
@@ -42,7 +43,8 @@ def _boys_table(backend: Backend, double: bool) -> Any:
     return known[double]
 
 
-def _check_algorithm(algorithm: str) -> None:
+def check_algorithm(algorithm: str) -> None:
+    """Refuse a name that is not known."""
     if algorithm not in ALGORITHMS:
         raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
 
@@ -61,6 +63,50 @@ def bra_arrays(batch: BraBatch, real: type[np.generic] = np.float64) -> dict[str
         "bra_record": batch.record.astype(real, copy=False),
         "bra_coefficient": batch.coefficient.astype(real, copy=False),
         "bra_shell": batch.shell.astype(real, copy=False),
+    }
+
+
+@lru_cache(maxsize=4096)
+def _algorithm(device: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
+    """The faster one, looked up once."""
+    return choose_algorithm(device, operator, bra, ket, primitives)
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Shells of a basis as bras and as kets, on a device; `halves`: the kets once more, with half of each function.
+
+    Products of two classes are made once, those of a class with itself are halved: the result and its transpose add up.
+    """
+
+    bras: list[BraBatch]
+    kets: list[KetBatch]
+    arguments: list[dict[str, Any]]
+    ket_arguments: list[dict[str, Any]]
+    halves: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, bras: list[BraBatch], kets: list[KetBatch], backend: Backend) -> Triangle:
+        """In one copy; double precision."""
+        halved = [replace(ket, record=ket.record * HALF) for ket in kets]
+        arrays = [{**bra_arrays(bra), "rows": bra.rows} for bra in bras] + [_ket_arrays(ket) for ket in kets + halved]
+        uploaded = upload_groups(backend, arrays)
+        n = len(bras)
+        mine = [{"columns": bra.columns, **own} for bra, own in zip(bras, uploaded, strict=False)]
+        others = [{"kets": ket.count, **own} for ket, own in zip(kets + halved, uploaded[n:], strict=True)]
+        return cls(bras, kets, mine, others[:n], others[n:])
+
+
+HALF = np.array([1.0, 1.0, 1.0, 1.0, 0.5])[:, None]
+"""Of the coefficient in the record of a single shell's primitive."""
+
+
+def _ket_arrays(batch: KetBatch, real: type[np.generic] = np.float64) -> dict[str, NDArray[Any]]:
+    return {
+        "ket_first": batch.first,
+        "ket_record": batch.record.astype(real, copy=False),
+        "ket_shell": batch.shell.astype(real, copy=False),
+        "cols": batch.cols,
     }
 
 
@@ -92,21 +138,12 @@ class Engine:
 
     def kets(self, batches: Sequence[KetBatch]) -> list[dict[str, Any]]:
         """Kernel arguments of ket batches."""
-        arrays = [
-            {
-                "ket_first": batch.first,
-                "ket_record": batch.record.astype(self.real, copy=False),
-                "ket_shell": batch.shell.astype(self.real, copy=False),
-                "cols": batch.cols,
-            }
-            for batch in batches
-        ]
-        uploaded = upload_groups(self.backend, arrays)
+        uploaded = upload_groups(self.backend, [_ket_arrays(batch, self.real) for batch in batches])
         return [{"kets": batch.count, **own} for batch, own in zip(batches, uploaded, strict=True)]
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
         """All bras against all kets; of bras that are still to be made, one batch is at work while the next is made."""
-        _check_algorithm(algorithm)
+        check_algorithm(algorithm)
         arguments = self.kets(kets)
         portions: Iterable[Sequence[BraBatch]] = [bras] if isinstance(bras, list) else ([bra] for bra in bras)
         self.backend.run(
@@ -120,7 +157,7 @@ class Engine:
 
         A batch against itself has all products, so it gets half of each.
         """
-        _check_algorithm(algorithm)
+        check_algorithm(algorithm)
         arguments = self.kets(kets)
 
         def groups() -> Iterator[list[Job]]:
@@ -132,6 +169,12 @@ class Engine:
                 yield self.jobs("coulomb", half, own, kets[k : k + 1], arguments[k : k + 1], algorithm)
 
         self.backend.run(groups())
+
+    def triangle(self, operator: str, shells: Triangle, algorithm: str = "auto") -> Iterator[list[Job]]:
+        """Shells with shells: what is made must be added to its transpose."""
+        for k, (bra, arguments) in enumerate(zip(shells.bras, shells.arguments, strict=True)):
+            kets = [*shells.ket_arguments[:k], shells.halves[k]]
+            yield self.jobs(operator, bra, arguments, shells.kets[: k + 1], kets, algorithm)
 
     def jobs(
         self,
@@ -156,7 +199,7 @@ class Engine:
         if operator == "coulomb" and delicate:
             algorithm = "md"  # whatever was asked for: a horizontal recurrence would lose digits
         elif algorithm == "auto":
-            algorithm = choose_algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
+            algorithm = _algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
         if bra.attenuated:
             if getattr(self.backend, "schedule", None) in BLOCK_SCHEDULES:
                 algorithm = "md"  # whatever a job says: these schedules know nothing else

@@ -42,26 +42,29 @@ def pair_batches(
     alpha, beta = a.exponents[x], b.exponents[y]
     p, R2 = alpha + beta, (AB**2).sum(axis=1)[s]
     K = np.exp(-alpha * beta / p * R2)
-    size = K / p * np.abs(a.coefficients).max(axis=1)[x] * np.abs(b.coefficients).max(axis=1)[y]
+    size = K / p * a.largest[x] * b.largest[y]
     if a.l + b.l:
         # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
         size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
     keep = size > threshold
-    s, x, y, alpha, beta, K = s[keep], x[keep], y[keep], alpha[keep], beta[keep], K[keep]
+    if not keep.all():
+        s, x, y, alpha, beta, K, R2, size = (array[keep] for array in (s, x, y, alpha, beta, K, R2, size))
     delicate, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
     if split and b.l:
-        R = np.sqrt(R2[keep])
+        R = np.sqrt(R2)
         delicate[s[_loses_digits(b.l, alpha, beta, R)]] = True
-        loss = _cancellation(b.l, alpha, beta, R, size[keep], s, len(i))
+        loss = _cancellation(b.l, alpha, beta, R, size, s, len(i))
     batches = []
-    for flag in (False, True):
-        mine = delicate[s] == flag
-        if mine.any():
-            pairs, numbers = np.unique(s[mine], return_inverse=True)
+    for flag in (False, True) if delicate.any() else (False,):
+        mine = delicate[s] == flag if delicate.any() else slice(None)
+        present = np.zeros(len(i), dtype=bool)
+        present[s[mine]] = True
+        if present.any():
+            numbers, pairs = (np.cumsum(present) - 1)[s[mine]], np.flatnonzero(present)
             primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
             rows = _pair_rows(a, b, i[pairs], j[pairs], row_of)
-            batch = _batch(a, b, i[pairs], j[pairs], primitives, rows, flag)
-            batches.append(replace(batch, loss=float(loss[pairs].max())))
+            worst = float(loss[pairs].max())
+            batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag, worst))
     return batches
 
 
@@ -109,6 +112,7 @@ def _batch(
     primitives: tuple[Indices, Indices, Indices, Array, Array, Array],
     rows: Indices,
     delicate: bool,
+    loss: float,
 ) -> BraBatch:
     """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
     s, x, y, alpha, beta, K = primitives
@@ -134,6 +138,7 @@ def _batch(
         AB,
         rows,
         delicate,
+        loss,
     )
 
 

@@ -7,6 +7,7 @@ their own: the other columns then need fewer products, and nothing is computed t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,10 +49,15 @@ class SegmentClass:
         """Functions of one column."""
         return function_count(self.l, self.pure)
 
-    @property
+    @cached_property
     def sizes(self) -> Indices:
         """Primitives of each segment."""
-        return np.diff(self.first)
+        return self.first[1:] - self.first[:-1]
+
+    @cached_property
+    def largest(self) -> Array:
+        """Largest coefficient of each primitive."""
+        return np.asarray(np.abs(self.coefficients).max(axis=1))
 
 
 _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,17 @@ class Accelerator:
     `lost`, of one that is `watched`: that did not help either, and only a descent will.
     """
 
-    def __init__(self, options: ScfOptions, xp: Any, watched: bool = False) -> None:
+    def __init__(
+        self,
+        options: ScfOptions,
+        xp: Any,
+        watched: bool = False,
+        to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
+    ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
         if self.kind == "descent":  # what comes after it
             self.kind = "diis"
-        self.history = History(options.history, xp)
+        self.history = History(options.history, xp, to_host)
         self.restart()
 
     def restart(self) -> None:

@@ -2,11 +2,13 @@
 
 Every iteration is written to a new file beside the last one and takes its name when it is complete, so that whatever
 stops the program (SIGKILL, a full disk) leaves the iteration before. The file has the basis itself, not its name: it
-can be read where that basis is not known, and serves as a guess for other bases and geometries.
+can be read where that basis is not known, and serves as a guess for other bases and geometries. Behind what HDF5 reads
+is a digest of it, for the HDF5 library does not survive every damaged file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from cuanto.system import Molecule
 
 FORMAT = "cuanto checkpoint"
 VERSION = 1
+SIGNATURE, SEAL = b"\x89HDF\r\n\x1a\n", b"\ncuanto sha256 "
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,11 @@ class Checkpoint:
         try:
             with self._h5py.File(temporary, "w") as file:
                 self._fill(file, state)
-            with temporary.open("rb") as written:
+            with temporary.open("r+b") as written:
+                digest = hashlib.file_digest(written, "sha256").digest()
+                written.seek(0, os.SEEK_END)
+                written.write(SEAL + digest)
+                written.flush()
                 os.fsync(written.fileno())
             os.replace(temporary, self.path)
         except OSError as error:
@@ -97,12 +104,23 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
     if not Path(path).is_file():
         raise InputError(f"there is no checkpoint {path}")
     try:
+        _check_seal(Path(path))
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT or file.attrs["version"] > VERSION:
                 raise InputError(f"{path} is no checkpoint of this version of cuanto")
             return _read(file)
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error
+
+
+def _check_seal(path: Path) -> None:
+    """Whole and unchanged? Only then is it given to HDF5."""
+    content = path.read_bytes()
+    body, seal, digest = content.rpartition(SEAL)
+    if not content.startswith(SIGNATURE):
+        raise OSError("it is no HDF5 file")
+    if not seal or digest != hashlib.sha256(body).digest():
+        raise InputError(f"{path} is no checkpoint of this version of cuanto, or it is damaged: start without it")
 
 
 def _read(file: Any) -> Restart:

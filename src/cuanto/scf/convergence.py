@@ -50,5 +50,6 @@ class Displacement:
         """In e Bohr."""
         if self._r_xpq is None:
             self._r_xpq = integrals.dipole(self.basis, backend=self.backend)
-        moment_x = (self._r_xpq * change_spq.sum(axis=0)).sum(axis=(1, 2))
+        change_pq = change_spq[0] if len(change_spq) == 1 else change_spq.sum(axis=0)
+        moment_x = self._r_xpq.reshape(3, -1) @ change_pq.reshape(-1)
         return float(np.abs(self.backend.to_host(moment_x)).max())

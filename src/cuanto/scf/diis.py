@@ -6,6 +6,7 @@ X. Hu and W. Yang, J. Chem. Phys. 132, 054109 (2010), doi:10.1063/1.3304922.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -16,14 +17,13 @@ Array = NDArray[np.float64]
 
 
 class History:
-    """The last Fock matrices, densities and errors, and all their scalar products (on the host)."""
+    """The last Fock matrices, densities and errors; scalar products of the errors are on the host."""
 
-    def __init__(self, size: int, xp: Any) -> None:
-        self.size, self.xp = size, xp
+    def __init__(self, size: int, xp: Any, to_host: Callable[[Any], Array] = np.asarray) -> None:
+        self.size, self.xp, self.to_host = size, xp, to_host
         self._slots: list[int] = []
         self._stacks: tuple[Any, ...] | None = None
         self._errors_nn = np.zeros((size, size))
-        self._traces_nn = np.zeros((size, size))
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -33,7 +33,7 @@ class History:
         self._slots = []
 
     def push(self, F: Any, D: Any, e: Any) -> Any:
-        """Keep them; <e_n|e>, <D_n|F> and <D|F_n> with everything kept, on the device, for `absorb`."""
+        """Keep them; <e_n|e> with everything kept, on the device, for `absorb`."""
         if self._stacks is None:
             self._stacks = tuple(self.xp.zeros((self.size, a.size)) for a in (F, D, e))
             self._shape = F.shape
@@ -43,17 +43,14 @@ class History:
         self._slots.append(slot)
         for stack, array in zip(self._stacks, (F, D, e), strict=True):
             stack[slot] = array.reshape(-1)
-        F_n, D_n, e_n = self._stacks
-        return self.xp.concatenate([e_n @ e_n[slot], D_n @ F_n[slot], F_n @ D_n[slot]])
+        e_n = self._stacks[2]
+        return e_n[: max(self._slots) + 1] @ e_n[slot]
 
     def absorb(self, products: Array) -> float:
         """Take the products of the last `push`; returns the norm of the last error."""
-        slot = self._slots[-1]
-        e_n, DF_n, FD_n = products.reshape(3, self.size)
-        self._errors_nn[slot, :] = self._errors_nn[:, slot] = e_n
-        self._traces_nn[:, slot] = DF_n
-        self._traces_nn[slot, :] = FD_n
-        return float(np.sqrt(max(e_n[slot], 0.0)))
+        slot, count = self._slots[-1], len(products)
+        self._errors_nn[slot, :count] = self._errors_nn[:count, slot] = products
+        return float(np.sqrt(max(products[slot], 0.0)))
 
     def diis(self) -> Array:
         """Coefficients, oldest first, that make the combined error smallest."""
@@ -79,7 +76,9 @@ class History:
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
-        T_nm = self._traces_nn[np.ix_(self._slots, self._slots)]
+        assert self._stacks is not None
+        F_n, D_n, _ = self._stacks
+        T_nm = self.to_host(D_n @ F_n.T)[np.ix_(self._slots, self._slots)]  # <D_n|F_m>; few calculations get here
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
         return smallest_on_simplex(2.0 * linear_n, quadratic + quadratic.T)

@@ -16,6 +16,7 @@ from cuanto.scf.coupling import open_shell, spin_orbitals
 from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.rotations import splits
 from cuanto.scf.state import Array, State
 from cuanto.terms.base import Term
@@ -57,6 +58,13 @@ class Density:
     D_spq: Any
     C_spi: Any
 
+    @classmethod
+    def of(cls, C_spi: Any, xp: Any) -> Density:
+        """D_s = C_s C_s^T, one after the other: a product of two matrices starts sooner than one of stacks."""
+        if len(C_spi) == 1:
+            return cls((C_spi[0] @ C_spi[0].T)[None], C_spi)
+        return cls(xp.stack([C_pi @ C_pi.T for C_pi in C_spi]), C_spi)
+
 
 def iterate(
     problem: Problem,
@@ -71,31 +79,34 @@ def iterate(
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
-    C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
+    frame = problem.frame
+    C_sjm, eps_sm = _first(problem, start, diagonaliser)
     previous, before, corrections, step = np.inf, None, 0, "guess"
     for iteration in range(1, max_iterations + 1):
         state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
         change, previous = state.energy - previous, state.energy
         converged, before = criteria.met(change, state.gradient, state.D_spq, before), state.D_spq
         if converged and problem.occupations.integer:
-            converged = criteria.calm(relaxation(problem, F_eff, C_sjm, state.n_sm))
+            with frame.algebra:
+                converged = criteria.calm(relaxation(problem, F_eff, C_sjm, state.n_sm))
         state = replace(state, iteration=iteration, energy_change=change, step=step)
         if converged:
-            C_sjm, eps_sm, sound = canonical(problem, F_eff, C_sjm, state.n_sm)
-            # What is reported must belong together: these orbitals, this density and its energy.
-            C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
-            moved = abs(density_of(problem, C_spm, state.n_sm).D_spq - state.D_spq).max()
-            sound = sound and float(moved) < SAME_DENSITY * max(1.0, float(abs(state.D_spq).max()))
+            with frame.algebra:
+                canonical_sjm, eps_sm, sound = canonical(problem, F_eff, C_sjm, state.n_sm)
+                # What is reported must belong together: these orbitals, this density and its energy.
+                sound = sound and same_density(canonical_sjm, C_sjm, state.n_sm, frame.xp)
+                C_sjm = canonical_sjm
             if sound or corrections == CORRECTIONS:
+                C_spm = frame.outside(frame.X_pm @ C_sjm)
                 yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
                 return
         yield state
-        with problem.timings.measure("diagonalisation"):
+        with problem.timings.measure("diagonalisation"), frame.algebra:
             if converged:  # but an empty orbital lies below an occupied one: begin anew from there
                 corrections += 1
                 accelerator.restart()
                 diagonaliser.restart()
-                C_sjm, eps_sm, step = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
+                C_sjm, eps_sm, step = Full(frame.xp)(F_eff, None, state.n_sm, state.energy)
             else:
                 F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
                 if accelerator.lost:
@@ -105,64 +116,102 @@ def iterate(
                 step = f"{mixing}, {step}"
 
 
+def _first(problem: Problem, start: Density | tuple[Any, Any], diagonaliser: Diagonaliser) -> tuple[Any, Any]:
+    """Orbitals to begin with; rotations need no full diagonalisation where they are eigenvectors of the guess."""
+    if not isinstance(start, Density):
+        return start
+    C_sjm, eps_sm = first_orbitals(problem, start)
+    if isinstance(diagonaliser, Pseudo):
+        diagonaliser.begin(eps_sm)
+    return C_sjm, eps_sm
+
+
 def first_orbitals(problem: Problem, start: Density) -> tuple[Any, Any]:
     """Orbitals of the Fock matrix of a density; both spins have the mean of theirs where they share orbitals."""
     F_spq = fock(problem, start)[1]
-    F_sjk = problem.frame.matrix(F_spq)
-    if problem.shared:
-        F_sjk = F_sjk.mean(axis=0, keepdims=True)
-    return eigenvectors(F_sjk, problem.frame.xp)
+    with problem.frame.algebra:
+        F_sjk = problem.frame.matrix(F_spq)
+        if problem.shared:
+            F_sjk = F_sjk.mean(axis=0, keepdims=True)
+        return eigenvectors(F_sjk, problem.frame.xp)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     """Energies of all terms (numbers or device scalars) and the Fock matrices of the spins."""
-    energies, F_spq = [], problem.frame.backend.xp.zeros_like(density.D_spq)
-    for term in problem.terms:
-        with problem.timings.measure(term.name):
-            energy, contribution = term.fock(density.D_spq, density.C_spi)
-            energies.append(energy)
-            if contribution is not None:
-                F_spq += contribution
+    energies, F_spq = [], None
+    with problem.frame.tiny_terms:
+        for term in problem.terms:
+            with problem.timings.measure(term.name):
+                energy, contribution = term.fock(density.D_spq, density.C_spi)
+                energies.append(energy)
+                if contribution is not None:
+                    F_spq = contribution if F_spq is None else F_spq + contribution
+    if F_spq is None or F_spq.shape != density.D_spq.shape:
+        whole = problem.frame.backend.xp.zeros_like(density.D_spq)
+        F_spq = whole if F_spq is None else whole + F_spq
     return energies, F_spq
 
 
-def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> Density:
-    """D_spq = sum_m n_sm C_spm C_sqm on the backend's device."""
-    width = 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))
-    roots_si = np.sqrt(n_sm[:, :width])
-    if len(C_spm) == len(n_sm) and (roots_si == roots_si[0, 0]).all():
-        C_spi = C_spm[:, :, :width] * float(roots_si[0, 0])
-    else:
-        C_spi = C_spm[:, :, :width] * problem.frame.backend.to_device(roots_si[:, None, :])
-    return Density(C_spi @ C_spi.transpose(0, 2, 1), C_spi)
+def weighted(C_sjm: Any, n_si: Array, xp: Any) -> Any:
+    """The first orbitals, each times its number; one factor for all where they have the same."""
+    C_sji = C_sjm[:, :, : n_si.shape[1]]
+    first = float(n_si[0, 0])
+    if len(C_sjm) == len(n_si) and (n_si == first).all():
+        return C_sji * first
+    return C_sji * xp.asarray(n_si[:, None, :])
+
+
+def occupied(n_sm: Array) -> Array:
+    """Occupations up to the last that matters."""
+    return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
+
+
+def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> tuple[Any, Density]:
+    """Orbitals, and D_spq = sum_m n_sm C_spm C_sqm, on the backend's device; C_spm is where the algebra is done."""
+    frame = problem.frame
+    C_spm, C_spi = frame.all_outside(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+    return C_spm, Density.of(C_spi, frame.backend.xp)
+
+
+def same_density(C_sjm: Any, other_sjm: Any, n_sm: Array, xp: Any) -> bool:
+    """Two sets of orbitals have one density, but for rounding; in the orthonormal basis."""
+    n_si = occupied(n_sm)
+    one, other = (weighted(C, n_si, xp) @ C[:, :, : n_si.shape[1]].transpose(0, 2, 1) for C in (C_sjm, other_sjm))
+    return float(abs(one - other).max()) < SAME_DENSITY * max(1.0, float(n_si.max()))
 
 
 def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator) -> tuple[State, Any, Any]:
     """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
     frame, xp = problem.frame, problem.frame.xp
     n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    C_spm = frame.outside(frame.X_pm @ C_sjm)
-    density = density_of(problem, C_spm, n_sm)
+    with frame.algebra:
+        C_spm, density = density_of(problem, frame.X_pm @ C_sjm, n_sm)
     energies, F_spq = fock(problem, density)
-    with problem.timings.measure("extrapolation"):
-        F_sjk = frame.matrix(F_spq)
+    # All numbers of an iteration in one transfer: with F where the algebra is done on the host, else with the products.
+    scalars = [value for value in energies if not isinstance(value, float)]
+    with problem.timings.measure("extrapolation"), frame.algebra:
+        F_inside, *read = frame.backend.download([F_spq, *scalars]) if frame.apart else (F_spq,)
+        F_sjk = frame.X_pm.T @ F_inside @ frame.X_pm
         F_eff = problem.effective(F_sjk, C_sjm, n_sm)
-        C_i = C_sjm[:, :, : density.C_spi.shape[2]]
-        n_si = xp.asarray(n_sm[:, : C_i.shape[2]])
-        D_sjk = (C_i * n_si[:, None, :]) @ C_i.transpose(0, 2, 1)
-        FD = F_eff @ (D_sjk.sum(axis=0, keepdims=True) if problem.shared else D_sjk)
+        n_si = occupied(n_sm)
+        C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
+        own = weighted(C_sjm, n_si, xp)
+        both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
+        D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
         products = accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
-        numbers = _read(problem, energies, products)
-    named = {term.name: float(value) for term, value in zip(problem.terms, numbers, strict=False)}
+        if not frame.apart:
+            products, *read = frame.backend.download([products, *scalars])
+    rest = iter(read)
+    numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
+    named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
     if not problem.occupations.integer:
         named["entropy"] = entropy
-    gradient = accelerator.absorb(numbers[len(energies) :])
     state = State(
         iteration=0,
         energy=sum(named.values()),
         energies=named,
         energy_change=np.inf,
-        gradient=gradient,
+        gradient=accelerator.absorb(products),
         converged=False,
         step="",
         C_spm=C_spm,
@@ -172,21 +221,6 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
         F_spq=F_spq,
     )
     return state, F_sjk, F_eff
-
-
-def _read(problem: Problem, energies: list[Any], products: Any) -> Array:
-    """All numbers of an iteration in one transfer (where the algebra is done on the host: one for the energies)."""
-    backend, frame = problem.frame.backend, problem.frame
-    if backend.xp is np:
-        return np.concatenate([np.array(energies, dtype=float), products])
-    numbers = np.array([value if isinstance(value, float) else np.nan for value in energies])
-    there = backend.xp.stack([value for value in energies if not isinstance(value, float)])
-    if frame.xp is np:
-        numbers[np.isnan(numbers)] = backend.to_host(there)
-        return np.concatenate([numbers, products])
-    read = frame.to_host(frame.xp.concatenate([there, products]))
-    numbers[np.isnan(numbers)] = read[: len(there)]
-    return np.concatenate([numbers, read[len(there) :]])
 
 
 def relaxation(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:

@@ -5,6 +5,7 @@ Canonical orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), do
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 
 HOST_FUNCTIONS = 160
 """Matrices up to this size are treated in main memory: there a small eigenproblem takes less time than the launches
 of a GPU's solver."""
+TINY_FUNCTIONS = 64
+"""Up to this size all of an iteration is done by one thread where the host does it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +41,29 @@ class Frame:
         """Number of orbitals."""
         return int(self.X_pm.shape[1])
 
+    @property
+    def algebra(self) -> AbstractContextManager[None]:
+        """To work within: small matrices on one thread of the host."""
+        return one_thread if self.xp is np and len(self.X_pm) <= HOST_FUNCTIONS else nullcontext()
+
+    @property
+    def tiny_terms(self) -> AbstractContextManager[None]:
+        """The same for terms that the host makes: their products gain from threads much earlier."""
+        return one_thread if self.backend.xp is np and len(self.X_pm) <= TINY_FUNCTIONS else nullcontext()
+
     def inside(self, array: Any) -> Any:
         """From the backend's device to where the algebra is done."""
-        return self.backend.to_host(array) if self._apart else array
+        return self.backend.to_host(array) if self.apart else array
 
     def outside(self, array: Any) -> Any:
         """Back to the backend's device."""
-        return self.backend.to_device(array) if self._apart else array
+        return self.backend.to_device(array) if self.apart else array
+
+    def all_outside(self, *arrays: Any) -> list[Any]:
+        """Several in one copy."""
+        if not self.apart:
+            return list(arrays)
+        return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
     def to_host(self, array: Any) -> NDArray[np.float64]:
         """To main memory; waits for the device."""
@@ -53,12 +73,18 @@ class Frame:
         """X^T F X of a matrix of the backend."""
         return self.X_pm.T @ self.inside(F_spq) @ self.X_pm
 
+    def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
+        """D and F D here, of occupied orbitals times their numbers (of one spin, of both where they share them) and the
+        orbitals; `D_spq` is D on the backend, which a basis that is orthonormal by itself takes as it is."""
+        return own_sji @ C_sij, (F_sjk @ both_sji) @ C_sij
+
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
         """Orbitals of the backend in the orthonormal basis."""
         return self.X_pm.T @ self.inside(S_pq) @ self.inside(C_spm)
 
     @property
-    def _apart(self) -> bool:
+    def apart(self) -> bool:
+        """The algebra is done elsewhere than the terms."""
         return self.xp is not self.backend.xp
 
 
@@ -69,7 +95,8 @@ def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     S_pq = backend.to_host(S_pq) if on_host else S_pq
     # Cartesian functions are not normalised one by one; a threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
-    s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
+    with one_thread if on_host else nullcontext():
+        s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
     s_host = np.asarray(s_m if on_host else backend.to_host(s_m))
     dropped = int(np.count_nonzero(s_host < threshold))
     X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])

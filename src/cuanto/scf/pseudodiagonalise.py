@@ -1,7 +1,8 @@
 """Next orbitals by rotating the ones at hand, with full diagonalisation where that is not safe.
 
 The density depends on the space of the occupied orbitals only, so it is enough to remove F_ov (see `rotations`). Full
-diagonalisation comes first, whenever rotations would be large or levels cross, and when F_ov does not shrink.
+diagonalisation comes first (unless the orbitals at hand are eigenvectors already, as of a guess), whenever rotations
+would be large or levels cross, and when F_ov does not shrink.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class Pseudo:
         """The next call diagonalises fully."""
         self._frozen: Any = None
         self._rotations, self._smallest, self._since, self._energy = 0, np.inf, 0, np.inf
+
+    def begin(self, eps_sm: Any) -> None:
+        """The orbitals of the next call are eigenvectors with these energies, of a matrix that may be near to its."""
+        self._frozen = eps_sm
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals where it is safe, else eigenvectors."""

@@ -15,13 +15,18 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import HANDOVER, descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
-from cuanto.scf.stability import CLEARLY, leave, lowest_mode
+from cuanto.scf.stability import CLEARLY, Mode, improve, leave, lowest_mode
 from cuanto.scf.state import State
 
 FURTHER = 0.03
 """Factor of the gradient to which descent goes where DIIS was lost, or did not keep what descent had gained."""
 FALLS = 1e-7
 """Hartree by which a solution must lie below the saddle point that was left."""
+
+CLOSE = 1e-4
+"""Gradient from which a stationary point is so close that curvatures say where it is."""
+IMPROVEMENTS = 5
+"""How often a converged state is left for a minimum that is foretold farther away than tolerances allow."""
 
 Start = Density | tuple[Any, Any]
 
@@ -46,9 +51,9 @@ def search(
     """States until one is converged (and a minimum, where that is asked for), or until iterations run out."""
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
-    accelerator = Accelerator(options, frame.xp, watched)
+    accelerator = Accelerator(options, frame.xp, watched, frame.to_host)
     start = mixed(problem, start, options)
-    handover, saddle = HANDOVER, np.inf
+    handover, saddle, improvements = HANDOVER, np.inf, 0
     if options.accelerator == "descent":
         start = yield from _descend(problem, start, counted, handover, S_pq)
     while counted.left > 0:
@@ -60,11 +65,22 @@ def search(
         if best is None or not (state.converged or accelerator.lost):
             return
         away = frame.coefficients(best.C_spm, S_pq), best.eps_sm
+        there = state if state.converged else best
+        with problem.timings.measure("stability"):
+            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE)
+            mode = lowest_mode(problem, there) if examined else None
+        stays = mode is None or mode.stable or options.stability != "follow"
+        if mode is not None and stays and improvements < IMPROVEMENTS and not _settled(mode, criteria):
+            if state.converged:
+                yield replace(state, converged=False)
+            improvements += 1
+            start = improve(problem, there, mode, S_pq)
+            accelerator.restart()
+            diagonaliser.restart()
+            continue
         if state.converged:
-            with problem.timings.measure("stability"):
-                mode = None if options.stability == "none" else lowest_mode(problem, state)
             yield replace(state, curvature=None if mode is None else mode.curvature)
-            if mode is None or mode.stable or options.stability != "follow":
+            if mode is None or stays:
                 return
             if mode.curvature > CLEARLY and state.energy > saddle - FALLS:  # left already, and nothing lay below
                 return
@@ -78,6 +94,11 @@ def search(
         start = yield from _descend(problem, away, counted, handover, S_pq)
         accelerator.restart()
         diagonaliser.restart()
+
+
+def _settled(mode: Mode, criteria: Criteria) -> bool:
+    """Energy and dipole moment would not change by more than is allowed on the way to the minimum."""
+    return mode.gain < criteria.energy and criteria.calm(mode.change_spq)
 
 
 def _descend(

@@ -24,6 +24,10 @@ TOLERANCE = 1e-3
 """Residual of the eigenvector: its direction matters, not its digits."""
 FINE = 1e-4
 """The same for curvatures near zero, whose error is its square over their distance to the next one."""
+FINEST = 1e-5
+"""The same for flat valleys, along which slopes are small beside those that a wrong direction has."""
+FLATTEST = 2e-6
+"""Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
 STEP = 0.3
 """Angle (norm of all rotations) by which an unstable state is left."""
@@ -31,10 +35,18 @@ STEP = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """Lowest curvature (Hartree) and the rotations X_ov of every split that belong to it, their norm 1."""
+    """Lowest curvature (Hartree) and the rotations X_ov of every split that belong to it, their norm 1.
+
+    `newton`: rotations to the lowest energy among those that were examined, by their slopes and positive curvatures;
+    `gain`: how much lower that is (Hartree); `change_spq`: of the density on the way there, on the backend. In a flat
+    valley both are more than a small gradient suggests.
+    """
 
     curvature: float
     X_ov: list[Array]
+    newton: list[Array]
+    gain: float
+    change_spq: Any
 
     @property
     def stable(self) -> bool:
@@ -64,28 +76,42 @@ class _Hessian:
         self.shapes = [gap.shape for gap in gaps]
         self.diagonal = np.concatenate([np.zeros(0), *(gap.reshape(-1) / self.capacity for gap in gaps)])
 
+    def slope(self) -> Array:
+        """What `__call__` is the derivative of: sum_s (n_sp - n_sq) F_pq, zero at a stationary point."""
+        G_kmm = np.zeros((len(self.levels), *self.F_mm[0].shape))
+        for s, (F, n) in enumerate(zip(self.F_mm, self.state.n_sm, strict=True)):
+            G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * F
+        return np.concatenate([G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]) / self.capacity
+
     def split(self, x: Array) -> list[Array]:
         """The rotations of each split of each set of orbitals."""
         ends = np.cumsum([a * b for a, b in self.shapes])
         return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), self.shapes, strict=True)]
+
+    def _turns(self, x: Array) -> Array:
+        """T of every spin."""
+        M = self.C_s.shape[2]
+        T_kmm = np.zeros((len(self.levels), M, M))
+        for (k, mid, end), X in zip(self.splits, self.split(x), strict=True):
+            T_kmm[k, mid:end, :mid] += X.T
+            T_kmm[k, :mid, mid:end] -= X
+        return np.broadcast_to(T_kmm, (len(self.C_s), M, M))
+
+    def change(self, x: Array) -> Any:
+        """dD = C (T n - n T) C^T of every spin, on the backend."""
+        turns = zip(self.C_s, self._turns(x), self.state.n_sm, strict=True)
+        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in turns]
+        return self.problem.frame.backend.to_device(np.stack(changes))
 
     def __call__(self, x: Array) -> Array:
         """sum_s (n_sp - n_sq) (F T - T F + C^T dF C)_pq with C (1 + T) the turned orbitals, T_qp = X_pq = -T_pq.
 
         dF is the response to dD = C (T n - n T) C^T.
         """
-        M = self.C_s.shape[2]
-        T_kmm = np.zeros((len(self.levels), M, M))
-        for (k, mid, end), X in zip(self.splits, self.split(x), strict=True):
-            T_kmm[k, mid:end, :mid] += X.T
-            T_kmm[k, :mid, mid:end] -= X
-        T_s = np.broadcast_to(T_kmm, (len(self.C_s), M, M))
-        n_sm = self.state.n_sm
-        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in zip(self.C_s, T_s, n_sm, strict=True)]
-        backend = self.problem.frame.backend
-        D_spq = self.state.D_spq + backend.to_device(np.stack(changes))
-        dF_s = backend.to_host(fock(self.problem, Density(D_spq, None))[1]) - self.F_spq
-        G_kmm = np.zeros_like(T_kmm)
+        T_s, n_sm = self._turns(x), self.state.n_sm
+        D_spq = self.state.D_spq + self.change(x)
+        dF_s = self.problem.frame.backend.to_host(fock(self.problem, Density(D_spq, None))[1]) - self.F_spq
+        G_kmm = np.zeros((len(self.levels), *T_s.shape[1:]))
         for s, (C, T, F, dF, n) in enumerate(zip(self.C_s, T_s, self.F_mm, dF_s, n_sm, strict=True)):
             G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * (F @ T - T @ F + C.T @ dF @ C)
         parts = [G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]
@@ -110,20 +136,40 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
             V = np.vstack([V, t / np.linalg.norm(t)])
             W = np.vstack([W, hessian(V[-1])])
         values, U = np.linalg.eigh(0.5 * (V @ W.T + W @ V.T))
-        x = U[:, 0] @ V
-        residual = U[:, 0] @ W - values[0] * x
-        enough = FINE if abs(values[0]) < TOLERANCE else TOLERANCE
+        residual = U[:, 0] @ W - values[0] * (U[:, 0] @ V)
+        enough = TOLERANCE if abs(values[0]) > TOLERANCE else FINE if abs(values[0]) > -CLEARLY else FINEST
         if np.linalg.norm(residual) < enough or len(V) >= min(MAX_VECTORS, size):
-            return Mode(float(values[0]), hessian.split(x / np.linalg.norm(x)))
+            return _mode(hessian, values, U.T @ V)
         shift = hessian.diagonal - values[0]
         trial = [residual / np.where(np.abs(shift) > 0.05, shift, 0.05)]
 
 
+def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
+    """The lowest of some (nearly) eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
+    slopes, steep = vectors @ hessian.slope(), values > FLATTEST
+    steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
+    lowest = vectors[0] / np.linalg.norm(vectors[0])
+    gain = -hessian.capacity * float(slopes @ steps)
+    newton = steps @ vectors
+    return Mode(float(values[0]), hessian.split(lowest), hessian.split(newton), gain, hessian.change(newton))
+
+
 def leave(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
     """Orbitals (in the orthonormal basis) turned along a mode, and their former energies: where to start again."""
-    frame, left = problem.frame, list(mode.X_ov)
+    return _turned(problem, state, [STEP * X for X in mode.X_ov], S_pq)
+
+
+def improve(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
+    """The same for orbitals turned to the minimum that slopes and curvatures foretell."""
+    norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in mode.newton)))
+    return _turned(problem, state, [X * min(1.0, STEP / max(norm, 1e-300)) for X in mode.newton], S_pq)
+
+
+def _turned(problem: Problem, state: State, X_ov: list[Array], S_pq: Any) -> tuple[Any, Any]:
+    frame, left = problem.frame, list(X_ov)
     turned = []
     for C_jm, n_m in zip(frame.coefficients(state.C_spm, S_pq), problem.levels(state.n_sm), strict=True):
-        parts = [(split, frame.xp.asarray(STEP * left.pop(0)), STEP) for split in rotations.splits(n_m)]
+        mine = [(split, left.pop(0)) for split in rotations.splits(n_m)]
+        parts = [(split, frame.xp.asarray(X), float(np.linalg.norm(X))) for split, X in mine]
         turned.append(rotations.turn(C_jm, parts, frame.xp))
     return frame.xp.stack(turned), state.eps_sm

@@ -22,6 +22,7 @@ from cuanto.backends.cpu.compiler import Function, compile_library, library_path
 from cuanto.backends.host import HostMemory
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
+from cuanto.kernels.abi import BATCH
 from cuanto.kernels.build import Source, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import KernelSpec, schedule_name
@@ -104,8 +105,8 @@ class CpuBackend(HostMemory):
         special = self._specialised(job, real) if schedule != "table" else None
         # Tables are made when they are needed: not where the special kernel is there already.
         general = schedule != "lane" and not (special and ready(special))
-        fallback = self._table_call(job, real) if general else None
         batch = _batch_values(job)
+        fallback = self._table_call(job, real, batch) if general else None
 
         def call(begin: int, end: int, alive: Job = job) -> None:
             # `alive` keeps the arrays behind the addresses of `batch`.
@@ -155,7 +156,7 @@ class CpuBackend(HostMemory):
             self._functions[source.hash] = function
         return self._functions[source.hash]
 
-    def _table_call(self, job: Job, real: np.dtype[Any]) -> Callable[[int, int], None]:
+    def _table_call(self, job: Job, real: np.dtype[Any], batch: list[Any]) -> Callable[[int, int], None]:
         """The general kernel with the tables of the class."""
         function = self.function(table_source("cpu", job.real_name))
         known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
@@ -168,7 +169,6 @@ class CpuBackend(HostMemory):
             *map(_address, keep),
         ]
         vectors = _vectors(known.programs[0], known.width * job.columns, job.kets)
-        batch = _batch_values(job)
 
         def call(begin: int, end: int, alive: Any = keep) -> None:
             # `alive` keeps the arrays behind the addresses.
@@ -195,11 +195,10 @@ def _vectors(program: Program, width: int, kets: int) -> int:
 
 
 def _address(array: Any) -> int:
-    return int(array.ctypes.data)
+    address: int = array.__array_interface__["data"][0]  # a third of the time that `ctypes.data` takes
+    return address
 
 
 def _batch_values(job: Job) -> list[Any]:
-    from cuanto.kernels.abi import BATCH
-
     given = {"bra_begin": 0, "bra_end": 0, **job.arguments}
     return [_address(x) if isinstance(x := given[name], np.ndarray) else x for _, name in BATCH]

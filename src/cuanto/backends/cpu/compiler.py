@@ -93,9 +93,7 @@ def library_path(source: Source) -> Path:
 
 def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subprocess.Popen[bytes], Path, Path]:
     """Compile in a session of its own, which outlives this process; `polite` ones yield to everything else."""
-    text = cache.temporary(final.with_suffix(".cpp"))
-    text.write_text(source.text)
-    draft = cache.temporary(final)
+    text, draft = _drafts(source, final)
     command = [*find_compiler().command, *FLAGS, native_flag(), "-o", str(draft), str(text)]
     # The rename is part of the child's work: a result is complete or absent, whatever happens to this process.
     script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
@@ -109,6 +107,22 @@ def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subproces
         start_new_session=True,
     )
     return process, draft, text
+
+
+def _drafts(source: Source, final: Path) -> tuple[Path, Path]:
+    """The text in a file, and a place for the library."""
+    text = None
+    try:
+        text = cache.temporary(final.with_suffix(".cpp"))
+        text.write_text(source.text)
+        return text, cache.temporary(final)
+    except OSError as error:
+        if text is not None:
+            text.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise CompilerError(
+            f"kernels cannot be compiled in {final.parent}: {reason}; make room, or set CUANTO_CACHE to another folder"
+        ) from error
 
 
 def compile_library(source: Source, polite: bool = False) -> Path:

@@ -21,9 +21,8 @@ from cuanto.backends.cuda.launch import (
     GroupTables,
     Launch,
     block_launch,
-    blocks_are_right,
     group_launch,
-    straight_is_right,
+    kind_of,
     thread_launch,
     typed,
     worth_compiling,
@@ -104,6 +103,17 @@ class CudaBackend:
         host: NDArray[Any] = self.xp.asnumpy(array)
         return host
 
+    def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
+        """Copies in pinned memory, which the device writes by itself while more are asked for."""
+        ends = np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays])
+        pinned, found = self.xp.cuda.alloc_pinned_memory(int(ends[-1])), []
+        for start, array in zip([0, *ends[:-1].tolist()], arrays, strict=True):
+            host = np.frombuffer(pinned, array.dtype, array.size, start)
+            self.xp.ascontiguousarray(array).reshape(-1).get(out=host, blocking=False)
+            found.append(host.reshape(array.shape))
+        self.synchronize()
+        return found
+
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Cleared device memory."""
         return self.xp.zeros(shape, dtype=dtype)
@@ -114,22 +124,27 @@ class CudaBackend:
         return int(free), int(total)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Launch with the best kernels there are now, on several streams: small jobs run beside each other."""
-        keep = []  # arguments live until the kernels are done
-        turn = cycle(self._streams)
+        """Launch with the best kernels there are now, on several streams: small jobs run beside each other.
+
+        The host does not wait; the current stream does, so that memory let go at the end is used again after that.
+        """
+        event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
+        keep = []  # arguments live until the current stream knows of the kernels
+        turn, used = cycle(self._streams), {}
         try:
             for group in groups:
                 launches = [(job, self._launch(job)) for job in group]
                 keep.append(launches)
-                copied = self.xp.cuda.get_current_stream().record(self.xp.cuda.Event(disable_timing=True))
+                copied = current.record(event(disable_timing=True))
                 for job, launch in launches:
                     stream = next(turn)
+                    used[id(stream)] = stream
                     stream.wait_event(copied)
                     shared, values = launch.shared_bytes, launch.values(job)
                     self.launch(launch.source, launch.grid, launch.block, shared, values, stream)
         finally:
-            for stream in self._streams:
-                stream.synchronize()
+            for stream in used.values():
+                current.wait_event(stream.record(event(disable_timing=True)))
 
     def launch(
         self, source: Source, grid: int, block: int, shared_bytes: int, values: dict[str, Any], stream: Any = None
@@ -155,8 +170,9 @@ class CudaBackend:
             future.result()
 
     def _launch(self, job: Job) -> Launch:
-        schedule = "quartet_block" if self.schedule == "auto" and blocks_are_right(job) else self.schedule
-        if schedule == "thread" or (schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
+        kind = kind_of(job)
+        schedule = "quartet_block" if self.schedule == "auto" and kind.blocks else self.schedule
+        if schedule == "thread" or (schedule == "auto" and kind.straight and worth_compiling(job)):
             launch = thread_launch(job)
             if schedule == "thread" or self.ready(launch.source):
                 return launch
@@ -189,6 +205,10 @@ class CudaBackend:
     def _function(self, source: Source) -> Any:
         if source.hash not in self._functions:
             module = self.xp.cuda.function.Module()
-            module.load(self._binary(source))
+            try:
+                module.load(self._binary(source))
+            except self.xp.cuda.driver.CUDADriverError:  # a damaged file of the cache
+                self._path(source).unlink(missing_ok=True)
+                module.load(self._binary(source))
             self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]

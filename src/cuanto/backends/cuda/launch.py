@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from cuanto.backends.base import Job
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
-from cuanto.kernels.abi import BLOCK
+from cuanto.kernels.abi import BLOCK, Arguments
 from cuanto.kernels.build import Source, block_source, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.loops import by_loops
-from cuanto.kernels.spec import KernelSpec
+from cuanto.kernels.spec import KernelSpec, Shells
 
 THREAD_BLOCK = 128
 GROUP_BLOCK = 256
@@ -49,24 +50,71 @@ class Launch:
 
 def typed(source: Source, values: dict[str, Any]) -> list[Any]:
     """Arguments in order, scalars typed as the kernel declares them."""
+    return [values[name] if cast is None else cast(values[name]) for cast, name in _casts(source.arguments)]
+
+
+@cache
+def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]]:
     casts: dict[str, Callable[[Any], Any]] = {"INDEX": np.int64, "int": np.int32, "double": np.float64}
-    return [casts[kind](values[name]) if kind in casts else values[name] for kind, name in source.arguments]
+    return [(casts.get(kind), name) for kind, name in arguments]
+
+
+class Kind:
+    """What jobs of one class and number of columns have in common: found once, for a launch takes microseconds."""
+
+    def __init__(self, operator: str, bra: Shells, ket: Shells, algorithm: str, columns: int) -> None:
+        self._class, self.columns = (operator, bra, ket, algorithm), columns
+        self.cost = class_cost(*self._class)
+        self.straight = unrolled("cuda", self.cost)
+        self.blocks = by_loops(*self._class) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
+        self._sources: dict[str, Source] = {}
+
+    @cached_property
+    def at_once(self) -> int:
+        """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
+        columns = 1
+        while columns < min(self.columns, 16) and 2 * columns * self.cost.width <= ACCUMULATORS:
+            columns *= 2
+        return columns
+
+    @cached_property
+    def tables(self) -> ClassTables:
+        """Of the group schedule."""
+        return class_tables(*self._class, levels=True)
+
+    @cached_property
+    def need(self) -> GroupNeed:
+        """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
+        programs = self.tables.programs
+        slots = max(program.slots for program in programs)
+        wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
+        sums = self.columns * self.tables.width + self.tables.middle
+        return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
+
+    def source(self, real: str) -> Source:
+        """Straight-line code, one ket per thread."""
+        if real not in self._sources:
+            self._sources[real] = straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
+        return self._sources[real]
+
+
+_kind = cache(Kind)
+
+
+def kind_of(job: Job) -> Kind:
+    """Of a job."""
+    return _kind(job.operator, job.bra, job.ket, job.algorithm, job.columns)
 
 
 def columns_at_once(job: Job) -> int:
-    """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
-    width = class_cost(job.operator, job.bra, job.ket, job.algorithm).width
-    columns = 1
-    while columns < min(job.columns, 16) and 2 * columns * width <= ACCUMULATORS:
-        columns *= 2
-    return columns
+    """Contraction columns a thread sums together."""
+    return kind_of(job).at_once
 
 
 def thread_launch(job: Job) -> Launch:
     """One ket per thread, straight-line code."""
-    spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", job.real_name, columns_at_once(job))
     items = job.bras * -(-job.kets // BLOCK) * BLOCK
-    return Launch(straight_source(spec), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
+    return Launch(kind_of(job).source(job.real_name), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
 
 
 @dataclass(frozen=True)
@@ -83,11 +131,8 @@ class GroupNeed:
 
 
 def group_need(job: Job, tables: ClassTables) -> GroupNeed:
-    """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
-    slots = max(program.slots for program in tables.programs)
-    wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in tables.programs)
-    sums = job.columns * tables.width + tables.middle
-    return GroupNeed(sum(p.uniforms for p in tables.programs), sums, max(slots, wanted))
+    """Storage of the group schedule; `tables` are those of the job."""
+    return kind_of(job).need
 
 
 def group_lanes(
@@ -125,8 +170,8 @@ class GroupTables:
         self._known: dict[Any, dict[str, Any]] = {}
 
     def __call__(self, job: Job) -> tuple[ClassTables, dict[str, Any]]:
-        tables = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=True)
-        key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
+        tables = kind_of(job).tables  # one object for a class, for as long as the process lives
+        key = (id(tables), job.real_name)
         if key not in self._known:
             self._known[key] = table_arguments(job, tables, self._put)
         return tables, self._known[key]
@@ -136,8 +181,7 @@ def group_launch(
     job: Job, tables: GroupTables, shared_limit: int, multiprocessors: int, zeros: Any, block: int = GROUP_BLOCK
 ) -> Launch:
     """A few kets per block, their work shared by its threads, from index tables."""
-    known, arguments = tables(job)
-    need = group_need(job, known)
+    need, arguments = kind_of(job).need, tables(job)[1]
     real_bytes = np.dtype(job.arguments["out"].dtype).itemsize
     lanes, shared = group_lanes(job, need, real_bytes, shared_limit, multiprocessors)
     items = job.bras * -(-job.kets // lanes)
@@ -202,16 +246,14 @@ def block_launch(
 
 def blocks_are_right(job: Job) -> bool:
     """McMurchie-Davidson between pairs of high momenta: a block per quartet needs no tables, and theirs are huge."""
-    large = by_loops(job.operator, job.bra, job.ket, job.algorithm)
-    return large and max(job.bra.l + job.ket.l) <= md_blocks.MAX_BLOCK_L
+    return kind_of(job).blocks
 
 
 def straight_is_right(job: Job) -> bool:
     """Below the unrolling threshold one thread does a whole quartet."""
-    return unrolled("cuda", class_cost(job.operator, job.bra, job.ket, job.algorithm))
+    return kind_of(job).straight
 
 
 def worth_compiling(job: Job) -> bool:
     """Is there work enough for a kernel of its own?"""
-    cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
-    return job.bras * job.kets * cost.total(job.primitives, job.columns) > WORTH_COMPILING
+    return job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns) > WORTH_COMPILING
