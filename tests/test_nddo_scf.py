@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 
 from cuanto import Molecule
 from cuanto.backends.base import get_backend
+from cuanto.errors import InputError
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full
 from cuanto.semiempirical.purify import Purification, project
-from cuanto.semiempirical.rotations import BlockRotations, newton_schulz
+from cuanto.semiempirical.rotations import BlockRotations, divide_by_blocks, newton_schulz
 from nddo_cases import METHODS, NAMES, TIGHT, made, molecule, polyethylene, reference, run, water_cluster
 
 SAME = 1e-9
@@ -29,7 +31,7 @@ def test_rotations_reach_the_same_energy(name: str, method: str) -> None:
         pseudo = run(molecule(name), method, diagonaliser="pseudo", variant=variant)
         assert full.converged and pseudo.converged
         assert abs(full.energy - pseudo.energy) < SAME
-        assert pseudo.iterations <= max(CYCLES * full.iterations, full.iterations + 2)
+        assert pseudo.iterations <= ceil(CYCLES * full.iterations)
 
 
 @pytest.mark.parametrize("variant", ["jacobi", "two-kernel"])
@@ -43,16 +45,32 @@ def test_the_older_variants(name: str, variant: str) -> None:
 @pytest.mark.parametrize("mol", [water_cluster(64), polyethylene(83)], ids=["water_64", "polyethylene_C83"])
 def test_large_molecules(mol: Molecule) -> None:
     full = run(mol, "pm6", diagonaliser="full")
-    steps: list[str] = []
-    for options in ({"diagonaliser": "auto"}, {"diagonaliser": "pseudo", "variant": "refined"}):
-        found = run(mol, "pm6", on_iteration=lambda state: steps.append(state.step.split()[-1]), **options)
+    for options in ({"diagonaliser": "auto"}, {"diagonaliser": "pseudo"}, {"diagonaliser": "sp2"}):
+        states: list[Any] = []
+        found = run(mol, "pm6", on_iteration=states.append, **options)
         assert found.converged and abs(found.energy - full.energy) < SAME
-        assert found.iterations <= CYCLES * full.iterations
-    assert steps.count("block") > 5 and steps.count("full") <= 2
-    for settings in ({"purify": True}, {"mixed": False}):
-        calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(), **settings)
-        other = calculation.run()
-        assert other.converged and abs(other.energy - full.energy) < SAME
+        assert found.iterations <= ceil(CYCLES * full.iterations)
+        steps = [state.step.split()[-1] for state in states]
+        if options["diagonaliser"] == "auto":  # the first half in single precision, no diagonalisation but the guess's
+            assert steps.count("block") == found.iterations - 1
+            singles = [state.D_spq.dtype == np.float32 for state in states]
+            assert sum(singles) >= 3 and not any(singles[-3:])
+            assert found.coefficients.dtype == found.orbital_energies.dtype == np.float64
+        if options["diagonaliser"] == "sp2":
+            assert steps.count("sp2") == found.iterations - 1
+
+
+def test_single_precision_is_left_out_where_it_would_show() -> None:
+    """A loose criterion could be met by a density in single precision."""
+    mol = water_cluster(51)
+    kinds: list[set[Any]] = []
+    for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):
+        states: list[Any] = []
+        assert run(mol, "pm6", on_iteration=states.append, **options).converged
+        kinds.append({state.D_spq.dtype.itemsize for state in states})
+    assert kinds == [{4, 8}, {8}]
+    calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(), mixed=False)
+    assert {state.D_spq.dtype.itemsize for state in calculation.states()} == {8}
 
 
 @pytest.mark.parametrize(
@@ -92,14 +110,16 @@ class Frozen:
 
 
 @pytest.mark.parametrize(("name", "method"), [("glycine", "am1"), ("water_04", "pm3"), ("ribavirin", "pm6")])
-def test_frozen_vectors_without_orthonormalisation_fail(
-    name: str, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frozen_vectors_without_orthonormalisation_fail(name: str, method: str) -> None:
     right = run(molecule(name), method)
     ends = {}
     for orthonormal in (True, False):
-        monkeypatch.setattr(Semiempirical, "_diagonaliser", lambda self, frame, kind=orthonormal: Frozen(kind))
-        result = run(molecule(name), method, accelerator="diis", max_iterations=60)
+        options = ScfOptions(accelerator="diis", max_iterations=60)
+        frozen = Frozen(orthonormal)
+        calculation = Semiempirical(
+            molecule(name), method, get_backend("cpu"), options, diagonaliser=lambda frame, made=frozen: made
+        )
+        result = calculation.run()
         norm = np.abs(result.coefficients[0].T @ result.coefficients[0] - np.eye(len(result.coefficients[0]))).max()
         ends[orthonormal] = (result, norm)
     result, norm = ends[True]
@@ -124,10 +144,19 @@ def test_block_rotations_stay_orthonormal() -> None:
             shake = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
             C_sjm, _, _ = turn(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
         assert turn.steps > 15
-        limit = 1e-5 if flip and turn._rough else 1e-11
-        assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < limit
+        assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < 1e-11
     near = C_sjm * 1.0001
     assert np.abs(newton_schulz(near)[0].T @ newton_schulz(near)[0] - np.eye(n)).max() < 1e-6
+
+
+def test_division_by_a_triangle() -> None:
+    rng = np.random.default_rng(2)
+    L = np.tril(rng.normal(scale=0.05, size=(230, 230))) + np.eye(230)
+    B = rng.normal(size=(40, 500))
+    C = B.copy()
+    divide_by_blocks(C[:, 100:330], L)
+    assert np.abs(C[:, 100:330] @ L.T - B[:, 100:330]).max() < 1e-12
+    assert (C[:, :100] == B[:, :100]).all() and (C[:, 330:] == B[:, 330:]).all()
 
 
 def test_purification_gives_the_projector() -> None:
@@ -143,6 +172,18 @@ def test_purification_gives_the_projector() -> None:
     orbitals, _, step = Purification(np)(F[None], start[None], n_sm, 0.0)
     assert step == "sp2" and np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
+    # An occupied orbital that has no part in the new space: projected orbitals are dependent.
+    away = C[:, [*range(19), 30, *range(20, 30), 19, *range(31, 50)]]
+    orbitals, _, step = Purification(np)(F[None], away[None], n_sm, 0.0)
+    assert step == "full" and np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
+
+
+def test_purification_as_an_option() -> None:
+    for name in ("water_04", "CH3"):
+        full, found = run(molecule(name), "pm3"), run(molecule(name), "pm3", diagonaliser="sp2")
+        assert found.converged and abs(found.energy - full.energy) < SAME
+    with pytest.raises(InputError, match="'sp2' needs aufbau occupations"):
+        run(molecule("HCN"), "pm3", diagonaliser="sp2", smearing=0.01)
 
 
 def test_recomputed_integrals_give_the_same_energy() -> None:

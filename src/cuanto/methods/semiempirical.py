@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,26 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.log import Timings
+from cuanto.methods.result import Iteration, Result
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
+from cuanto.scf.loop import fock as fock_matrix
 from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
-from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.orthogonal import Frame
 from cuanto.scf.search import search
 from cuanto.scf.state import State
 from cuanto.semiempirical import batch, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
+from cuanto.semiempirical.diagonalisers import SP2, chosen, purification, settings
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import METHODS, parameters
-from cuanto.semiempirical.purify import Purification
-from cuanto.semiempirical.rotations import BlockRotations, triangular
-from cuanto.semiempirical.schema import to_qcschema
+from cuanto.semiempirical.rotations import BlockRotations
 from cuanto.semiempirical.terms import Constant, Core, Repulsion, orthonormal_frame, start_density
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
@@ -38,16 +41,15 @@ from cuanto.terms.base import Term
 Array = NDArray[np.float64]
 
 SEMIEMPIRICAL = (*METHODS, *(f"u{method}" for method in METHODS))
-PSEUDO_ORBITALS = 200
-"""With fewer orbitals a full diagonalisation costs nothing that could be noticed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Semiempirical:
     """A molecule with a method, ready to be iterated.
 
-    `mopac_compatible`: overlaps from MOPAC's truncated series. `purify`: SP2 instead of a diagonalisation. `mixed`:
-    early block rotations in single precision (None: on a CPU, where they take half the time); the end is always double.
+    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early block rotations in single precision
+    (None: on a CPU); the end is always double. `diagonaliser` makes one for the frame of orbitals, instead of what the
+    options ask for.
     """
 
     molecule: Molecule
@@ -56,8 +58,8 @@ class Semiempirical:
     options: ScfOptions = field(default_factory=ScfOptions)
     max_memory: float | None = None
     mopac_compatible: bool = False
-    purify: bool = False
     mixed: bool | None = None
+    diagonaliser: Callable[[Frame], Diagonaliser] | None = None
     timings: Timings = field(default_factory=Timings)
 
     def __post_init__(self) -> None:
@@ -113,7 +115,13 @@ class Semiempirical:
         criteria = Criteria(
             options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, self._displacement()
         )
-        yield from search(problem, start, options, self._diagonaliser(frame), criteria, frame.X_pm)
+        made = chosen(options, frame, self.mixed) if self.diagonaliser is None else self.diagonaliser(frame)
+        begin: Density | tuple[Any, Any] = start
+        if isinstance(made, BlockRotations):
+            F_sjk = frame.matrix(fock_matrix(problem, start)[1])
+            with self.timings.measure("diagonalisation"):
+                begin = made.first(F_sjk)
+        yield from search(problem, begin, options, made, criteria, frame.X_pm)
 
     def _displacement(self) -> Any:
         rows, columns, weights = properties.dipole_vectors(self.layout, positions([self.molecule])[0])
@@ -135,60 +143,42 @@ class Semiempirical:
             return Fermi(electrons, capacity, orbitals, options.smearing)
         return Aufbau(electrons, capacity, orbitals)
 
-    def _diagonaliser(self, frame: Any) -> Diagonaliser:
-        options, integer = self.options, not self.options.smearing and self.options.occupations is None
-        if self.purify:
-            return Purification(frame.xp, frame.to_host)
-        large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS and integer
-        if large or (options.diagonaliser == "pseudo" and options.variant == "block"):
-            host = frame.xp is np
-            mixed, solve = host if self.mixed is None else self.mixed, triangular(frame.xp)
-            return BlockRotations(frame.xp, frame.to_host, options.level_shift, mixed, solve, canonical=host)
-        if options.diagonaliser == "pseudo":
-            return Pseudo(frame.xp, frame.to_host, options.variant, options.level_shift)
-        return Full(frame.xp, options.level_shift)
-
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""
         state: State | None = None
+        history = []
         for state in self.states(start):
+            history.append(Iteration.of(state))
             if on_iteration is not None:
                 on_iteration(state)
         assert state is not None  # at least one iteration is made
-        return SemiempiricalResult(self, state)
+        return SemiempiricalResult(
+            molecule=self.molecule,
+            method=self.method,
+            state=state,
+            backend=self.backend,
+            options=self.options,
+            timings=self.timings,
+            history=tuple(history),
+            notes=self._notes(),
+            calculation=self,
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        """What a reader of the result should know."""
+        parts = len(self.engine.slabs)
+        notes = [] if self.engine.stored else [f"repulsion made anew in {parts} parts for every Fock matrix"]
+        return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
 
-@dataclass(frozen=True, eq=False)
-class SemiempiricalResult:
-    """A calculation: its last state and what follows from it. Arrays are on the host, in atomic units."""
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SemiempiricalResult(Result):
+    """A calculation with orthonormal orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
+
+    `energy` is that of valence electrons and cores, with PM6's corrections.
+    """
 
     calculation: Semiempirical
-    state: State
-
-    @property
-    def molecule(self) -> Molecule:
-        """As it was given."""
-        return self.calculation.molecule
-
-    @property
-    def method(self) -> str:
-        """Its name."""
-        return self.calculation.method
-
-    @property
-    def timings(self) -> Timings:
-        """Seconds by step."""
-        return self.calculation.timings
-
-    @property
-    def energy(self) -> float:
-        """Total energy of the valence electrons and cores, with PM6's corrections, Hartree."""
-        return self.state.energy
-
-    @property
-    def energies(self) -> Mapping[str, float]:
-        """By term."""
-        return self.state.energies
 
     @property
     def electronic_energy(self) -> float:
@@ -201,54 +191,13 @@ class SemiempiricalResult:
         layout = self.calculation.layout
         return HARTREE_IN_KCAL * (self.energy - layout.isolated) + layout.heat
 
-    @property
-    def converged(self) -> bool:
-        """Energy, gradient and dipole within their tolerances, and no empty orbital below an occupied one."""
-        return self.state.converged
-
-    @property
-    def iterations(self) -> int:
-        """Of the SCF."""
-        return self.state.iteration
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know."""
-        engine = self.calculation.engine
-        notes = [] if engine.stored else [f"repulsion made anew in {len(engine.slabs)} parts for every Fock matrix"]
-        return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.calculation.mopac_compatible)
-
     @cached_property
-    def orbital_energies(self) -> Array:
-        """eps_sm."""
-        return self._host(self.state.eps_sm)
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """C_spm over orthonormal orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom."""
-        return self._host(self.state.C_spm)
-
-    @property
-    def occupations(self) -> Array:
-        """n_sm."""
-        return self.state.n_sm
-
-    @cached_property
-    def density(self) -> Array:
-        """D_spq."""
-        return self._host(self.state.D_spq)
-
-    @cached_property
-    def homo(self) -> tuple[float, ...]:
-        """Highest occupied orbital energy of each spin."""
-        pairs = zip(self.orbital_energies, self.occupations, strict=True)
-        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in pairs)
-
-    @cached_property
-    def lumo(self) -> tuple[float, ...]:
-        """Lowest empty orbital energy of each spin."""
-        pairs = zip(self.orbital_energies, self.occupations, strict=True)
-        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in pairs)
+    def keywords(self) -> dict[str, Any]:
+        """What gives the same result again."""
+        found = super().keywords
+        if self.calculation.mopac_compatible:
+            found = found | {"mopac_compatible": True}
+        return found | ({"diagonaliser": SP2} if self.calculation.diagonaliser is purification else {})
 
     @cached_property
     def charges(self) -> Array:
@@ -283,16 +232,12 @@ class SemiempiricalResult:
     @cached_property
     def gradient(self) -> Array:
         """dE/dR_ax, Hartree/Bohr."""
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
         with self.timings.measure("gradient"):
-            pairs = self._host(self.calculation.engine.gradient(self.state.D_spq[None]))[0]
-        return np.asarray((pairs + self.calculation.corrections[1]) * RESCALE)
-
-    def to_qcschema(self) -> dict[str, Any]:
-        """A QCSchema AtomicResult as a dictionary."""
-        return to_qcschema(self)
-
-    def _host(self, array: Any) -> Array:
-        return np.asarray(array if isinstance(array, np.ndarray) else self.calculation.backend.to_host(array))
+            D_bspq = self.backend.to_device(self.density)[None]
+            pairs_ax = self.backend.to_host(self.calculation.engine.gradient(D_bspq))[0]
+        return np.asarray((pairs_ax + self.calculation.corrections[1]) * RESCALE)
 
 
 def semiempirical_energy(
@@ -306,10 +251,17 @@ def semiempirical_energy(
     **options: Any,
 ) -> SemiempiricalResult:
     """A calculation from neutral atoms, or from the density of another one of the same atoms (`guess`)."""
-    settings = ScfOptions.of(**options)
-    timings = Timings(synchronize=getattr(backend, "synchronize", None) if settings.profile else None)
+    checked, diagonaliser = settings(options)
+    timings = Timings(synchronize=getattr(backend, "synchronize", None) if checked.profile else None)
     calculation = Semiempirical(
-        molecule, method.lower(), backend, settings, max_memory, mopac_compatible, timings=timings
+        molecule,
+        method.lower(),
+        backend,
+        checked,
+        max_memory,
+        mopac_compatible,
+        diagonaliser=diagonaliser,
+        timings=timings,
     )
     return calculation.run(on_iteration, _start(guess, calculation))
 
@@ -327,12 +279,15 @@ def _start(guess: object, calculation: Semiempirical) -> Density | None:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """One molecule of a batch: Hartree, kcal/mol, e, Hartree/Bohr (where it was asked for)."""
+    """One molecule of a batch: Hartree, kcal/mol, e Bohr, e, Hartree/Bohr (where it was asked for)."""
 
     energy: float
     heat_of_formation: float
     converged: bool
     iterations: int
+    homo: float
+    lumo: float
+    dipole: Array
     charges: Array
     gradient: Array | None
 
@@ -340,19 +295,29 @@ class Labelled:
 def semiempirical_energies(
     molecules: Sequence[Molecule], method: str, backend: Backend, gradient: bool = False, **options: Any
 ) -> list[Labelled]:
-    """Energies of many molecules, those of one composition together, in the order given."""
-    settings = ScfOptions.of(**options)
+    """Energies of many molecules, those of one composition together, in the order given.
+
+    Matrices are small: on a CPU every thread works on molecules of its own, and its linear algebra needs no others.
+    """
+    checked, diagonaliser = settings(options)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
-    found: dict[int, Labelled] = {}
+    threads = int(getattr(backend, "threads", 1)) if backend.name == "cpu" else 1
+    chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
-        first = Semiempirical(molecules[members[0]], method.lower(), backend, settings)
-        size = batch.chunk(first.layout, backend)
-        for begin in range(0, len(members), size):
-            chosen = members[begin : begin + size]
-            made = _chunk([molecules[k] for k in chosen], first, gradient)
-            found.update(zip(chosen, made, strict=True))
+        first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
+        first.engine.prepare()
+        size = batch.chunk(first.layout, backend, len(members), threads)
+        chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
+
+    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[Labelled]:
+        return _chunk([molecules[k] for k in chunk[1]], chunk[0], gradient)
+
+    with one_thread, ThreadPoolExecutor(threads) as pool:
+        made = list((map if threads == 1 else pool.map)(solve, chunks))
+    order = [k for _, chunk in chunks for k in chunk]
+    found = dict(zip(order, (label for labels in made for label in labels), strict=True))
     return [found[k] for k in range(len(molecules))]
 
 
@@ -361,22 +326,35 @@ def _chunk(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) 
     layout, options = model.layout, model.options
     electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
     tolerances = (options.energy_tolerance, options.gradient_tolerance)
-    solved = batch.solve(layout, positions(molecules), electrons, model.backend, model.spins, tolerances)
+    R_bax = positions(molecules)
+    solved = batch.solve(layout, R_bax, electrons, model.backend, model.spins, tolerances)
     slopes_bax = model.backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
-    D_bpq = model.backend.to_host(solved.D_bspq.sum(axis=1))
+    D_bpq, eps_bsm = model.backend.to_host(solved.D_bspq.sum(axis=1)), model.backend.to_host(solved.eps_bsm)
     made = []
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
         if not solved.converged_b[b]:
             result = alone.run()
+            about = (result.energy, result.heat_of_formation, result.converged, result.iterations)
             slope = result.gradient if gradient else None
-            heat, done = result.heat_of_formation, result.converged
-            made.append(Labelled(result.energy, heat, done, result.iterations, result.charges, slope))
+            made.append(Labelled(*about, max(result.homo), min(result.lumo), result.dipole, result.charges, slope))
             continue
         extra, extra_ax = alone.corrections
         energy = float(solved.energy_b[b]) + extra
         slope = None if slopes_bax is None else (slopes_bax[b] + extra_ax) * RESCALE
         heat = HARTREE_IN_KCAL * (energy - layout.isolated) + layout.heat
-        steps, charges_a = int(solved.iterations_b[b]), properties.charges(layout, D_bpq[b])
-        made.append(Labelled(energy, heat, True, steps, charges_a, slope))
+        about = (energy, heat, True, int(solved.iterations_b[b]))
+        of_density = (
+            properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge),
+            properties.charges(layout, D_bpq[b]),
+        )
+        made.append(Labelled(*about, *_frontier(eps_bsm[b], electrons), *of_density, slope))
     return made
+
+
+def _frontier(eps_sm: Array, electrons: tuple[int, int]) -> tuple[float, float]:
+    """Highest occupied and lowest empty level; infinite where there is none."""
+    filled = [sum(electrons) // 2] if len(eps_sm) == 1 else electrons
+    below = [float(eps_m[:o].max(initial=-np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
+    above = [float(eps_m[o:].min(initial=np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
+    return max(below), min(above)

@@ -33,11 +33,11 @@ AUFBAU = 1e-5
 """Electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
-def chunk(layout: Layout, backend: Any) -> int:
-    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache)."""
+def chunk(layout: Layout, backend: Any, count: int, threads: int) -> int:
+    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads)."""
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
-    room = int(SHARE * backend.memory()[0] / bytes_each)
-    return max(1, min(room, MOLECULES[backend.name == "cuda"]))
+    room = int(SHARE * backend.memory()[0] / (threads * bytes_each))
+    return max(1, min(room, MOLECULES[backend.name == "cuda"], -(-count // threads)))
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
+from cuanto.semiempirical.rotations import divider
 
 LARGEST = 100
 """Most products of one purification."""
 IDEMPOTENT = 1e-11
 """|tr(X) - tr(X^2)| per orbital at which rounding takes over."""
+DEPENDENT = 1e-3
+"""Smallest diagonal element of a Cholesky factor of projected orbitals; below, they are dependent."""
 
 
 def project(F_pq: Any, electrons: int, xp: Any, to_host: Callable[[Any], NDArray[np.float64]]) -> tuple[Any, int]:
@@ -47,35 +50,54 @@ def project(F_pq: Any, electrons: int, xp: Any, to_host: Callable[[Any], NDArray
 
 
 class Purification:
-    """A `Diagonaliser` that turns orbitals into those of SP2's projector; the first call diagonalises."""
+    """A `Diagonaliser` that turns orbitals into those of SP2's projector.
+
+    The density needs no orbitals, but the common loop asks for them: those at hand are projected and made orthonormal.
+    Where the occupied space turns too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
+    """
 
     def __init__(self, xp: Any, to_host: Callable[[Any], NDArray[np.float64]] = np.asarray) -> None:
-        self.xp, self.to_host, self.full = xp, to_host, Full(xp)
-        self.products = 0
+        self.xp, self.to_host, self.full, self.divide = xp, to_host, Full(xp), divider(xp)
+        self.products = self.full_steps = 0
 
     def restart(self) -> None:
         """Nothing is remembered but what it has cost."""
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
-        """Orbitals that span the projector: those at hand, projected and made orthonormal."""
-        if C_sjm is None or len(C_sjm) != len(n_sm):
-            return self.full(F_sjk, C_sjm, n_sm, energy)
+        """Orbitals that span the projector, occupied ones first."""
         turned, energies = [], []
-        for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, n_sm, strict=True):
-            o = int(np.count_nonzero(n_m))
-            P, products = project(F_jk, o, self.xp, self.to_host)
-            self.products += products
-            occupied, empty = P @ C_jm[:, :o], C_jm[:, o:] - P @ C_jm[:, o:]
-            C = self.xp.concatenate([self._orthonormal(part) for part in (occupied, empty)], axis=1)
+        known = () if C_sjm is None or len(C_sjm) != len(n_sm) else zip(F_sjk, C_sjm, n_sm, strict=True)
+        for F_jk, C_jm, n_m in known:
+            C = self._projected(F_jk, C_jm, int(np.count_nonzero(n_m)))
+            if C is None:
+                break
             turned.append(C)
             energies.append(((F_jk @ C) * C).sum(axis=0))
+        if len(turned) < len(F_sjk):
+            self.full_steps += 1
+            return self.full(F_sjk, C_sjm, n_sm, energy)
         return self.xp.stack(turned), self.xp.stack(energies), "sp2"
 
-    def _orthonormal(self, C: Any) -> Any:
-        """By Cholesky's factors, twice: the projected orbitals may be far from orthonormal at first."""
-        if C.shape[1] == 0:
-            return C
-        for _ in range(2):
-            L = self.xp.linalg.cholesky(C.T @ C)
-            C = self.xp.linalg.solve(L, C.T).T
+    def _projected(self, F_jk: Any, C_jm: Any, o: int) -> Any | None:
+        P, products = project(F_jk, o, self.xp, self.to_host)
+        self.products += products
+        C = C_jm.copy()
+        C[:, :o] = P @ C_jm[:, :o]
+        C[:, o:] -= P @ C_jm[:, o:]
+        for part in (C[:, :o], C[:, o:]):
+            if part.shape[1] and not self._orthonormal(part):
+                return None
         return C
+
+    def _orthonormal(self, C: Any) -> bool:
+        """In place by Cholesky's factors, twice, since projected orbitals may be far from orthonormal at first; whether
+        they are independent (a GPU's factor is not finite where they are not, LAPACK's an error)."""
+        for _ in range(2):
+            try:
+                L = self.xp.linalg.cholesky(C.T @ C)
+            except np.linalg.LinAlgError:
+                return False
+            if not float(L.diagonal().min()) > DEPENDENT:  # also where it is not a number
+                return False
+            self.divide(C, L)
+        return True

@@ -5,26 +5,28 @@ orthogonal to each other exactly, so that only the Gram matrices 1 + X X^T and 1
 Cholesky's factors. While F_ov is large, X is refined once: F between the unnormalised rotated blocks is the residual
 of the exact decoupling. Once it is small, F is multiplied with the smaller one of the two blocks only; diagonal
 elements of the other follow from the rotations to second order, and their mean from the trace of F, for as denominators
-they need not be exact. While F_ov is large the products may be made in single precision; orthonormality is then
-restored in double. Small rotations need no factors.
+they need not be exact. Small rotations need no factors.
+
+While F_ov is large, orbitals may be in single precision, and with them the density and all products of the iteration
+(the Fock matrix and the energy are made in double always). The last step of that kind ends with orbitals that are
+orthonormal in double; it changes the energy by about SETTLED^2, far from any convergence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.scf.diagonalise import Full
+from cuanto.scf.diagonalise import Full, eigenvectors
 
 START = 0.2
 """Largest |F_ov| (Hartree) from which rotations may begin."""
-FIRST = 0.04
-"""The same for the first step, where canonical orbitals are wanted."""
+CANONICAL = 0.04
+"""|F_ov| of the first step above which canonical orbitals pay."""
 LARGEST_ROTATION = 0.3
 LARGEST_NORM = 20.0
 """Of all rotations together; they are as many as the square of the system's size."""
@@ -33,14 +35,16 @@ STALLED = 5
 """Iterations in which |F_ov| must drop by a tenth."""
 RISE = 1e-3
 """Hartree by which the energy may rise."""
+NOISE = 1e-6
+"""The same per orbital of densities in single precision."""
 REPAIR = 10
 """Rotations after which rounding errors of the orthonormality are removed."""
 SETTLED = 1e-4
-"""|F_ov| below which orbital energies hardly change any more."""
+"""|F_ov| (Hartree) below which orbital energies hardly change any more; above it single precision is good enough."""
 THRIFTY = 300
 """Orbitals from which products are saved at the price of a cycle now and then."""
-SINGLE = 1e-3
-"""|F_ov| above which single precision is good enough."""
+TRIANGLE = 96
+"""Columns of a diagonal block of a triangle."""
 SLIGHT = 2e-3
 """Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 SINGLE_ROTATION = 1e-4
@@ -48,11 +52,12 @@ SINGLE_ROTATION = 1e-4
 
 
 class BlockRotations:
-    """A `Diagonaliser`: rotations where they are safe, else eigenvectors. `mixed`: early products in single precision.
+    """A `Diagonaliser`: rotations where they are safe, else eigenvectors. `mixed`: early orbitals in single precision.
 
-    `solve_triangular(L, B)`: of a lower triangle, where there is such a thing. `canonical`: begin with eigenvectors
-    where the first F_ov is large. Orbitals that are nearly canonical save a cycle then, which pays where a
-    diagonalisation costs a few matrix products (a CPU), and not where it costs dozens (a GPU).
+    `canonical`: diagonalise F within both blocks after the first rotation, where F_ov was large. First-order rotations
+    take F_oo and F_vv for diagonal, and the orbitals of a guess are far from that: it saves four of fifteen cycles of a
+    cluster of 333 waters. All eigenvectors at this point would cost more, and may exchange an occupied orbital for an
+    empty one far away, since potentials across a large system are not yet those of its final charges.
     """
 
     def __init__(
@@ -61,11 +66,10 @@ class BlockRotations:
         to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
         level_shift: float = 0.0,
         mixed: bool = False,
-        solve_triangular: Callable[[Any, Any], Any] | None = None,
-        canonical: bool = False,
+        canonical: bool = True,
     ) -> None:
         self.xp, self.to_host, self.level_shift, self.mixed = xp, to_host, level_shift, mixed
-        self.solve = solve_triangular or xp.linalg.solve
+        self.divide = divider(xp)
         self.full, self.canonical = Full(xp, level_shift), canonical
         self.full_steps = self.steps = 0
         self.restart()
@@ -73,11 +77,16 @@ class BlockRotations:
     def restart(self) -> None:
         """Forget what earlier calls have shown; the next one finds orbital energies by itself."""
         self._eps_s: list[Any] = [None, None]
-        self._smallest, self._since, self._energy, self._rotated, self._rough = np.inf, 0, np.inf, 0, False
+        self._smallest, self._since, self._energy, self._rotated, self._settled = np.inf, 0, np.inf, 0, False
+
+    def first(self, F_sjk: Any) -> tuple[Any, Any]:
+        """Orbitals to begin with, and their energies."""
+        return eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.xp)
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals where it is safe, else eigenvectors."""
-        rises, self._energy = energy > self._energy + RISE, energy
+        noise = NOISE * n_sm.size if self._single(F_sjk) else 0.0
+        rises, self._energy = energy > self._energy + RISE + noise, energy
         filled = [int(np.count_nonzero(n_m)) for n_m in n_sm]
         possible = C_sjm is not None and len(C_sjm) == len(n_sm) and not rises
         if possible and all(0 < o < n_sm.shape[1] for o in filled):
@@ -86,34 +95,41 @@ class BlockRotations:
             if rotated is not None:
                 self.steps += 1
                 return (*rotated, "block")
-        C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
+        single = self._single(F_sjk)
+        given = [array.astype(np.float32) if single and array is not None else array for array in (F_sjk, C_sjm)]
+        C_sjm, eps_sm, step = self.full(given[0], given[1], n_sm, energy)
         self.full_steps += 1
-        self._smallest, self._since, self._rough = np.inf, 0, False
+        self._smallest, self._since = np.inf, 0
         return C_sjm, eps_sm, step
 
+    def _single(self, F_sjk: Any) -> bool:
+        """Single precision is good enough for the next orbitals."""
+        return self.mixed and len(F_sjk[0]) >= THRIFTY and not self._settled
+
     def _rotate(self, F_sjk: Any, C_sjm: Any, filled: list[int]) -> tuple[Any, Any] | None:
-        single = self.mixed and len(F_sjk[0]) >= THRIFTY and self._smallest > SINGLE
-        if self._rough and not single:
-            C_sjm = newton_schulz(C_sjm)
-        parts = []
+        single, parts = self._single(F_sjk), []
         for F, C, eps, o in zip(F_sjk, C_sjm, self._eps_s, filled, strict=False):
             if single:
-                F, C = F.astype(np.float32), C.astype(np.float32)
+                F, C = F.astype(np.float32), C.astype(np.float32, copy=False)
             parts.append((C, *self.couplings(F, C, eps, o), o))
         numbers = self.to_host(self.xp.stack([value for part in parts for value in self._numbers(part)])).reshape(-1, 4)
         if not self._safe(numbers):
             return None
         turned, energies = [], []
-        for (C, F_ov, X, eps, o), norm in zip(parts, numbers[:, 3].tolist(), strict=True):
+        anew = self.canonical and self.steps == 0 and numbers[:, 0].max() > CANONICAL
+        for F, (C, F_ov, X, eps, o), norm in zip(F_sjk, parts, numbers[:, 3].tolist(), strict=True):
             change = F_ov * X
             eps = self.xp.concatenate([eps[:o] + change.sum(axis=1), eps[o:] - change.sum(axis=0)])
-            turned.append((self.turn_slightly if norm < SLIGHT else self.turn)(C, X, o).astype(np.float64))
+            C = (self.turn_slightly if norm < SLIGHT else self.turn)(C, X, o)
+            if anew:
+                eps = self.canonicalise(F.astype(C.dtype, copy=False), C, o)
+            turned.append(C)
             energies.append(eps)
-        self._eps_s, self._rough = energies, single
+        self._eps_s = energies
         self._rotated += 1
         C_sjm = self.xp.stack(turned)
-        if self._rotated % REPAIR == 0 and not single:
-            C_sjm = newton_schulz(C_sjm)
+        if (single and not self._single(F_sjk)) or self._rotated == REPAIR:
+            C_sjm, self._rotated = newton_schulz(C_sjm), 0
         return C_sjm, self.xp.stack(energies)
 
     def couplings(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any, Any]:
@@ -137,19 +153,28 @@ class BlockRotations:
         X = (F_ov / gap).astype(C.dtype)
         if not thrifty:
             # F between the rotated blocks is what the first order leaves: the residual of the exact decoupling.
-            occupied, empty = C[:, :o] + C[:, o:] @ X.T, C[:, o:] - C[:, :o] @ X
-            residual = occupied.T @ (F @ empty) if v <= o else (F @ occupied).T @ empty
+            residual = (C[:, :o] + C[:, o:] @ X.T).T @ (FC[:, o:] - FC[:, :o] @ X)
             X = (X + residual / gap).astype(C.dtype)
         return F_ov, X, eps
 
     def turn(self, C: Any, X: Any, o: int) -> Any:
         """Orthonormal orbitals turned by X."""
-        occupied, empty = C[:, :o] + C[:, o:] @ X.T, C[:, o:] - C[:, :o] @ X
-        parts = []
-        for part, gram in ((occupied, X @ X.T), (empty, X.T @ X)):
+        turned = self.xp.empty_like(C)
+        turned[:, :o], turned[:, o:] = C[:, o:] @ X.T, C[:, :o] @ -X
+        turned += C
+        for part, gram in ((turned[:, :o], X @ X.T), (turned[:, o:], X.T @ X)):
             gram.reshape(-1)[:: len(gram) + 1] += 1.0
-            parts.append(self.solve(self.xp.linalg.cholesky(gram), part.T).T)
-        return self.xp.concatenate(parts, axis=1)
+            self.divide(part, self.xp.linalg.cholesky(gram))
+        return turned
+
+    def canonicalise(self, F: Any, C: Any, o: int) -> Any:
+        """Orbitals that diagonalise F among the occupied and among the empty ones, in place; their energies."""
+        energies = []
+        for part in (C[:, :o], C[:, o:]):
+            eps, U = self.xp.linalg.eigh(part.T @ (F @ part))
+            part[...] = part @ U
+            energies.append(eps)
+        return self.xp.concatenate(energies)
 
     def turn_slightly(self, C: Any, X: Any, o: int) -> Any:
         """The same to third order, without factors; what is added is so small that single precision will do."""
@@ -172,24 +197,45 @@ class BlockRotations:
         largest_F, gap, angle, norm = numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].max(), numbers[:, 3].max()
         self._since = 0 if largest_F < 0.9 * self._smallest else self._since + 1
         self._smallest = min(self._smallest, largest_F)
-        start = FIRST if self.canonical and self.full_steps + self.steps == 0 else START
-        fine = np.isfinite(numbers).all() and largest_F < start and self._since < STALLED
+        self._settled = self._settled or self._smallest <= SETTLED
+        fine = np.isfinite(numbers).all() and largest_F < START and self._since < STALLED
         return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
 
 
 def newton_schulz(C_sjm: Any) -> Any:
-    """Nearly orthonormal orbitals, orthonormal."""
-    return 1.5 * C_sjm - 0.5 * C_sjm @ (C_sjm.transpose(0, 2, 1) @ C_sjm)
+    """Nearly orthonormal orbitals, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
 
-
-def triangular(xp: Any) -> Callable[[Any, Any], Any]:
-    """L^-1 B of a lower triangle.
-
-    On the CPU by NumPy's general solver: SciPy brings a BLAS with threads of its own, and those of the two get in each
-    other's way for longer than the better routine saves.
+    One order more than the name says where they were in single precision: every orbital would keep E^2 of about 1e-11,
+    and a thousand of them are seen in the energy. E itself is so small that products with it may be in single.
     """
+    rough, C_sjm = C_sjm.dtype == np.float32, C_sjm.astype(np.float64, copy=False)
+    flat = (C_sjm.transpose(0, 2, 1) @ C_sjm).reshape(len(C_sjm), -1)
+    flat[:, :: C_sjm.shape[2] + 1] -= 1.0
+    E_smm = flat.reshape(len(C_sjm), C_sjm.shape[2], -1).astype(np.float32)
+    half, rest = np.float32(0.5), np.float32(0.375)
+    change = half * E_smm - rest * (E_smm @ E_smm.transpose(0, 2, 1)) if rough else half * E_smm
+    return C_sjm - C_sjm.astype(np.float32) @ change
+
+
+def divider(xp: Any) -> Callable[[Any, Any], None]:
+    """Replaces B by B L^-T of a lower triangle L."""
     if xp is np:
-        general: Callable[[Any, Any], Any] = np.linalg.solve
-        return general
+        return divide_by_blocks
     solve: Callable[..., Any] = import_module(f"{xp.__name__}x.scipy.linalg").solve_triangular
-    return partial(solve, lower=True, check_finite=False)
+
+    def divide(B: Any, L: Any) -> None:
+        B[...] = solve(L, B.T, lower=True, check_finite=False).T
+
+    return divide
+
+
+def divide_by_blocks(B: Any, L: Any) -> None:
+    """The same of columns that are done already: matrix products but for the diagonal blocks, which are near to one.
+
+    SciPy has a routine for it, but brings a BLAS with threads of its own, and those of the two get in each other's way
+    for longer than it saves.
+    """
+    for begin in range(0, len(L), TRIANGLE):
+        own = slice(begin, begin + TRIANGLE)
+        rest = B[:, own] - B[:, :begin] @ L[own, :begin].T if begin else B[:, own]
+        B[:, own] = rest @ np.linalg.inv(L[own, own]).T

@@ -34,7 +34,8 @@ class Core:
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Linear in the density."""
-        return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
+        D_pq = D_spq.sum(axis=0, dtype=np.float64)
+        return D_pq.reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
 
 class Repulsion:
@@ -47,6 +48,7 @@ class Repulsion:
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Quadratic in the density."""
+        D_spq = D_spq.astype(np.float64, copy=False)
         F_spq = self._fock.two_electron(D_spq[None])[0]
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
 
@@ -77,9 +79,14 @@ class Identity:
 class OrthonormalFrame(Frame):
     """Orbitals are orthonormal already."""
 
+    def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
+        """The density as it is, in single precision while the orbitals are."""
+        D_sjk = self.inside(D_spq)
+        return D_sjk, F_sjk.astype(D_sjk.dtype, copy=False) @ D_sjk
+
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
-        """As they are."""
-        return self.inside(C_spm)
+        """As they are, in double."""
+        return self.inside(C_spm).astype(np.float64, copy=False)
 
 
 def orthonormal_frame(size: int, backend: Backend) -> Frame:
