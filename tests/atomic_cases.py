@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings
 from cuanto.atomic import reference as slow
 from cuanto.atomic.configuration import occupation_of, parse_configuration
+from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR
 from cuanto.atomic.species import exchange_factors
 from cuanto.atomic.store_cpu import TriangularStore
 from cuanto.atomic.store_matrix import MatrixStore
@@ -50,6 +52,28 @@ def occupation(configuration: str, basis: AtomBasis) -> Occupation:
 def table_atom(symbol: str, model: str = "point", pool: bool = False) -> Atom:
     entry, basis = entries()[symbol], table_basis(symbol, pool)
     return Atom(Nucleus(entry["Z"], MODELS[model]), basis, occupation(entry["configuration"], basis))
+
+
+def fermi_nucleus(rms: float, thickness: float = 2.3) -> list[tuple[float, float]]:
+    """The Fermi distribution with this root mean square radius (fm) as uniform spheres: weights and radii (Bohr).
+
+    A density that falls with r is a sum of spheres, -rho'(R) R^3 of each radius R.
+    """
+    a = thickness / (4 * np.log(3))
+    offsets = np.linspace(-24 * a, 24 * a, 97)
+
+    def spheres(half: float) -> tuple[Array, Array]:
+        R = half + offsets[half + offsets > 0]
+        weights = R**3 / np.cosh((R - half) / (2 * a)) ** 2
+        return weights / weights.sum(), R
+
+    def error(half: float) -> float:
+        weights, R = spheres(half)
+        return float(0.6 * weights @ R**2 - rms**2)
+
+    weights, R = spheres(float(brentq(error, 1.0, 10.0)))
+    kept = weights > 1e-14
+    return list(zip(weights[kept].tolist(), (R[kept] / FEMTOMETRES_IN_BOHR).tolist(), strict=True))
 
 
 def random_basis(seed: int, sizes: tuple[int, ...], low: float = -2.0, high: float = 8.0) -> AtomBasis:

@@ -15,9 +15,9 @@ from cuanto.atomic import search as module
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
 from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly, stretched
-from cuanto.atomic.workers import DaskRunner, SerialRunner, dask_distributed
 from cuanto.atomic.wtbs import WellTempered, table_set
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.workers import DaskRunner, SerialRunner, dask_distributed
 
 START = (0.1, 2.0, 5.0, 1.4)
 LIMIT_OF_HELIUM = -2.8618133226594
@@ -280,7 +280,7 @@ def test_errors_of_workers_come_back(cluster: DaskRunner) -> None:
 
 
 def test_without_dask_or_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuanto.atomic.workers.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("cuanto.workers.CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", "nonsense:address:x"):
         with pytest.raises(InputError, match="no Dask scheduler answers"):
             DaskRunner(address)

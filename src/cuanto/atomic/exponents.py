@@ -1,7 +1,7 @@
 """Sets of exponents made from few parameters.
 
-Well-tempered: S. Huzinaga, M. Klobukowski, H. Tatewaki, Can. J. Chem. 63, 1812 (1985), doi:10.1139/v85-302, in the
-recursive form of D. Hennessey's thesis (Alberta, 2018).
+Well-tempered: S. Huzinaga and M. Klobukowski, Chem. Phys. Lett. 212, 260 (1993), doi:10.1016/0009-2614(93)89323-A,
+in the recursive form of D. Hennessey's thesis (Alberta, 2018).
 """
 
 from __future__ import annotations

@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.atomic.configuration import ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.evaluations import Evaluation, EvaluationLog, JsonLines
+from cuanto.atomic.evaluations import Evaluation, EvaluationLog
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, described, element_job
 from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, Optimum, optimise_basis, resolve_method
 from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretched
-from cuanto.atomic.workers import Runner
 from cuanto.atomic.wtbs import Range, WellTempered, table
 from cuanto.errors import CuantoError, InputError
+from cuanto.journal import JsonLines
 from cuanto.system.elements import ATOMIC_NUMBERS
+from cuanto.workers import Runner
 
 Task = dict[str, Any]
 TABLE_THRESHOLD = "table"

@@ -20,6 +20,8 @@ from cuanto.errors import CuantoError, InputError
 from cuanto.log import Timings
 
 Array = NDArray[np.float64]
+SHIFT_ABOVE = 1e-2
+"""Hartree: levels are shifted while the largest element between occupied and empty spinors is above it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,9 @@ class _Scf:
             before = fields.D_i
             with self.timings.measure("linear algebra"):
                 F_i = extrapolation(fields.F_i, fields.e_i)
-                U_i = [self._diagonalise(i, F, fields.U_i[i]) for i, F in enumerate(F_i)]
+                # Near the end a shift would only shorten the steps.
+                shift = settings.level_shift if step.error > SHIFT_ABOVE else 0.0
+                U_i = [self._diagonalise(i, F, fields.U_i[i], shift) for i, F in enumerate(F_i)]
         return self._result(fields, converged, history)
 
     def fields(self, U_i: Sequence[Array]) -> Fields:
@@ -138,13 +142,13 @@ class _Scf:
     def _opened(self, i: int, U_i: Sequence[Array]) -> Array:
         return U_i[i][:, self.occupation.closed[i] : self.occupation.shells(i)]
 
-    def _diagonalise(self, i: int, F: Array, U: Array) -> Array:
+    def _diagonalise(self, i: int, F: Array, U: Array, shift: float) -> Array:
         """The next occupied spinors."""
         one, count = self.cores[i], self.occupation.shells(i)
         if not count:
             return U
-        if self.settings.level_shift:
-            F = F + self.settings.level_shift * (np.eye(len(F)) - U @ U.T)
+        if shift:
+            F = F + shift * (np.eye(len(F)) - U @ U.T)
         return lowest(F, one.negative, count, self.settings.c, SPECIES[i].label)
 
     def _step(self, fields: Fields, before: list[Array] | None, history: Sequence[AtomIteration]) -> AtomIteration:

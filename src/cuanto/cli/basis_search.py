@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from cuanto.atomic.search import Progress, SearchSettings
     from cuanto.atomic.steps import Found
-    from cuanto.atomic.workers import Runner
     from cuanto.basis.table import ElementTable
     from cuanto.errors import CuantoError
+    from cuanto.workers import Runner
 
 
 class Scan(StrEnum):
@@ -98,8 +98,8 @@ def basis_search(
 
 def _runner(stack: ExitStack, console: Console, scheduler: str | None, workers: int | None) -> Runner:
     """Dask if it was asked for or is installed; in this process otherwise."""
-    from cuanto.atomic.workers import DaskRunner, SerialRunner, dask_distributed
     from cuanto.errors import InputError, MissingDependencyError
+    from cuanto.workers import DaskRunner, SerialRunner, dask_distributed
 
     if scheduler is not None and workers is not None:
         raise InputError("--scheduler has its own workers: leave out --workers")

@@ -1,4 +1,4 @@
-"""Where the optimisations of a search run: in this process, or on Dask workers here or elsewhere.
+"""Where independent tasks run: in this process, or on Dask workers here or elsewhere.
 
 Dask: M. Rocklin, Proc. 14th Python in Science Conf. (2015) 126, doi:10.25080/Majora-7b98e3ed-013. A worker that dies is
 replaced, and what it was doing is given to another one; what Dask gives up is handed back as an error.
@@ -73,6 +73,7 @@ class DaskRunner:
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": ":0"},  # no dashboard; the port of its place may be taken
                 silence_logs=logging.CRITICAL,
             )
 
@@ -95,7 +96,7 @@ class DaskRunner:
         if future.status == "finished":
             return key, future.result()
         if future.status == "cancelled":
-            raise CuantoError("the Dask scheduler is gone; what was computed is kept: start the search again")
+            raise CuantoError("the Dask scheduler is gone; what was computed is kept: the same command goes on")
         error = future.exception()
         return key, error if isinstance(error, BaseException) else CuantoError(str(error))
 
@@ -120,7 +121,7 @@ def dask_distributed() -> Any:
         return import_module("distributed")
     except ImportError:
         raise MissingDependencyError(
-            "parallel searches need Dask (pip install 'dask[distributed]'); --workers 0 works without it"
+            "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
         ) from None
 
 
