@@ -23,7 +23,7 @@ from cuanto.grid.radial import RADIAL_RULES, radial_rule
 from cuanto.grid.radii import bragg_slater_radii, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
 from cuanto.grid.weights import cell_weights
-from cuanto.kernels.grid_weights import weights_source
+from cuanto.kernels.grid_weights import near_source, weights_source
 
 FORMAMIDE = """6
 
@@ -192,6 +192,7 @@ def test_stratmann_cells_ignore_what_is_far_away() -> None:
 
 
 @pytest.mark.parametrize("stratmann", [False, True])
-def test_cuda_text_of_the_weights_compiles(stratmann: bool) -> None:
-    binary, _ = compile_nvrtc(weights_source("cuda", stratmann).text, "sm_90")
+@pytest.mark.parametrize("source", [weights_source, near_source])
+def test_cuda_text_of_the_weights_compiles(source: Any, stratmann: bool) -> None:
+    binary, _ = compile_nvrtc(source("cuda", stratmann).text, "sm_90")
     assert binary.startswith(b"\x7fELF")

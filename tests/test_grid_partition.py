@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cuanto.backends.base import get_backend
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.grid import reference
+from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.groups import grid_of_points, make_grid, padding
 from cuanto.grid.memory import plan_values
@@ -17,6 +20,7 @@ from cuanto.grid.partition import divide, extents, reaches, significant
 from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import orbitals_pay
 from cuanto.grid.settings import GridSettings
+from cuanto.kernels.grid_groups import KERNELS, setup_kernel
 from oracle import random_shell
 from scf_cases import basis, molecule
 
@@ -90,8 +94,9 @@ def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> No
         assert grid.ao[grid.ao_first[i] : grid.ao_first[i + 1]].tolist() == ao
         assert len(set(ao)) == len(ao)
         largest = abs(reference.functions_at(orbital, grid.position_xg.T[slice(*grid.point_first[i : i + 2])])[0])
-        bound = grid.bound[grid.ao_first[i] : grid.ao_first[i + 1]]
-        assert (np.diff(bound) <= 0).all() and (largest.max(axis=0)[ao] <= bound * (1 + 1e-3)).all()
+        if grid.bound is not None:
+            bound = grid.bound[grid.ao_first[i] : grid.ao_first[i + 1]]
+            assert (np.diff(bound) <= 0).all() and (largest.max(axis=0)[ao] <= bound * (1 + 1e-3)).all()
         rows = grid.list_row[grid.list_first[i] : grid.list_first[i + 1]]
         assert rows.tolist() == [ao.index(orbital.offsets[s]) for s in shells]
     # a density of unit charge far inside the reach: nothing was lost
@@ -100,11 +105,46 @@ def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> No
     assert abs(grid.w_g @ density - 1) < 1e-3
 
 
+@pytest.mark.parametrize("partition", ["becke", "stratmann"])
+def test_a_grid_made_on_a_device_has_the_points_of_the_host(partition: str) -> None:
+    settings = GridSettings(level=(20, 50), cube_edge=2.0, sphere_fraction=0.4, partition=partition)
+    mol, orbital, _ = water_cluster(settings)
+    found = []
+    for name in ("cpu", "simt"):
+        grid = make_grid(mol, orbital, settings, get_backend(name))
+        used = grid.w_g != 0
+        rows = np.column_stack([grid.position_xg.T[used], grid.w_g[used], np.repeat(grid.functions, grid.points)[used]])
+        found.append(rows[np.lexsort(rows[:, :3].T)])
+    assert len(found[0]) == len(found[1]) and np.allclose(*found, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_cuda_text_of_the_groups_compiles(name: str) -> None:
+    binary, _ = compile_nvrtc(setup_kernel(name).text, "sm_90")
+    assert binary.startswith(b"\x7fELF")
+
+
 def test_points_from_elsewhere() -> None:
     _, orbital, points = water_cluster(GridSettings(level=(20, 50)))
     grid = grid_of_points(points.r_gx, points.w_g, orbital, GridSettings(), CPU)
     assert abs(grid.w_g.sum() - points.w_g.sum()) < 0.5 * points.w_g.sum()
     assert np.count_nonzero(grid.w_g) <= len(points)
+
+
+def test_pieces_cover_all_points_and_have_few_sizes() -> None:
+    settings = GridSettings(level=(30, 50), cube_edge=1.5, sphere_fraction=0.4)
+    mol, orbital, _ = water_cluster(settings)
+    grid = make_grid(mol, orbital, settings, get_backend("simt"))
+    counts = []
+    for batch in (0.0, 1e-4, 1.0):
+        pieces = cut(grid, replace(COSTS["cuda"], batch=batch))
+        points = np.concatenate([np.arange(p, p + n) for p, n in zip(pieces.point_t, pieces.size_t, strict=True)])
+        assert sorted(points.tolist()) == list(range(len(grid.w_g)))
+        assert (pieces.rows_t >= grid.functions[pieces.group_t]).all()
+        sizes = [(pieces.rows_t[i], pieces.size_t[i]) for i in pieces.bounds()[:-1]]
+        assert len(set(sizes)) == len(sizes)
+        counts.append(len(sizes))
+    assert counts[0] >= counts[1] >= counts[2] >= 1
 
 
 def test_cost_model_chooses_and_can_be_overridden() -> None:

@@ -1,49 +1,70 @@
-"""Whole Kohn-Sham calculations: the energies of the references, on their grids."""
+"""Whole Kohn-Sham calculations: the energies of the references, on their grids; derivatives, dispersion, precision."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
+from cuanto.cli.main import run as command
+from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb.direct import DirectJK
 from cuanto.errors import InputError
-from cuanto.methods import Result
+from cuanto.grid import GridSettings
+from cuanto.methods import KohnSham
 from cuanto.methods.kohn_sham import Model
-from scf_cases import basis, molecule, records, water
+from cuanto.scf.loop import Density, fock
+from cuanto.terms import Dispersion
+from scf_cases import DATA, WATER, basis, molecule, records, water
+from tolerances import ENERGY_GRID, FINITE_DIFFERENCE
 
-ENERGY = 1e-6
-ROWS = [
-    r
-    for file in ("dft_def2", "lda_dzvp_water", "open_shell")
-    for r in records(file)
-    if "functional" in r and r["nbf"] <= 50 and r["grid"]["lebedev"] <= 590
-]
+ELECTRONS = 1e-6
+"""Relative."""
+FILES = ("dft_def2", "lda_dzvp_water", "open_shell")
+ROWS = [r for file in FILES for r in records(file) if "functional" in r and r["fitting"].startswith("none")]
+SMALL = [r for r in ROWS if r["nbf"] <= 50 and r["grid"]["lebedev"] <= 590]
+LARGER = [r for r in ROWS if r not in SMALL and r["nbf"] <= 130]
+"""Still larger ones: tools/compare_references.py."""
 
 
-def run(given: dict[str, Any], **options: Any) -> Result:
+def run(given: dict[str, Any], backend: str = "cpu") -> Any:
     mol = molecule(given["molecule"])
     orbital = basis(given["basis"], mol, spherical=not given["cartesian"])
     grid = (given["grid"]["radial"], given["grid"]["lebedev"])
     name = ("u" if given["method"] == "UKS" else "") + given["functional"].lower()
-    kind = {"n": "none", "R": "jk"}[given["fitting"][0]]
-    assert kind == "none"
-    result = cuanto.energy(mol, name, orbital, fitting=kind, backend="cpu", grid=grid, **options)
-    assert isinstance(result, Result)
-    return result
+    return cuanto.energy(mol, name, orbital, fitting="none", backend=backend, grid=grid)
+
+
+def electrons(found: Any) -> float:
+    (number,) = [m[1] for note in found.notes if (m := re.match(r"grid: .*integrates to ([0-9.]+) ", note))]
+    return float(number)
 
 
 def title(given: dict[str, Any]) -> str:
     return f"{given['molecule']}-{given['functional']}-{given['basis']}-{given['grid']['lebedev']}"
 
 
-@pytest.mark.parametrize("given", [r for r in ROWS if r["fitting"].startswith("none")], ids=title)
+@pytest.mark.parametrize("given", SMALL, ids=title)
 def test_references(given: dict[str, Any]) -> None:
     found = run(given)
     assert found.converged
-    assert abs(found.energy - given["energy"]) < ENERGY
+    assert abs(found.energy - given["energy"]) < ENERGY_GRID
     assert np.abs(found.dipole_debye - given["dipole_debye"]).max() < 1e-4
+    assert electrons(found) == pytest.approx(found.molecule.nelectron, rel=ELECTRONS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("given", LARGER, ids=title)
+def test_larger_references_on_a_gpu(given: dict[str, Any]) -> None:
+    found = run(given, "cuda")
+    assert found.converged
+    assert abs(found.energy - given["energy"]) < ENERGY_GRID
+    assert electrons(found) == pytest.approx(found.molecule.nelectron, rel=3 * ELECTRONS)  # (75, 302) is no better
 
 
 @pytest.mark.parametrize("name", ["pbe", "b3lyp", "tpss", "cam-b3lyp"])
@@ -67,10 +88,10 @@ def test_range_separation_against_pyscf() -> None:
         atom=[(s, R) for s, R in zip(mol.symbols, mol.R_ax, strict=True)], unit="Bohr", basis="cc-pvdz", verbose=0
     )
     method = dft.RKS(theirs, xc="camb3lyp")
-    method.grids.atom_grid, method.grids.prune = (75, 302), None
+    method.grids.atom_grid, method.grids.prune = (50, 110), None
     method.conv_tol = 1e-10
-    mine = cuanto.energy(mol, "cam-b3lyp", orbital, fitting="none", backend="cpu", grid=(75, 302))
-    assert mine.energy == pytest.approx(method.kernel(), abs=ENERGY)
+    mine = cuanto.energy(mol, "cam-b3lyp", orbital, fitting="none", backend="cpu", grid=(50, 110))
+    assert mine.energy == pytest.approx(method.kernel(), abs=ENERGY_GRID)
 
 
 def test_names() -> None:
@@ -88,5 +109,109 @@ def test_names() -> None:
 def test_a_grid_that_is_too_coarse_is_told() -> None:
     mol, orbital = water()
     found = cuanto.energy(mol, "pbe", orbital, fitting="none", backend="cpu", grid=(10, 14))
-    assert isinstance(found, Result)
-    assert any(note.startswith("WARNING: the grid is too coarse") for note in found.notes)
+    (warning,) = [note for note in found.notes if note.startswith("WARNING: the grid is too coarse")]
+    assert f"integrates to {electrons(found):.5f} electrons, not 10" in warning
+
+
+def kohn_sham(name: str) -> KohnSham:
+    """Water in a small basis on a small grid."""
+    mol, orbital = water(name="6-31g")
+    device, model = get_backend("cpu"), Model.of(name, mol)
+    direct = DirectBuilder(DirectJK(orbital, backend=device))
+    separated, attenuated = model.functional.range_separation, None
+    if separated is not None:
+        attenuated = DirectBuilder(DirectJK(orbital, backend=device, omega=separated.omega))
+    grid = GridSettings(level=(15, 50))
+    return KohnSham(mol, orbital, device, direct, direct, name, model=model, attenuated=attenuated, grid=grid)
+
+
+@pytest.mark.parametrize("name", ["svwn5", "upbe", "tpss", "b3lyp", "um06-2x", "ucam-b3lyp", "wb97x"])
+def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
+    """Of all terms together, for every family and both spin cases."""
+    problem, _ = kohn_sham(name)._problem()
+    frame, spins = problem.frame, 2 if name.startswith("u") else 1
+    rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
+    C_spi = np.stack([X_pm @ np.linalg.qr(rng.normal(size=(X_pm.shape[1], 5)))[0] for _ in range(spins)])
+    C_spi *= np.sqrt(2.0) if spins == 1 else 1.0
+    turn_spi = np.stack([X_pm @ rng.normal(size=(X_pm.shape[1], 5)) for _ in range(spins)])
+
+    def at(step: float) -> tuple[float, Any, Any]:
+        C = C_spi + step * turn_spi
+        D = C @ C.transpose(0, 2, 1)
+        energies, F_spq = fock(problem, Density(D, C))
+        return float(sum(energies)), F_spq, D
+
+    h = 1e-4
+    (above, _, D_above), (below, _, D_below), (_, F_spq, _) = at(h), at(-h), at(0.0)
+    slope, expected = (above - below) / (2 * h), float((F_spq * (D_above - D_below)).sum()) / (2 * h)
+    assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
+
+
+def test_the_first_step_does_not_overshoot() -> None:
+    """The energy falls from the first iteration on, and is what another start leads to."""
+    mol, orbital = water()
+    energies: list[float] = []
+    common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse"}
+    found = cuanto.energy(mol, "pbe", orbital, on_iteration=lambda s: energies.append(s.energy), **common)
+    assert energies[1] < energies[0] + 0.01 and energies[0] - energies[-1] < 0.05
+    other = cuanto.energy(mol, "pbe", orbital, guess="core", **common)
+    assert abs(found.energy - other.energy) < 1e-8
+    again = cuanto.energy(mol, "pbe", orbital, guess=found, **common)
+    assert again.iterations <= 3 and abs(again.energy - found.energy) < 1e-9
+
+
+def test_single_precision_tells_its_error() -> None:
+    mol, orbital = water()
+    found = {
+        precision: cuanto.energy(mol, "pbe", orbital, fitting="none", backend="cpu", precision=precision, grid="coarse")
+        for precision in ("double", "mixed", "single")
+    }
+    assert all(result.converged for result in found.values())
+    double = found["double"].energy
+    assert abs(found["mixed"].energy - double) < 1e-7
+    assert abs(found["single"].energy - double) < 1e-5
+    assert any(re.match(r"single precision on the grid: \S+ Hartree; converged to", n) for n in found["single"].notes)
+
+
+def leave(*arguments: str) -> Any:
+    with pytest.raises(SystemExit) as leaving:
+        command(arguments)
+    return leaving.value.code
+
+
+@pytest.fixture
+def xyz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    (tmp_path / "water.xyz").write_text(WATER)
+    return str(tmp_path / "water.xyz")
+
+
+def test_dispersion_is_added(xyz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    mol = cuanto.Molecule.from_xyz(xyz)
+    common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse"}
+    plain = cuanto.energy(mol, "b3lyp", "sto-3g", **common)
+    for kind in ("d3bj", "d4"):
+        expected = Dispersion(mol, "b3lyp", kind).energy
+        found = cuanto.energy(mol, f"B3LYP-{kind.upper()}", "sto-3g", **common)
+        assert expected < -1e-5 and found.energies["dispersion"] == expected
+        assert found.energy == pytest.approx(plain.energy + expected, abs=1e-9)
+    hartree_fock = cuanto.energy(mol, "hf", "sto-3g", fitting="none", backend="cpu").energy
+    found = cuanto.energy(mol, "hf-d3bj", "sto-3g", fitting="none", backend="cpu")
+    assert found.energy == pytest.approx(hartree_fock + Dispersion(mol, "hf", "d3bj").energy, abs=1e-9)
+    given = ("-b", "sto-3g", "--fitting", "none", "--backend", "cpu", "--grid", "coarse")
+    assert not leave("energy", xyz, "-m", "b3lyp-d3bj", *given)
+    assert "dispersion" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "line"),
+    [
+        ("b3lip", r"did you mean b3lyp"),
+        ("m06-2x-d3bj", r"d3bj has no parameters for 'm06-2x'"),
+        ("pbe-d5", r"unknown functional 'pbe-d5'"),
+    ],
+)
+def test_bad_requests_are_one_line(method: str, line: str, xyz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave("energy", xyz, "-m", method, "-b", "sto-3g", "--fitting", "none", "--backend", "cpu") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("cuanto: ") and re.search(line, err) and err.count("\n") == 1

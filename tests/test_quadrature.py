@@ -12,8 +12,10 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
-from cuanto.grid import quadrature_cpu, reference
-from cuanto.grid.groups import GroupedGrid, make_grid
+from cuanto.grid import blocks_cpu, quadrature_cpu, reference
+from cuanto.grid.blocks_cpu import make_blocks
+from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
@@ -161,6 +163,25 @@ def test_kernels_of_the_cpu_do_not_depend_on_the_width_of_a_vector(
     assert relative(rho_scg[0], expected_density(chi, D[0], family)) < EXACT
     V = expected_matrix(chi, rho_scg[0], family)
     assert abs(quadrature.matrix(rho_scg)[0] - V).max() < EXACT * abs(V).max()
+
+
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    orbital, grid, _ = case("cpu")
+    rng = np.random.default_rng(12)
+    C_spi = rng.normal(size=(2, orbital.nbf, 5))
+    D_spq, v_scg = C_spi @ C_spi.transpose(0, 2, 1), rng.normal(size=(2, COMPONENTS[family], len(grid.w_g)))
+    found = []
+    for functions in (1000, 4):
+        monkeypatch.setattr(blocks_cpu, "LOCAL_FUNCTIONS", functions)
+        made = quadrature_cpu.CpuQuadrature(grid, orbital, get_backend("cpu"), family, real)
+        blocks = make_blocks(grid, orbital.nbf)
+        assert blocks.local == (functions == 4) and blocks.blocks[-1].end == len(grid)
+        found.append((made.density(D_spq, None), made.density(D_spq, C_spi), made.matrix(v_scg)))
+    assert len(blocks.blocks) < len(grid)
+    for one, other in zip(*found, strict=True):
+        assert abs(one - other).max() <= (1e-13 if real == "double" else 1e-6) * abs(one).max()
 
 
 @pytest.mark.parametrize("real", ["double", "float"])

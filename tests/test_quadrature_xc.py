@@ -133,6 +133,32 @@ def test_cuda_agrees_with_the_cpu(functional: str, spins: int) -> None:
         assert abs(energy - e) < CPU_CUDA and abs(electrons - n) < CPU_CUDA and abs(F_spq - F).max() < CPU_CUDA
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("name", "method", "precision"),
+    [
+        ("water_02", "pbe", "double"),
+        ("water_02", "r2scan", "double"),
+        ("water_02", "b3lyp", "double"),
+        ("CH3", "pbe", "double"),
+        ("CH3", "tpss", "double"),
+        ("CH3", "b3lyp", "double"),
+        ("water_02", "pbe", "mixed"),
+    ],
+)
+def test_cuda_and_cpu_converge_to_the_same_energy(name: str, method: str, precision: str) -> None:
+    import cuanto
+
+    mol = molecule(name)
+    orbital = basis("def2-svp", mol)
+    aux = basis("def2-universal-jkfit", mol)
+    common: dict[str, Any] = {"fitting": "auto", "auxbasis": aux, "grid": "coarse"}
+    on_cpu = cuanto.energy(mol, method, orbital, backend="cpu", **common)
+    on_gpu = cuanto.energy(mol, method, orbital, backend="cuda", precision=precision, **common)
+    assert on_cpu.converged and on_gpu.converged
+    assert abs(on_cpu.energy - on_gpu.energy) < (CPU_CUDA if precision == "double" else 1e-7)
+
+
 def test_two_equal_spins_are_a_closed_shell() -> None:
     closed, C_spi = small_term("pbe", 1)
     D = C_spi @ C_spi.transpose(0, 2, 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.grid.cost import choose_partition
+from cuanto.grid.cost import choose_partition, points_near, sample_points
+from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid, ends
+from cuanto.grid.groups_device import device_grid
 from cuanto.grid.partition import (
     REACH_STEP,
     Extents,
@@ -25,15 +25,11 @@ from cuanto.grid.points import Points, molecular_points
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.weights import cell_weights
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
-from cuanto.log import logger
+from cuanto.log import Timings, logger
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-NEGLIGIBLE = 1e-14
-"""Points of less weight are left out."""
-
 
 BOUNDS_PER_DECADE = 2
 """Bounds are rounded up so, and functions of equal bounds stay in order: rows are then copied in longer runs."""
@@ -41,57 +37,25 @@ CURVE_STEP = 2.0
 """Bohr: cells by which groups are ordered."""
 
 
-@dataclass(frozen=True, eq=False)
-class GroupedGrid:
-    """Points by group (`point_first`), each group filled up with points without weight; shells and functions by group.
-
-    `list_shell`, `list_row`: shells of a group and where their functions begin in it; `ao`: its functions. Functions
-    are numbered within the group, large ones first; none is larger than its `bound` at any point there.
-    """
-
-    position_xg: Array
-    w_g: Array
-    point_first: Ints
-    list_first: Ints
-    list_shell: NDArray[np.int32]
-    list_row: NDArray[np.int32]
-    ao_first: Ints
-    ao: NDArray[np.int32]
-    bound: Array
-    cube_edge: float
-    sphere_fraction: float
-
-    def __len__(self) -> int:
-        return len(self.point_first) - 1
-
-    @property
-    def functions(self) -> Ints:
-        """Functions of each group."""
-        return np.diff(self.ao_first)
-
-    @property
-    def points(self) -> Ints:
-        """Points of each group, filled up."""
-        return np.diff(self.point_first)
-
-    @property
-    def mean_functions(self) -> float:
-        """Functions at a point."""
-        return float((self.functions * self.points).sum() / max(1, self.points.sum()))
-
-
 def padding(backend: Backend) -> int:
     """Groups have a multiple of so many points."""
     return PANEL_PAD if backend.name == "cpu" else THREADS
 
 
-def make_grid(molecule: Molecule, basis: Basis, settings: GridSettings, backend: Backend) -> GroupedGrid:
+def make_grid(
+    molecule: Molecule, basis: Basis, settings: GridSettings, backend: Backend, timings: Timings | None = None
+) -> GroupedGrid:
     """Points, groups, weights and lists of functions."""
-    points = molecular_points(molecule, settings)
-    edge, fraction = choose_partition(points, basis, settings, backend.name)
-    groups, bits, where = _within_reach(points, divide(points, edge, fraction), basis, settings.threshold)
-    w_g = cell_weights(points, groups, molecule.R_ax, molecule.numbers, settings.partition, backend, where)
-    grid = _assemble(points.r_gx[groups.order], w_g, groups, bits, basis, (edge, fraction), padding(backend))
+    timings = timings or Timings()
+    with timings.measure("grid: partition"):
+        edge, fraction = settings.cube_edge, settings.sphere_fraction
+        if edge is None or fraction is None:
+            edge, fraction = choose_partition(sample_points(molecule, settings), basis, settings, backend.name)
+    if backend.name == "cpu":
+        grid = _host_grid(molecule, basis, settings, (edge, fraction), backend, timings)
+    else:
+        reach_s = reaches(basis.shells, settings.threshold)
+        grid = device_grid(molecule, basis, reach_s, settings, (edge, fraction), backend, timings)
     logger.info(
         "grid: %d points in %d groups, %.0f functions at a point; cubes of %.1f Bohr, spheres of %.0f %% of the shells",
         len(grid.w_g),
@@ -103,10 +67,27 @@ def make_grid(molecule: Molecule, basis: Basis, settings: GridSettings, backend:
     return grid
 
 
+def _host_grid(
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    partition: tuple[float, float],
+    backend: Backend,
+    timings: Timings,
+) -> GroupedGrid:
+    with timings.measure("grid: groups"):
+        points = molecular_points(molecule, settings)
+        groups, bits, where = _within_reach(points, divide(points, *partition), basis, settings.threshold)
+    with timings.measure("grid: weights"):
+        w_g = cell_weights(points, groups, molecule.R_ax, molecule.numbers, settings.partition, backend, where)
+    with timings.measure("grid: lists"):
+        return _assemble(points.r_gx[groups.order], w_g, groups, bits, basis, partition, padding(backend))
+
+
 def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings, backend: Backend) -> GroupedGrid:
     """Points and weights from elsewhere, in cubes."""
     points = Points(r_gx, w_g, np.zeros(len(w_g), dtype=np.int32), np.ones(len(w_g)))
-    edge, _ = choose_partition(points, basis, settings, backend.name)
+    edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), basis, settings, backend.name)
     groups, bits, _ = _within_reach(points, divide(points, edge, 0.0), basis, settings.threshold)
     chosen = groups.order
     return _assemble(points.r_gx[chosen], points.w_g[chosen], groups, bits, basis, (edge, 0.0), padding(backend))
@@ -120,7 +101,7 @@ def _within_reach(
     bits = significant(basis, reaches(basis.shells, threshold), where)
     used = np.asarray(bits.any(axis=1))
     kept = groups.order[np.repeat(used, groups.sizes)]
-    return Groups(kept, _ends(groups.sizes[used])), bits[used], where.part(used)
+    return Groups(kept, ends(groups.sizes[used])), bits[used], where.part(used)
 
 
 def _assemble(
@@ -154,14 +135,14 @@ def _assemble(
     order = np.lexsort((-bound_k, group_k))
     shell_k, bound_k = shell_k[order], bound_k[order]
     shells = np.bincount(group_k, minlength=len(along))
-    ends = np.cumsum(sizes_s[shell_k])
-    list_first, ao_first = _ends(shells), _ends(np.add.reduceat(sizes_s[shell_k], _ends(shells)[:-1]))
-    row_k = ends - sizes_s[shell_k] - ao_first[group_k]
+    last_k = np.cumsum(sizes_s[shell_k])
+    list_first, ao_first = ends(shells), ends(np.add.reduceat(sizes_s[shell_k], ends(shells)[:-1]))
+    row_k = last_k - sizes_s[shell_k] - ao_first[group_k]
     ao = np.repeat(basis.offsets[shell_k], sizes_s[shell_k]) + _within(sizes_s[shell_k])
     return GroupedGrid(
         np.ascontiguousarray(r_gx[chosen].T),
         weight,
-        _ends(full),
+        ends(full),
         list_first,
         shell_k.astype(np.int32),
         row_k.astype(np.int32),
@@ -190,10 +171,6 @@ def _along_a_curve(r_gx: Array) -> Ints:
         for x in range(3):
             number |= (cells[:, x] >> bit & 1) << (3 * bit + x)
     return number
-
-
-def _ends(counts: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _within(counts: Ints) -> Ints:

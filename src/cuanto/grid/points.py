@@ -63,12 +63,13 @@ def atomic_points(Z: int, settings: GridSettings) -> tuple[Array, Array, Array]:
     return np.concatenate(points), np.concatenate(weights), np.concatenate(depths)
 
 
-def molecular_points(molecule: Molecule, settings: GridSettings) -> Points:
-    """All atoms."""
-    Z_a = molecule.numbers.tolist()
+def molecular_points(molecule: Molecule, settings: GridSettings, atoms: NDArray[np.int64] | None = None) -> Points:
+    """Of all atoms, or of some."""
+    chosen = np.arange(len(molecule.numbers)) if atoms is None else atoms
+    Z_a = molecule.numbers[chosen].tolist()
     elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
     parts = [elements[Z] for Z in Z_a]
-    r_gx = np.concatenate([part[0] + R_x for part, R_x in zip(parts, molecule.R_ax, strict=True)])
+    r_gx = np.concatenate([part[0] + R_x for part, R_x in zip(parts, molecule.R_ax[chosen], strict=True)])
     counts = [len(part[1]) for part in parts]
-    atom_g = np.repeat(np.arange(len(Z_a), dtype=np.int32), counts)
+    atom_g = np.repeat(chosen.astype(np.int32), counts)
     return Points(r_gx, np.concatenate([p[1] for p in parts]), atom_g, np.concatenate([p[2] for p in parts]))

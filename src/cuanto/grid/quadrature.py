@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.grid.groups import GroupedGrid
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.memory import ValuesPlan, plan_values
 from cuanto.grid.quadrature_cpu import CpuQuadrature
 from cuanto.grid.quadrature_device import DeviceQuadrature

@@ -6,7 +6,9 @@ reading them from main memory, or kept where that was asked for and there is roo
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -17,7 +19,8 @@ from numpy.typing import NDArray
 
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
-from cuanto.grid.groups import GroupedGrid
+from cuanto.grid.blocks_cpu import Block, make_blocks
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.shells import ShellTable
 from cuanto.kernels.build import Source
 from cuanto.kernels.grid_values import (
@@ -26,6 +29,7 @@ from cuanto.kernels.grid_values import (
     CPU_RANGE,
     PANEL_PAD,
     cpu_density,
+    cpu_local,
     cpu_matrix,
     cpu_values,
 )
@@ -44,7 +48,6 @@ ROWS = 24
 class Task:
     """Points of a group: the first arguments of every kernel, and where its values begin (bytes) when they are kept."""
 
-    group: int
     arguments: tuple[int, ...]
     offset: int
 
@@ -71,21 +74,23 @@ class CpuQuadrature:
         self.values = 1 if family == "lda" else 4
         self.kept: NDArray[Any] | None = None
         self._local = threading.local()
-        self._primitive = np.ascontiguousarray(self.table.primitive, dtype=self.dtype)
-        self._run_row, self._run_ao, self._run_first = _runs(grid)
+        self._blocks = make_blocks(grid, basis.nbf)
+        self._run_row, self._run_ao, self._run_first = _runs(grid, self._blocks.ao)
         self._depth, self._depth_first = _tile_depths(grid, pair_threshold)
         self.tasks, self.kept_size = self._tasks()
 
-    def _tasks(self) -> tuple[list[Task], int]:
-        """Parts of groups; numbers in all their values."""
-        tasks, offset = [], 0
+    def _tasks(self) -> tuple[list[list[Task]], int]:
+        """Parts of each group; numbers in all their values."""
+        tasks: list[list[Task]] = []
+        offset = 0
         rows_g = (-(-self.grid.functions // ROWS) * ROWS).tolist()
         for i, (first, last) in enumerate(pairwise(self.grid.point_first.tolist())):
             parts = max(1, round((last - first) / TASK_POINTS))
             step = -(-(last - first) // (parts * PANEL_PAD)) * PANEL_PAD
+            tasks.append([])
             for begin in range(first, last, step):
                 end = min(begin + step, last)
-                tasks.append(Task(i, self._arguments(i, begin, end), offset * self.dtype.itemsize))
+                tasks[i].append(Task(self._arguments(i, begin, end), offset * self.dtype.itemsize))
                 offset += (end - begin) * rows_g[i] * self.values
         return tasks, offset
 
@@ -101,7 +106,7 @@ class CpuQuadrature:
             grid.list_shell.ctypes.data + 4 * first,
             grid.list_row.ctypes.data + 4 * first,
             int(grid.list_first[i + 1]) - first,
-            grid.ao.ctypes.data + 4 * at,
+            self._blocks.ao.ctypes.data + 4 * at,
             int(grid.ao_first[i + 1]) - at,
             self._run_row.ctypes.data + 4 * int(self._run_first[i]),
             self._run_ao.ctypes.data + 4 * int(self._run_first[i]),
@@ -109,7 +114,7 @@ class CpuQuadrature:
             self._depth.ctypes.data + 4 * int(self._depth_first[i]),
             self.table.shell.ctypes.data,
             self.table.centre.ctypes.data,
-            self._primitive.ctypes.data,
+            self.table.primitive.ctypes.data,
         )
 
     @property
@@ -130,7 +135,7 @@ class CpuQuadrature:
         source = cpu_density(self.table.kinds, self.table.columns, self.family, self.real, C_spi is not None)
         out = np.empty((spins, self.components, len(self.grid.w_g)), dtype=self.dtype)
         rows = int(-(-self.grid.functions.max() // ROWS)) * ROWS
-        padded = -(-width // 4) * 4
+        padded = -(-width // 8) * 8
         packed = 2 * rows * (rows if C_spi is None else padded)
         room = spins * packed + PANEL_PAD * (2 * self.values * rows + 4 * padded)
         extra = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "out": out}
@@ -151,26 +156,49 @@ class CpuQuadrature:
         return np.asarray(F_spq + F_spq.transpose(0, 2, 1))
 
     def _run(self, source: Source, room: int, extra: dict[str, Any], sums: int = 0) -> None:
-        """All tasks in the pool; `room` numbers of scratch memory for a call, `sums` more in double precision."""
+        """All blocks in the pool; `room` numbers of scratch memory for a call, `sums` more in double precision."""
         function, stop = self.backend.function(source), threading.Event()
-        fixed = {"spins": 1, "keeping": int(self.kept is not None), "scratch": 0, "sums": 0, **extra}
         names = [name for _, name in source.arguments[len(CPU_RANGE) :]]
-        rest = [_plain(fixed[name]) for name in names]
-        scratch_at, sums_at = (names.index(name) if name in names else -1 for name in ("scratch", "sums"))
-        kept = _plain(self.kept)
-        real, double = self.dtype, np.dtype(np.float64)
+        fixed = {"spins": 1, "keeping": int(self.kept is not None), **extra}
+        fixed = {name: _plain(fixed.get(name, 0)) for name in {*names, "spins"}}
+        kept, tasks = _plain(self.kept), self.tasks
 
-        def call(task: Task) -> None:
-            if stop.is_set():
-                return
-            own = rest.copy()
+        def call(block: Block) -> None:
+            own = dict(fixed)
             if room:
-                own[scratch_at] = self._scratch("scratch", room, real)
+                own["scratch"] = self._scratch("scratch", room, self.dtype)
             if sums:
-                own[sums_at] = self._scratch("sums", sums, double)
-            function(*task.arguments, kept + task.offset, *own)
+                own["sums"] = self._scratch("sums", sums, np.dtype(np.float64))
+            finish = self._localise(block, own) if self._blocks.local and "nbf" in own else None
+            rest = [own[name] for name in names]
+            for group in range(block.begin, block.end):
+                for task in tasks[group]:
+                    if stop.is_set():
+                        return
+                    function(*task.arguments, kept + task.offset, *rest)
+            if finish is not None:
+                finish()
 
-        self.backend.parallel((partial(call, task) for task in self.tasks), stop)
+        self.backend.parallel((partial(call, block) for block in self._blocks.blocks), stop)
+
+    def _localise(self, block: Block, own: dict[str, int]) -> Callable[[], None] | None:
+        """Let kernels work on the block's own part of the matrices; what is left to do afterwards."""
+        adding, size, width = "locks" in own, block.functions, own.get("width", 0)
+        target, dtype = ("out", np.dtype(np.float64)) if adding else ("given", self.dtype)
+        large, locks, spins, nbf = own[target], own.get("locks", 0), own["spins"], own["nbf"]
+        numbers = spins * size * (width or size)
+        place = self._scratch(target, numbers, dtype)
+        copy = self.backend.function(cpu_local(self.real, adding))
+        runs = (block.run_row.ctypes.data, block.run_ao.ctypes.data, len(block.run_ao))
+        move = partial(copy, *runs, size, spins, nbf, width, large, place, locks)
+        own[target], own["nbf"] = place, size
+        if not adding:
+            move()
+            return None
+        own["locks"] = self._scratch("locks", size, np.dtype(np.int32))
+        ctypes.memset(place, 0, numbers * dtype.itemsize)
+        ctypes.memset(own["locks"], 0, size * 4)
+        return move
 
     def _scratch(self, name: str, size: int, dtype: np.dtype[Any]) -> int:
         """Address of memory of this thread, kept between calls."""
@@ -182,20 +210,20 @@ class CpuQuadrature:
         return found[0]
 
 
-def _runs(grid: GroupedGrid) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def _runs(grid: GroupedGrid, ao: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Consecutive functions of each group: first row and function of each run (and the end of the last); by group."""
-    start = np.ones(len(grid.ao), dtype=bool)
-    start[1:] = np.diff(grid.ao) != 1
+    start = np.ones(len(ao), dtype=bool)
+    start[1:] = np.diff(ao) != 1
     start[grid.ao_first[:-1]] = True
     at = np.flatnonzero(start)
     group = np.searchsorted(grid.ao_first, at, side="right") - 1
     runs = np.bincount(group, minlength=len(grid))
     first = np.concatenate([[0], np.cumsum(runs + 1)])
     place = np.arange(len(at)) + group  # one more for each group before
-    row, ao = np.zeros((2, int(first[-1])), dtype=np.int32)
-    row[place], ao[place] = at - grid.ao_first[group], grid.ao[at]
+    row, function = np.zeros((2, int(first[-1])), dtype=np.int32)
+    row[place], function[place] = at - grid.ao_first[group], ao[at]
     row[first[1:] - 1] = grid.functions
-    return row, ao, first
+    return row, function, first
 
 
 def _tile_depths(grid: GroupedGrid, pair_threshold: float) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -203,7 +231,7 @@ def _tile_depths(grid: GroupedGrid, pair_threshold: float) -> tuple[NDArray[np.i
     tiles = -(-grid.functions // TILE)
     first = np.concatenate([[0], np.cumsum(tiles)])
     depth = np.repeat(grid.functions, tiles).astype(np.int32)
-    if pair_threshold > 0:
+    if pair_threshold > 0 and grid.bound is not None:
         for i, (a, b) in enumerate(pairwise(grid.ao_first.tolist())):
             descending = -grid.bound[a:b]
             # b_p b_q > threshold

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.basis import Basis
-from cuanto.grid.groups import GroupedGrid
+from cuanto.grid.batches import cut
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.grid_device import ELEMENT_THREADS, SQUARE, device_kernel, device_values
+from cuanto.kernels.grid_device import (
+    DENSITY_POINTS,
+    ELEMENT_THREADS,
+    ROW_THREADS,
+    SQUARE,
+    device_kernel,
+    device_values,
+)
 from cuanto.kernels.grid_values import COMPONENTS, THREADS
-
-POINTS = (512, 256, 128, 64)
-"""Points of a task: a group is cut into such pieces, the largest first."""
-ROWS = 32
-"""Functions are filled up to a multiple of this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +58,18 @@ class DeviceQuadrature:
         self.values = 1 if family == "lda" else 4
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
         self.table = ShellTable.of(basis)
-        self._fixed = backend.upload(
-            {
-                "position": grid.position_xg,
-                "list_shell": grid.list_shell,
-                "list_row": grid.list_row,
-                "shell": self.table.shell,
-                "centre": self.table.centre,
-                "primitive": self.table.primitive.astype(self.dtype, copy=False),
-            }
-        )
+        tables = {
+            "shell": self.table.shell,
+            "centre": self.table.centre,
+            "primitive": self.table.primitive,
+        }
+        self._fixed = {
+            **backend.upload(tables),
+            "position": resident(grid.position_xg, backend),
+            "list_shell": resident(grid.list_shell, backend),
+            "list_row": resident(grid.list_row, backend),
+        }
+        self._ao = resident(grid.ao, backend)
         self.batches = list(self._batches(batch_bytes))
         self.kept: list[Any] | None = None
 
@@ -89,12 +94,8 @@ class DeviceQuadrature:
                     left, right = chi, self._from_matrix(batch, chi, given[s])
                 else:
                     left, right = self._from_orbitals(batch, chi, given[s])
-                self._launch(
-                    "density",
-                    THREADS,
-                    batch.tasks * batch.points,
-                    {**batch.tables, "rows": left.shape[2], "values": left, "product": right, "out": out[s]},
-                )
+                values = {**batch.tables, "rows": left.shape[2], "values": left, "product": right, "out": out[s]}
+                self._launch("density", ELEMENT_THREADS, batch.tasks * batch.points // DENSITY_POINTS, values)
         return out
 
     def matrix(self, potential_scg: Any) -> Any:
@@ -108,12 +109,12 @@ class DeviceQuadrature:
             weighed = xp.empty((pairs, batch.tasks, batch.points, batch.rows), dtype=self.dtype)
             for s in range(len(potential)):
                 values = {**batch.tables, "values": chi, "potential": potential[s], "weighed": weighed}
-                self._launch("weigh", ELEMENT_THREADS, batch.elements(1) // SQUARE * ELEMENT_THREADS, values)
+                self._launch("weigh", ELEMENT_THREADS, batch.elements(1) // SQUARE, values)
                 part = xp.matmul(chi[0], weighed[0])
                 for c in range(1, pairs):
                     part += xp.matmul(chi[c], weighed[c])
                 values = {**batch.tables, "part": part, "nbf": self.nbf, "out": F_spq[s]}
-                self._launch("scatter", ELEMENT_THREADS, batch.tasks * batch.rows**2, values)
+                self._launch("scatter", ROW_THREADS, batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
@@ -141,9 +142,8 @@ class DeviceQuadrature:
 
     def _gathered(self, kernel: str, batch: Batch, shape: tuple[int, int], given: Any, width: int) -> Any:
         part = self.backend.xp.empty((batch.tasks, *shape), dtype=self.dtype)
-        columns = batch.rows if kernel == "gather_matrix" else width
-        values = {**batch.tables, "columns": columns, "given": given, "width": width, "part": part}
-        self._launch(kernel, ELEMENT_THREADS, part.size, values)
+        values = {**batch.tables, "columns": shape[1], "given": given, "width": width, "part": part}
+        self._launch(kernel, ROW_THREADS, batch.tasks * shape[0], values)
         return part
 
     def _chi(self, number: int) -> Any:
@@ -156,41 +156,33 @@ class DeviceQuadrature:
         self.backend.launch(source, batch.tasks * batch.points // THREADS, THREADS, 0, values)
         return chi
 
-    def _launch(self, name: str, threads: int, items: int, values: dict[str, Any]) -> None:
+    def _launch(self, name: str, threads: int, blocks: int, values: dict[str, Any]) -> None:
         source = device_kernel(name, self.family, self.real)
-        self.backend.launch(source, -(-items // threads), threads, 0, {"stride": len(self.grid.w_g), **values})
+        self.backend.launch(source, blocks, threads, 0, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
 
     def _batches(self, batch_bytes: int) -> Iterator[Batch]:
-        """Pieces of groups by size; as many at once as fit."""
-        grid = self.grid
-        pieces: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for i, functions in enumerate(grid.functions.tolist()):
-            rows = -(-functions // ROWS) * ROWS
-            begin, end = int(grid.point_first[i]), int(grid.point_first[i + 1])
-            while begin < end:
-                points = next(n for n in POINTS if n <= end - begin)
-                pieces.setdefault((rows, points), []).append((i, begin))
-                begin += points
-        for (rows, points), tasks in sorted(pieces.items(), reverse=True):
-            arrays = 2 * self.values + 1
-            size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize
+        """Pieces of equal size, as many at once as fit. One copy takes the tables of all to the device."""
+        grid, pieces = self.grid, cut(self.grid)
+        group_t = pieces.group_t
+        tables = self.backend.upload(
+            {
+                "task_point": pieces.point_t,
+                "task_functions": grid.functions[group_t].astype(np.int32),
+                "task_list": grid.list_first[group_t],
+                "task_shells": np.diff(grid.list_first)[group_t].astype(np.int32),
+                "task_ao": grid.ao_first[group_t],
+            }
+        )
+        for begin, end in pairwise(pieces.bounds()):
+            rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
+            size = rows * ((2 * self.values + 1) * points + 2 * rows) * self.dtype.itemsize
             step = max(1, batch_bytes // size)
-            for first in range(0, len(tasks), step):
-                yield self._batch(tasks[first : first + step], rows, points)
+            for first in range(begin, end, step):
+                tasks = min(step, end - first)
+                part = {name: table[first : first + tasks] for name, table in tables.items()}
+                yield Batch(tasks, points, rows, {**part, "tasks": tasks, "rows": rows, "points": points})
 
-    def _batch(self, tasks: list[tuple[int, int]], rows: int, points: int) -> Batch:
-        grid = self.grid
-        group_t = np.array([i for i, _ in tasks])
-        functions_t = grid.functions[group_t]
-        place_tp = grid.ao_first[group_t][:, None] + np.arange(rows)
-        valid_tp = np.arange(rows) < functions_t[:, None]
-        ao_tp = np.where(valid_tp, grid.ao[np.minimum(place_tp, len(grid.ao) - 1)], -1)
-        tables: dict[str, NDArray[Any]] = {
-            "task_point": np.array([begin for _, begin in tasks], dtype=np.int64),
-            "task_functions": functions_t.astype(np.int32),
-            "task_list": grid.list_first[group_t],
-            "task_shells": np.diff(grid.list_first)[group_t].astype(np.int32),
-            "task_ao": ao_tp.astype(np.int32),
-        }
-        sizes = {"tasks": len(tasks), "rows": rows, "points": points}
-        return Batch(len(tasks), points, rows, {**self.backend.upload(tables), **sizes})
+
+def resident(array: Any, backend: Any) -> Any:
+    """On the device, where it may be already."""
+    return array if isinstance(array, backend.xp.ndarray) else backend.to_device(array)

@@ -26,14 +26,15 @@ VALUES: Arguments = (
     ("const int*", "list_row"),
     ("const int*", "shell"),
     ("const double*", "centre"),
-    ("const REAL*", "primitive"),
+    ("const double*", "primitive"),
     ("REAL*", "values"),
 )
+FUNCTIONS: Arguments = (("const INDEX*", "task_ao"), ("const int*", "task_functions"), ("const int*", "ao"))
+"""The functions of a task: ao[task_ao[task]] and following."""
 GATHER: Arguments = (
-    ("INDEX", "tasks"),
     ("INDEX", "rows"),
     ("INDEX", "columns"),
-    ("const int*", "task_ao"),
+    *FUNCTIONS,
     ("const REAL*", "given"),
     ("INDEX", "width"),
     ("REAL*", "part"),
@@ -55,14 +56,17 @@ WEIGH: Arguments = (
     ("REAL*", "weighed"),
 )
 SCATTER: Arguments = (
-    ("INDEX", "tasks"),
     ("INDEX", "rows"),
-    ("const int*", "task_ao"),
+    *FUNCTIONS,
     ("const REAL*", "part"),
     ("INDEX", "nbf"),
     ("double*", "out"),
 )
 ELEMENT_THREADS = 256
+ROW_THREADS = 128
+"""Threads for a row of a matrix."""
+DENSITY_POINTS = 32
+"""Points of a block of the kernel `density`; its threads share the functions."""
 SQUARE = 32 * 32
 """Elements of a block of the kernel `weigh`."""
 
@@ -75,6 +79,8 @@ def _defines(family: str) -> dict[str, object]:
         "SHELL_FIELDS": SHELL_FIELDS,
         "THREADS": THREADS,
         "ELEMENT_THREADS": ELEMENT_THREADS,
+        "ROW_THREADS": ROW_THREADS,
+        "DENSITY_POINTS": DENSITY_POINTS,
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
+from cuanto.kernels.build import Source, template
 from cuanto.kernels.emit.syntax import Syntax, straight_line
 from cuanto.kernels.grid_text import kernel_text, syntax_of
 from cuanto.kernels.ir import Graph, Stage
@@ -46,7 +46,7 @@ PLACES: Arguments = (
     ("const int*", "tile_depth"),
     ("const int*", "shell"),
     ("const double*", "centre"),
-    ("const REAL*", "primitive"),
+    ("const double*", "primitive"),
 )
 CPU_RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"), *PLACES, ("REAL*", "kept"))
 CPU_VALUES: Arguments = CPU_RANGE
@@ -69,6 +69,18 @@ CPU_MATRIX: Arguments = (
     ("REAL*", "scratch"),
     ("double*", "sums"),
     ("double*", "out"),
+    ("int*", "locks"),
+)
+CPU_LOCAL: Arguments = (
+    ("const int*", "run_row"),
+    ("const int*", "run_ao"),
+    ("int", "runs"),
+    ("INDEX", "functions"),
+    ("INDEX", "spins"),
+    ("INDEX", "nbf"),
+    ("INDEX", "width"),
+    ("LARGE*", "large"),
+    ("LOCAL*", "local"),
     ("int*", "locks"),
 )
 
@@ -118,13 +130,14 @@ def _function(number: int, kind: ShellKind, gradient: bool, syntax: Syntax) -> s
 
 
 def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, syntax: Syntax) -> str:
-    """All kinds, and the choice among them by number."""
+    """All kinds, and the choice among them by number, in double precision (`ao_wide.h`)."""
     parts = [_function(number, kind, gradient, syntax) for number, kind in enumerate(kinds)]
     cases = [f"        case {i}: functions_{i}(x, y, z, R, T, store); break;" for i in range(len(kinds))]
     head = "template <class S> FN void functions_of(int kind, VEC x, VEC y, VEC z, VEC R, VEC T, const S& store) {"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
     count = f"FN int functions_in(int kind) {{\n    const int counts[] = {{{counts}}};\n    return counts[kind];\n}}"
-    return "\n".join([*parts, head, "    switch (kind) {", *cases, "    }", "}", count, ""])
+    text = "\n".join([*parts, head, "    switch (kind) {", *cases, "    }", "}", count, ""])
+    return template("ao_wide.h") + text.replace("VEC", "WIDE").replace("REAL", "double")
 
 
 def _defines(family: str, columns: int) -> dict[str, object]:
@@ -162,3 +175,12 @@ def cpu_matrix(kinds: tuple[ShellKind, ...], columns: int, family: str, real: st
     text = functions_text(kinds, family != "lda", syntax_of("cpu"))
     files = ("ao_shells.h", "grid_panel_cpu.h", "grid_matrix_cpu.h")
     return kernel_text("cpu", f"grid_matrix_{family}", real, CPU_MATRIX, _defines(family, columns), files, text)
+
+
+@cache
+def cpu_local(real: str, scatter: bool) -> Source:
+    """Copy a part of density matrices to a small one, or add small sums to Kohn-Sham matrices."""
+    kinds = {"LARGE": "double", "LOCAL": "double"} if scatter else {"LARGE": f"const {real}", "LOCAL": real}
+    entry = "grid_add_local" if scatter else "grid_take_local"
+    defines = {**kinds, "SCATTER": int(scatter)}
+    return kernel_text("cpu", entry, real, CPU_LOCAL, defines, ("grid_local_cpu.h",))

@@ -10,31 +10,62 @@ from cuanto.kernels.grid_text import kernel_text
 
 BLOCK_POINTS = 128
 """Points of a block of threads, at most: a part of a group, which has a list of atoms."""
+NEAREST = 16
+"""Atoms in order at the beginning of a list: they decide whether another atom has any share of a point."""
+NEAR_THREADS = 64
 
+LISTS: Arguments = (
+    ("const int*", "list_atom"),
+    ("const double*", "list_distance"),
+    ("const int*", "list_rows"),
+    ("const int*", "list_count"),
+)
 COMMON: Arguments = (
     ("const double*", "position"),
     ("INDEX", "stride"),
     ("const int*", "own"),
     ("const int*", "block_point"),
     ("const int*", "block_list"),
-    ("const double*", "list_radius"),
-    ("const INDEX*", "list_first"),
-    ("const int*", "list_atom"),
-    ("const double*", "list_distance"),
+    ("const double*", "radius"),
+    *LISTS,
     ("const double*", "atom"),
     ("const double*", "pair"),
     ("INDEX", "atoms"),
     ("double*", "weight"),
 )
-CPU_ARGUMENTS: Arguments = (("INDEX", "begin"), ("INDEX", "end"), *COMMON, ("double*", "scratch"))
-CUDA_ARGUMENTS: Arguments = COMMON
+NEAR: Arguments = (
+    ("const double*", "centre"),
+    ("const double*", "radius"),
+    ("const double*", "atom"),
+    ("const double*", "pair"),
+    ("INDEX", "atoms"),
+    *((kind.removeprefix("const "), name) for kind, name in LISTS),
+)
+RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+
+
+def _defines(stratmann: bool) -> dict[str, object]:
+    return {
+        "STRATMANN": int(stratmann),
+        "BLOCK_POINTS": BLOCK_POINTS,
+        "NEAREST": NEAREST,
+        "NEAR_THREADS": NEAR_THREADS,
+    }
 
 
 @cache
 def weights_source(target: str, stratmann: bool) -> Source:
-    """Becke's cell function, or Stratmann's, whose finite reach ends the loops early."""
+    """Becke's cell function, or Stratmann's, whose finite reach leaves out far atoms."""
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
-    arguments = CPU_ARGUMENTS if target == "cpu" else CUDA_ARGUMENTS
+    arguments = (*RANGE, *COMMON, ("double*", "scratch")) if target == "cpu" else COMMON
     skeleton = "grid_weights_cpu.h" if target == "cpu" else "grid_weights.cuh"
-    defines = {"STRATMANN": int(stratmann), "BLOCK_POINTS": BLOCK_POINTS}
-    return kernel_text(target, entry, "double", arguments, defines, ("grid_cells.h", skeleton))
+    return kernel_text(target, entry, "double", arguments, _defines(stratmann), ("grid_cells.h", skeleton))
+
+
+@cache
+def near_source(target: str, stratmann: bool) -> Source:
+    """Lists of atoms for groups of points."""
+    entry = "grid_near_stratmann" if stratmann else "grid_near_becke"
+    arguments = (*RANGE, *NEAR) if target == "cpu" else (("INDEX", "groups"), *NEAR)
+    files = ("grid_cells.h", "grid_near.h", "grid_near_cpu.h" if target == "cpu" else "grid_near.cuh")
+    return kernel_text(target, entry, "double", arguments, _defines(stratmann), files)

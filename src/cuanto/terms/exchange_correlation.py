@@ -9,7 +9,8 @@ from cuanto.basis import Basis
 from cuanto.coulomb.memory import memory_limit
 from cuanto.errors import InputError
 from cuanto.functionals import Evaluator, Functional
-from cuanto.grid.groups import GroupedGrid, make_grid
+from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
 from cuanto.grid.potential import integrate
 from cuanto.grid.quadrature import Quadrature, make_quadrature

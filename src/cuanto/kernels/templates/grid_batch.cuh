@@ -1,66 +1,78 @@
-// Around the products of a batch; arrays are [component][task][function][point], task_ao [task][function] has -1 where
-// a task has no more functions.
-#define FIRST_THREAD ((INDEX)blockIdx.x * blockDim.x + threadIdx.x)
+// Around the products of a batch; arrays are [component][task][function][point]. The functions of a task are
+// ao[task_ao[task] + p], p < task_functions[task], filled up with zeros to `rows`. Where a matrix is read or written, a block
+// does one row of one task.
 
-#ifdef KERNEL_GATHER_MATRIX
-// part[task][p][q] = D[ao p][ao q]
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
-    const INDEX i = FIRST_THREAD;
-    if (i >= tasks * rows * columns) return;
-    const INDEX t = i / (rows * columns), p = i / columns % rows, q = i % columns;
-    const int a = task_ao[t * rows + p], b = task_ao[t * rows + q];
-    part[i] = a < 0 || b < 0 ? REAL(0) : given[a * width + b];
+#if defined(KERNEL_GATHER_MATRIX) || defined(KERNEL_SCATTER)
+// part[task][p][q] = D[ao p][ao q], or out[ao p][ao q] += part[task][p][q]
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
+    const INDEX t = blockIdx.x / rows, p = blockIdx.x % rows;
+    const int functions = task_functions[t], *list = ao + task_ao[t];
+#ifdef KERNEL_SCATTER
+    if (p >= functions) return;
+    const REAL* row = part + blockIdx.x * rows;
+    double* place = out + list[p] * nbf;
+    for (int q = threadIdx.x; q < functions; q += ROW_THREADS) atomicAdd(place + list[q], (double)row[q]);
+#else
+    REAL* row = part + blockIdx.x * columns;
+    const REAL* source = given + (p < functions ? list[p] : 0) * width;
+    for (int q = threadIdx.x; q < columns; q += ROW_THREADS)
+        row[q] = p < functions && q < functions ? source[list[q]] : REAL(0);
+#endif
 }
 #endif
 
 #ifdef KERNEL_GATHER_ORBITALS
 // part[task][p][i] = C[ao p][i]
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
-    const INDEX i = FIRST_THREAD;
-    if (i >= tasks * rows * columns) return;
-    const int a = task_ao[i / columns];
-    part[i] = a < 0 ? REAL(0) : given[a * width + i % columns];
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
+    const INDEX t = blockIdx.x / rows, p = blockIdx.x % rows;
+    const bool used = p < task_functions[t];
+    const REAL* source = given + (used ? ao[task_ao[t] + p] : 0) * width;
+    for (int i = threadIdx.x; i < columns; i += ROW_THREADS) part[blockIdx.x * columns + i] = used ? source[i] : REAL(0);
 }
 #endif
 
 #ifdef KERNEL_GATHER_TURNED
 // part[task][i][p] = C[ao p][i]
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
-    const INDEX i = FIRST_THREAD;
-    if (i >= tasks * rows * columns) return;
-    const int a = task_ao[i / (rows * columns) * rows + i % rows];
-    part[i] = a < 0 ? REAL(0) : given[a * width + i / rows % columns];
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
+    const INDEX t = blockIdx.x / width, i = blockIdx.x % width;
+    const int functions = task_functions[t], *list = ao + task_ao[t];
+    for (int p = threadIdx.x; p < columns; p += ROW_THREADS)
+        part[blockIdx.x * columns + p] = p < functions ? given[list[p] * width + i] : REAL(0);
 }
 #endif
 
 #ifdef KERNEL_DENSITY
 // out[component][point]: sums over functions (or orbitals) of values times products. Only with KINETIC have products
-// as many components as values.
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
-    const INDEX i = FIRST_THREAD, t = i / points, p = i % points, component = tasks * rows * points;
-    const REAL *value = values + t * rows * points + p, *other = product + t * rows * points + p;
-    REAL rho = 0, slope[3] = {0, 0, 0}, tau = 0;
-    for (INDEX f = 0; f < rows; ++f, value += points, other += points) {
+// as many components as values. Lines of DENSITY_POINTS threads take turns with the functions.
+#define LINES (ELEMENT_THREADS / DENSITY_POINTS)
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
+    __shared__ REAL shared[COMPONENTS][LINES][DENSITY_POINTS];
+    const int lane = threadIdx.x % DENSITY_POINTS, line = threadIdx.x / DENSITY_POINTS;
+    const INDEX across = points / DENSITY_POINTS, t = blockIdx.x / across;
+    const INDEX p = blockIdx.x % across * DENSITY_POINTS + lane, component = tasks * rows * points;
+    const REAL *value = values + (t * rows + line) * points + p, *other = product + (t * rows + line) * points + p;
+    REAL sum[COMPONENTS];
+    UNROLL for (int c = 0; c < COMPONENTS; ++c) sum[c] = 0;
+    for (INDEX f = line; f < rows; f += LINES, value += LINES * points, other += LINES * points) {
         const REAL X = *other;
-        rho = vfma(*value, X, rho);
+        sum[0] = vfma(*value, X, sum[0]);
 #if GRADIENT
-        UNROLL for (int x = 0; x < 3; ++x) {
-            const REAL d = value[(x + 1) * component];
-            slope[x] = vfma(d, X, slope[x]);
+        UNROLL for (int x = 1; x < 4; ++x) {
+            const REAL d = value[x * component];
+            sum[x] = vfma(d, X, sum[x]);
 #if KINETIC
-            tau = vfma(d, other[(x + 1) * component], tau);
+            sum[4] = vfma(d, other[x * component], sum[4]);
 #endif
         }
 #endif
     }
-    REAL* place = out + task_point[t] + p;
-    place[0] = rho;
-#if GRADIENT
-    UNROLL for (int x = 0; x < 3; ++x) place[(x + 1) * stride] = 2 * slope[x];
-#endif
-#if KINETIC
-    place[4 * stride] = REAL(0.5) * tau;
-#endif
+    UNROLL for (int c = 0; c < COMPONENTS; ++c) shared[c][line][lane] = sum[c];
+    __syncthreads();
+    for (int c = line; c < COMPONENTS; c += LINES) {
+        REAL total = 0;
+        for (int i = 0; i < LINES; ++i) total += shared[c][i][lane];
+        out[c * stride + task_point[t] + p] = c == 0 ? total : c < 4 ? 2 * total : REAL(0.5) * total;
+    }
 }
 #endif
 
@@ -89,16 +101,5 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) 
         for (int p = row; p < SIDE; p += ROWS_AT_ONCE) place[c * component + p * rows] = square[lane][p];
         __syncthreads();
     }
-}
-#endif
-
-#ifdef KERNEL_SCATTER
-// out[ao p][ao q] += part[task][p][q]
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
-    const INDEX i = FIRST_THREAD;
-    if (i >= tasks * rows * rows) return;
-    const INDEX t = i / (rows * rows), p = i / rows % rows, q = i % rows;
-    const int a = task_ao[t * rows + p], b = task_ao[t * rows + q];
-    if (a >= 0 && b >= 0) atomicAdd(out + a * nbf + b, (double)part[i]);
 }
 #endif

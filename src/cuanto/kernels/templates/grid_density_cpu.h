@@ -14,7 +14,7 @@ FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
 FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
                     const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
     for (INDEX p = 0; p < rows; p += TILE) {
-        const INDEX depth = tile_depth[p / TILE];
+        const INDEX depth = tile_depth[p / DEPTH_TILE];
         for (int i = 0; i < TILE; ++i) {
             if (p + i >= functions) {
                 for (INDEX q = 0; q < depth; ++q) A[(p * functions) + q * TILE + i] = 0;
@@ -56,7 +56,7 @@ FN void finish_density(const REAL* values, const REAL* product, INDEX rows, INDE
 }
 
 extern "C" void ENTRY(PARAMETERS) {
-    const INDEX rows = up(functions, 2 * TILE * VECTORS), tiles = up(functions, TILE), orbitals = up(width, TILE);
+    const INDEX rows = up(functions, ROWS), tiles = up(functions, TILE), orbitals = up(width, TILE);
     const INDEX packed = ORBITALS ? 2 * orbitals * tiles : (1 + KINETIC) * tiles * tiles;
     REAL* values = scratch + spins * packed;
     REAL* product = values + VALUES * rows * PANEL;

@@ -41,17 +41,18 @@ FN void turn_panel(int functions, INDEX all, INDEX first, REAL* turned, const F&
         }
 }
 
-FN void add_to(double* place, VEC v) {
+FN void add_to(double* place, VEC v, bool fresh) {
 #if CUANTO_SINGLE
-    UNROLL for (int i = 0; i < LANES; ++i) place[i] += v[i];
+    UNROLL for (int i = 0; i < LANES; ++i) place[i] = fresh ? v[i] : place[i] + v[i];
 #else
-    vstore(place, vload(place) + v);
+    vstore(place, fresh ? v : vload(place) + v);
 #endif
 }
 
-// sums[p][q] += sum over points of lhs[p] turned[q], for TILE functions p and `COUNT` vectors of functions q
+// sums[p][q] += sum over points of lhs[p] turned[q], for TILE functions p and `COUNT` vectors of functions q; sums that are
+// `fresh` have no value yet
 template <int COUNT>
-FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels, INDEX rows, double* sums) {
+FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels, INDEX rows, double* sums, bool fresh) {
     VEC sum[TILE][COUNT];
     UNROLL for (int i = 0; i < TILE; ++i)
         UNROLL for (int j = 0; j < COUNT; ++j) sum[i][j] = vset(0);
@@ -65,23 +66,23 @@ FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels
             }
         }
     UNROLL for (int i = 0; i < TILE; ++i)
-        UNROLL for (int j = 0; j < COUNT; ++j) add_to(sums + i * rows + j * LANES, sum[i][j]);
+        UNROLL for (int j = 0; j < COUNT; ++j) add_to(sums + i * rows + j * LANES, sum[i][j], fresh);
 }
 
 // All tiles that matter: functions q < tile_depth of p, which does not grow with p; with `symmetric` those that reach the
 // diagonal or lie left of it.
 FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int functions, INDEX rows, int panels,
-                     bool symmetric, const int* tile_depth, double* sums) {
+                     bool symmetric, const int* tile_depth, double* sums, bool fresh) {
     NO_UNROLL for (INDEX q = 0; q < functions; q += PANEL, turned += panels * PANEL * PANEL)
         NO_UNROLL for (INDEX p = symmetric ? q / TILE * TILE : 0; p < functions; p += TILE) {
             const REAL* left = lhs + p * PANEL;
             double* place = sums + p * rows + q;
-            const INDEX depth = tile_depth[p / TILE], end = symmetric && p + TILE < depth ? p + TILE : depth;
+            const INDEX depth = tile_depth[p / DEPTH_TILE], end = symmetric && p + TILE < depth ? p + TILE : depth;
             if (depth <= q) break;
             const INDEX vectors = (end - q + LANES - 1) / LANES;
-            if (vectors >= 3) add_tile<3>(left, lhs_step, turned, panels, rows, place);
-            else if (vectors == 2) add_tile<2>(left, lhs_step, turned, panels, rows, place);
-            else if (vectors == 1) add_tile<1>(left, lhs_step, turned, panels, rows, place);
+            if (vectors >= 3) add_tile<3>(left, lhs_step, turned, panels, rows, place, fresh);
+            else if (vectors == 2) add_tile<2>(left, lhs_step, turned, panels, rows, place, fresh);
+            else if (vectors == 1) add_tile<1>(left, lhs_step, turned, panels, rows, place, fresh);
         }
 }
 
@@ -90,7 +91,7 @@ FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int fu
 FN void scatter(const double* whole, const double* half, INDEX rows, int functions, const int* ao, const int* run_row,
                 const int* run_ao, int runs, const int* tile_depth, INDEX nbf, double* out, int* locks) {
     for (int p = 0; p < functions; ++p) {
-        const int depth = tile_depth[p / TILE];
+        const int depth = tile_depth[p / DEPTH_TILE];
         int* lock = locks + ao[p];
         while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
         }
@@ -125,11 +126,10 @@ FN void weigh(const REAL* chi, int functions, INDEX rows, const REAL* v, INDEX s
 }
 
 extern "C" void ENTRY(PARAMETERS) {
-    const INDEX rows = up(functions, 2 * TILE * VECTORS), size = rows * PANEL;
+    const INDEX rows = up(functions, ROWS), size = rows * PANEL;
     REAL *values = scratch, *turned = scratch + BLOCK_PANELS * VALUES * size;
     const INDEX per_spin = (1 + KINETIC) * rows * rows;
     if (!keeping) clear_rows(values, BLOCK_PANELS * VALUES, rows, functions);
-    for (INDEX i = 0; i < spins * per_spin; ++i) sums[i] = 0;
     for (INDEX first = begin; first < end; first += BLOCK_PANELS * PANEL) {
         const INDEX left = (end - first) / PANEL;
         const int panels = left < BLOCK_PANELS ? (int)left : BLOCK_PANELS;
@@ -148,7 +148,7 @@ extern "C" void ENTRY(PARAMETERS) {
             for (int panel = 0; panel < panels; ++panel)
                 weigh(chi + panel * VALUES * size, functions, rows, v + panel * PANEL, stride, panels * PANEL,
                       panel * PANEL, turned);
-            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total);
+            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total, first == begin);
 #if KINETIC
             for (int c = 1; c < 4; ++c) {
                 for (int panel = 0; panel < panels; ++panel) {
@@ -159,7 +159,7 @@ extern "C" void ENTRY(PARAMETERS) {
                     });
                 }
                 add_products(chi + c * size, VALUES * size, turned, functions, rows, panels, true, tile_depth,
-                             total + rows * rows);
+                             total + rows * rows, first == begin && c == 1);
             }
 #endif
         }

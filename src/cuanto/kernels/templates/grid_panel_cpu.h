@@ -1,22 +1,26 @@
 // Panels: PANEL points at a time, values as [component][function][point], and products of small matrices with them that
-// keep twelve sums in registers.
+// keep as many sums in registers as there is room for.
 #define VECTORS 3
 #define PANEL (VECTORS * LANES)
+#if defined(__AVX512F__) && LANES == 8  // 32 registers
+#define TILE 8
+#else
 #define TILE 4
+#endif
+#define DEPTH_TILE 4  // functions for which tile_depth has a number
+#define ROWS 24  // functions are filled up to a multiple of this
 
 FN INDEX up(INDEX n, INDEX to) { return (n + to - 1) / to * to; }
 
-// Differences of coordinates are made in double precision, whatever follows.
-FN VEC distance(const double* p, double R) {
-    typedef double WIDE __attribute__((vector_size(LANES * sizeof(double))));
+FN WIDE distance(const double* p, double R) {
     WIDE d;
     __builtin_memcpy(&d, p, sizeof d);
-    return __builtin_convertvector(d - R, VEC);
+    return d - R;
 }
 
 // All listed functions at the points from g on; component c of function f begins at values + (c * rows + f) * PANEL.
 FN void panel_values(INDEX g, const double* position, INDEX stride, const int* list_shell, const int* list_row,
-                     int list_count, const int* shell, const double* centre, const REAL* primitive, INDEX rows,
+                     int list_count, const int* shell, const double* centre, const double* primitive, INDEX rows,
                      REAL* values) {
     NO_UNROLL for (int k = 0; k < list_count; ++k) {
         const int* record = shell + SHELL_FIELDS * (INDEX)list_shell[k];
@@ -25,7 +29,7 @@ FN void panel_values(INDEX g, const double* position, INDEX stride, const int* l
         const int width = functions_in(record[0]);
         NO_UNROLL for (int v = 0; v < VECTORS; ++v) {
             const double* p = position + g + v * LANES;
-            const VEC x = distance(p, R[0]), y = distance(p + stride, R[1]), z = distance(p + 2 * stride, R[2]);
+            const WIDE x = distance(p, R[0]), y = distance(p + stride, R[1]), z = distance(p + 2 * stride, R[2]);
             shell_values(record, primitive, x, y, z, [&](int q, int c, int m, VEC value) {
                 vstore(place + (c * rows + q * width + m) * PANEL + v * LANES, value);
             });
@@ -42,7 +46,7 @@ FN void panel_product(const REAL* A, INDEX rows, INDEX depth, const REAL* in, RE
         UNROLL for (int i = 0; i < TILE; ++i)
             UNROLL for (int v = 0; v < VECTORS; ++v) sum[i][v] = vset(0);
         const REAL *a = A + p * depth, *b = in;
-        INDEX end = tile_depth ? tile_depth[p / TILE] : depth;
+        INDEX end = tile_depth ? tile_depth[p / DEPTH_TILE] : depth;
         if (triangle && p + TILE < end) end = p + TILE;
         NO_UNROLL for (INDEX q = 0; q < end; ++q, a += TILE, b += PANEL) {
             VEC column[VECTORS];

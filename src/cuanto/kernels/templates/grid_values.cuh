@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
         const double* R = centre + 3 * s;
         const int width = functions_in(record[0]);
         REAL* at = place + (INDEX)list_row[first + k] * points;
-        shell_values(record, primitive, REAL(X - R[0]), REAL(Y - R[1]), REAL(Z - R[2]), [&](int q, int c, int m, VEC value) {
+        shell_values(record, primitive, X - R[0], Y - R[1], Z - R[2], [&](int q, int c, int m, VEC value) {
             at[c * component + (INDEX)(q * width + m) * points] = value;
         });
     }

@@ -11,10 +11,10 @@ struct Made {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK_POINTS) ENTRY(PARAMETERS) {
-    const INDEX block = blockIdx.x, list = block_list[block], first = list_first[list];
+    const INDEX block = blockIdx.x, list = block_list[block], first = list * atoms;
     const INDEX g = block_point[block] + (INDEX)threadIdx.x;
     if (g >= block_point[block + 1]) return;
     const Made r{list_atom + first, atom, position[g], position[stride + g], position[2 * stride + g]};
-    weight[g] *= own_share((int)(list_first[list + 1] - first), list_atom + first, list_distance + first,
-                           list_radius[list], vset(REAL(own[g])), atoms, pair, r);
+    weight[g] *= own_share(list_rows[list], list_count[list], list_atom + first, list_distance + first, radius[list],
+                           vset(REAL(own[g])), atoms, pair, r);
 }

@@ -1,0 +1,60 @@
+// Which atoms decide about the points of a group: its list begins with the NEAREST atoms in order, then come all others
+// that may have a share of a point there, then (in no order) those that only bound the shares of others.
+//
+// The points lie within `radius` of `centre`, so mu_ij is there at least (d_i - d_j - 2 radius) / R_ij; cell functions
+// fall with mu, and a product of them over the nearest atoms is a bound on the share of atom i.
+FN double highest(double m, double shift) {
+    m = m > 1 ? 1 : m < -1 ? -1 : m;
+#if STRATMANN
+    return m >= REACH ? 0 : 1;
+#else
+    double nu = m + shift * (1 - m * m);
+    for (int k = 0; k < 3; ++k) nu = nu * (1.5 - 0.5 * nu * nu);
+    return 0.5 - 0.5 * nu;
+#endif
+}
+
+// Returns how many atoms may have a share; `count`: how many are in the list, which has room for all atoms.
+FN int near_atoms(const double* centre, double radius, INDEX atoms, const double* atom, const double* pair, int* list,
+                  double* distance, int* count) {
+    int nearest[NEAREST], found = 0;
+    double least[NEAREST];
+    for (INDEX a = 0; a < atoms; ++a) {
+        const double x = centre[0] - atom[3 * a], y = centre[1] - atom[3 * a + 1], z = centre[2] - atom[3 * a + 2];
+        const double d = vsqrt(x * x + y * y + z * z);
+        distance[a] = d;
+        if (found == NEAREST && d >= least[NEAREST - 1]) continue;
+        int k = found < NEAREST ? found++ : NEAREST - 1;
+        for (; k > 0 && least[k - 1] > d; --k) least[k] = least[k - 1], nearest[k] = nearest[k - 1];
+        least[k] = d, nearest[k] = (int)a;
+    }
+    double furthest = least[found - 1];
+    int first = found, last = (int)atoms;
+    for (int k = 0; k < found; ++k) list[k] = nearest[k];
+    for (INDEX a = 0; a < atoms; ++a) {
+        double bound = 1;
+        bool listed = false;
+        if (distance[a] <= least[found - 1])
+            for (int k = 0; k < found; ++k) listed = listed || nearest[k] == a;
+        if (listed) continue;
+        for (int k = 0; k < found && bound > VANISHED; ++k) {
+            const double* other = pair + 2 * (atoms * a + nearest[k]);
+            bound *= highest((distance[a] - least[k] - 2 * radius) * other[0], other[1]);
+        }
+        if (bound > VANISHED) {
+            list[first++] = (int)a;
+            furthest = distance[a] > furthest ? distance[a] : furthest;
+        } else {
+            list[--last] = (int)a;
+        }
+    }
+    int end = (int)atoms;
+#if STRATMANN
+    const double reach = HORIZON * (furthest + radius) + radius;
+    end = first;
+    for (int k = first; k < atoms; ++k)
+        if (distance[list[k]] <= reach) list[end++] = list[k];
+#endif
+    *count = end;
+    return first;
+}
