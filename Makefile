@@ -14,9 +14,9 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## what this machine offers, then a Hartree-Fock energy of water
+demo: $(VENV)/.ready ## what this machine offers, then four calculations and a page to look at
 	@$(BIN)/cuanto doctor
-	@$(PY) examples/01_ri_hartree_fock.py
+	@sh tools/demo.sh $(BIN)/cuanto $(PY)
 
 test: $(VENV)/.ready-test ## the whole CPU test suite
 	$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
@@ -35,7 +35,8 @@ check-cuda: $(VENV)/.ready-test ## compile every CUDA kernel to l = 3 (four cent
 	$(PY) tools/check_cuda.py --jobs $(JOBS)
 
 docs: $(VENV)/.ready-docs ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html
 
 bench: $(VENV)/.ready-test ## the three-centre integrals of octadecane, timed beside PySCF
 	$(PY) benchmarks/three_centre.py

@@ -1,10 +1,11 @@
-"""Shared set-up: one linear-algebra thread per worker, patient hypothesis, the only skip: no CUDA device."""
+"""Shared set-up: one linear-algebra thread per worker, who runs what, patient hypothesis, the only skip: no GPU."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from typing import Any
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not compete for the cores
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,6 +20,20 @@ settings.load_profile("cuanto")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     # A shell starts what it runs in the background so; processes that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each worker has a stretch of the tests, and takes from the end of another's when it is done.
+
+    What the tests of a file share (references, compiled kernels, tables) is then made once, and nobody is idle at the
+    end. Another `--dist` than the default stays what it is.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 def why_no_gpu() -> str | None:

@@ -12,11 +12,12 @@ import pytest
 from rich.console import Console
 
 from cuanto import Molecule
-from cuanto.cli import energy as command
-from cuanto.cli.energy import IterationTable, parse_options, parse_size
-from cuanto.cli.main import app, run
+from cuanto.cli.arguments import complete_basis, complete_method, parse_options
+from cuanto.cli.main import run
+from cuanto.cli.show import IterationTable
 from cuanto.errors import InputError
 from cuanto.interfaces import qcschema
+from cuanto.interfaces.keywords import parse_size
 from cuanto.interfaces.qcschema import plain
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import State
@@ -32,8 +33,13 @@ WATER_ENERGY = -76.026411203
 def the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     monkeypatch.setenv("COLUMNS", "150")
-    if "energy" not in {known.name for known in app.registered_commands}:
-        app.command(name="energy")(command.energy)
+
+
+@pytest.fixture
+def h2(tmp_path: Path) -> Path:
+    path = tmp_path / "h2.xyz"
+    path.write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    return path
 
 
 def status_of(*arguments: str) -> int:
@@ -61,16 +67,19 @@ def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
     assert water() == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "24 functions of cc-pvdz" in out and "density fitting: in-core" in out
+    assert "3 atoms, charge 0, multiplicity 1, hf/cc-pvdz, 24 functions" in out and "density fitting: in-core" in out
     rows = re.findall(r"^ +(\d+) +(-\d+\.\d{9})", out, re.MULTILINE)
     assert [int(n) for n, _ in rows] == list(range(1, len(rows) + 1))
     assert float(rows[-1][1]) == pytest.approx(WATER_ENERGY, abs=1e-8)
     assert f"converged in {len(rows)} iterations" in out
-    terms = {name: float(value) for name, value in re.findall(r"^ ([a-z /H]+?) +(-?\d+\.\d{9}) *$", out, re.MULTILINE)}
-    total = terms.pop("energy / Hartree")
+    found = re.findall(r"^ ([a-z ]+?) +(-?\d+\.\d{9})  Hartree *$", out, re.MULTILINE)
+    terms = {name: float(value) for name, value in found}
+    total = terms.pop("energy")
     assert set(terms) == {"nuclear repulsion", "core", "coulomb", "exchange"}
     assert sum(terms.values()) == pytest.approx(total, abs=1e-8)
-    assert "dipole / Debye" in out and "<S^2>" not in out
+    assert re.search(r"dipole moment +2\.\d+  Debye \(", out) and "<S^2>" not in out
+    assert re.search(r"highest occupied orbital +-0\.\d+  Hartree \(-13\.\d+ eV\)", out)
+    assert "charges / e: O -0." in out and re.search(r"time / s: \d", out)
 
 
 def test_open_shells_say_their_spin(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +92,7 @@ def test_not_converged_never_looks_converged(capsys: pytest.CaptureFixture[str],
     assert water("-o", "max_iterations=2", "--json", str(path)) == 1
     out, err = capsys.readouterr()
     assert err.startswith("cuanto: NOT converged in 2 iterations") and err.count("\n") == 1
-    assert "last energy, NOT converged" in out and "energy / Hartree  " not in out.split("gradient", 1)[1]
+    assert "last energy, NOT converged" in out and not re.search(r"^ energy ", out, re.MULTILINE)
     assert not re.search(r"^converged", out, re.MULTILINE)
     schema = json.loads(path.read_text())
     assert schema["success"] is False and schema["extras"]["cuanto"]["converged"] is False
@@ -91,14 +100,21 @@ def test_not_converged_never_looks_converged(capsys: pytest.CaptureFixture[str],
 
 
 def test_a_terminal_gets_a_live_table() -> None:
-    console = Console(force_terminal=True, width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     nothing = np.zeros((1, 1))
-    with IterationTable(console) as table:
-        for n in (1, 2):
-            table.add(State(n, -1.5 * n, {}, -1.5, 0.1, False, "diis", nothing, nothing, nothing, nothing, nothing))
-    shown = console.export_text()
+    with open("/dev/null", "w") as nowhere:
+        console = Console(force_terminal=True, width=100, height=10, record=True, file=nowhere)
+        with IterationTable(console) as table:
+            for n in range(1, 31):
+                table.add(State(n, -1.5 * n, {}, -1.5, 0.1, False, "diis", nothing, nothing, nothing, nothing, nothing))
+        shown = console.export_text()
     assert "-3.000000000" in shown and "energy / Hartree" in shown and "│" in shown
-    console.file.close()
+    last = shown[shown.rindex("iteration") :]
+    assert all(f"{-1.5 * n:.9f}" in last for n in range(1, 31)), "all rows are there in the end"
+
+
+def test_quiet_is_one_line(h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(str(h2), "-b", "sto-3g", "--backend", "cpu", "-q") == 0
+    assert re.fullmatch(r"h2 -1\.1167\d+ Hartree\n", capsys.readouterr().out)
 
 
 # ------------------------------------------------------------------------------------------------- files
@@ -137,7 +153,7 @@ def test_qcelemental_checks_where_it_is_installed(monkeypatch: pytest.MonkeyPatc
     assert water("--json", str(tmp_path / "a.json")) == 0
     assert seen[0]["schema_name"] == "qcschema_output"
     known = {"schema_name", "schema_version", "molecule", "driver", "model", "keywords", "properties", "return_result",
-             "success", "error", "provenance", "extras"}  # fmt: skip
+             "success", "error", "provenance", "extras", "protocols", "wavefunction"}  # fmt: skip
     assert set(seen[0]) <= known
 
 
@@ -177,6 +193,35 @@ def test_an_interrupt_leaves_a_restart(
     assert water("--restart", str(kept)) == 0
 
 
+def test_json_to_standard_output(h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(str(h2), "-b", "sto-3g", "--backend", "cpu", "--json", "-") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["success"] is True and "converged in" in err
+
+
+def test_several_molecules(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    helium = tmp_path / "he.xyz"
+    helium.write_text("1\nname=../../he\nHe 0 0 0\n")
+    both, settings = (str(h2), str(helium)), ("-b", "sto-3g", "--backend", "cpu")
+    assert status_of(*both, *settings, "--json", str(tmp_path / "{name}.json")) == 0
+    assert re.search(r"│ he +│ +-2\.8079", capsys.readouterr().out)
+    assert json.loads((tmp_path / "he.json").read_text())["return_result"] == pytest.approx(-2.8079, abs=1e-3)
+    assert (tmp_path / "h2.json").is_file()
+    assert status_of(*both, *settings, "--json", str(tmp_path / "one.json")) == 2
+    assert "write {name}" in error_line(capsys)
+    assert status_of(str(h2), str(h2), "--json", str(tmp_path / "{name}.json")) == 2
+    assert "several molecules are called h2" in error_line(capsys)
+    assert status_of(*both, "-m", "am1", "--backend", "cpu", "-q") == 2
+    out, _ = capsys.readouterr()
+    assert "h2 -1." in out and re.search(r"^he: .*He", out, re.MULTILINE), "one that fails does not stop the others"
+
+
+def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "h2.html"
+    assert status_of(str(h2), "-b", "sto-3g", "--backend", "cpu", "--report", str(page)) == 0
+    assert page.read_text().lower().startswith("<!doctype html>")
+
+
 # ------------------------------------------------------------------------------------------------- input
 
 
@@ -195,6 +240,9 @@ def test_an_interrupt_leaves_a_restart(
         (["--restart", "nowhere.h5"], "there is no checkpoint nowhere.h5"),
         (["--json", "/nowhere/a.json"], "the folder /nowhere does not exist"),
         (["-b", "cc-pvdx"], "cc-pvdx"),
+        (["-m", "pm6"], "--basis is not for pm6"),
+        (["--molden", "-"], "only --json"),
+        (["--json", "same", "--molden", "same"], "are the same file"),
     ],
 )
 def test_slips_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,15 +251,19 @@ def test_slips_are_one_line(arguments: list[str], message: str, capsys: pytest.C
 
 
 def test_sizes() -> None:
-    assert parse_size(None) is None
     sizes = {"4GB": 4 * 2**30, "500 MiB": 500 * 2**20, "1.5k": 1536, "2000000": 2e6, "1e9": 1e9, "1tb": 2**40}
-    assert {text: parse_size(text) for text in sizes} == sizes
+    assert {text: parse_size(text, "") for text in sizes} == sizes
     for nonsense in ("", "-1GB", "0", "GB", "nan", "inf"):
         with pytest.raises(InputError, match="give a size such as"):
-            parse_size(nonsense)
+            parse_size(nonsense, "--max-memory")
 
 
 def test_options() -> None:
     given = ["max-iterations=30", "level_shift=0.25", "profile=true", "accelerator=adiis"]
     expected = {"max_iterations": 30, "level_shift": 0.25, "profile": True, "accelerator": "adiis"}
     assert parse_options(given) == expected
+
+
+def test_completion_knows_methods_and_basis_sets() -> None:
+    assert complete_method("b3lyp") == ["b3lyp", "b3lyp5"] and "pm6" in complete_method("PM")
+    assert "def2-svp" in complete_basis("def2-s")

@@ -178,7 +178,7 @@ def test_zig_alone_is_enough(how: str, folder: Path) -> None:
     path, worst = run_python(WATER_OVERLAP, folder, **named).splitlines()
     assert path.startswith(zig)
     assert float(worst) < INTEGRAL_REL
-    assert len(finals(folder)) == 5 and not drafts(folder)  # the general kernel, and (s|s) ... (p|p)
+    assert len(finals(folder)) == 4 and not drafts(folder)  # the general kernel, and (s|s) ... (p|p)
 
 
 def test_the_scripts_of_these_tests_have_a_compiler() -> None:

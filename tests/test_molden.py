@@ -54,6 +54,8 @@ def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spheric
     it = molecule(name)
     result = cuanto.energy(it, method, Basis(basis, it, spherical=spherical), fitting="none", backend="cpu")
     write_molden(tmp_path / "a.molden", result)
+    again = Molecule.from_file(tmp_path / "a.molden")
+    assert (again.symbols, again.charge, again.multiplicity) == (it.symbols, it.charge, it.multiplicity)
     mol, eps, C, n, _, spins = loaded(tmp_path / "a.molden")
     mol.spin = it.multiplicity - 1
     S = mol.intor("int1e_ovlp")
@@ -67,13 +69,17 @@ def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spheric
     assert energy_of(mol, C, n) == pytest.approx(result.energy, abs=1e-7)
 
 
+FIT = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
+"""Spares the tables of quartets of g functions."""
+
+
 def test_g_functions_and_their_order(tmp_path: Path) -> None:
     """One atom with shells up to g: every orbital is normalised as PySCF reads it, and they are the eigenfunctions."""
     helium = Molecule(["He"], [[0.1, 0.2, 0.3]])
     for pure in (True, False):
         shells = [Shell.from_table(0, l, [1.5, 0.4], [[0.6], [0.5]], pure) for l in range(5)]
         basis = Basis.from_shells(shells, helium.R_ax, symbols=["He"])
-        result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", field=(0.02, 0.03, -0.01))
+        result = cuanto.energy(helium, "rhf", basis, **FIT, backend="cpu", field=(0.02, 0.03, -0.01))
         write_molden(tmp_path / "he.molden", result)
         mol, _, C, n, _, _ = loaded(tmp_path / "he.molden")
         assert mol.cart != pure
@@ -86,6 +92,7 @@ def test_restricted_open_shells_have_one_set(tmp_path: Path) -> None:
     methyl = molecule("CH3")
     result = cuanto.energy(methyl, "rohf", "cc-pvdz", fitting="none", backend="cpu")
     write_molden(tmp_path / "a.molden", result)
+    assert Molecule.from_file(tmp_path / "a.molden").multiplicity == 2
     _, eps, _, n, _, spins = loaded(tmp_path / "a.molden")
     assert set(spins) == {"ALPHA"} and len(eps) == result.basis.nbf
     assert sorted(set(np.round(n, 6))) == [0.0, 1.0, 2.0] and n.sum() == pytest.approx(9.0)
@@ -98,7 +105,7 @@ def test_what_the_format_cannot_hold() -> None:
     both = [Shell.from_table(0, 2, [1.0 + pure], [[1.0]], pure) for pure in (True, False)]
     for shells, message in (([s, h], "functions up to g"), ([s, *both], "Cartesian and pure functions of l = 2")):
         basis = Basis.from_shells(shells, helium.R_ax, symbols=["He"])
-        result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", guess="core")
+        result = cuanto.energy(helium, "rhf", basis, **FIT, backend="cpu", guess="core")
         with pytest.raises(InputError, match=message):
             molden_text(result)
 

@@ -1,11 +1,10 @@
-"""What is installed: import time, lazy names, and a small pure wheel with everything in it."""
+"""What is installed: a light import, lazy names, and a small pure wheel with everything in it."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -21,25 +20,17 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
-def loading(statements: str) -> tuple[float, set[str]]:
-    """Seconds of a fresh interpreter, the best of three (other tests share the cores), and what it loaded."""
-    seconds, modules = [], ""
-    for _ in range(3):
-        start = time.perf_counter()
-        modules = run_python(f"{statements}; import json, sys; print(json.dumps(sorted(sys.modules)))")
-        seconds.append(time.perf_counter() - start)
-    return min(seconds), set(json.loads(modules))
+def loaded(statements: str) -> set[str]:
+    """Modules that a fresh interpreter has afterwards; what they cost is for `benchmarks/first_call.py`."""
+    return set(json.loads(run_python(f"{statements}; import json, sys; print(json.dumps(sorted(sys.modules)))")))
 
 
-def test_import_is_fast_and_light() -> None:
-    seconds, modules = loading("import cuanto")
-    assert seconds < 1.0
-    assert not modules & {"numpy", "cupy", "basis_set_exchange", "pyscf"}
+def test_import_is_light() -> None:
+    assert not loaded("import cuanto") & {"numpy", "cupy", "basis_set_exchange", "pyscf"}
 
 
-def test_whole_interface_loads_within_a_second_without_optional_packages() -> None:
-    seconds, modules = loading("import cuanto; cuanto.Molecule; cuanto.Basis; cuanto.integrals")
-    assert seconds < 1.0
+def test_whole_interface_loads_without_optional_packages() -> None:
+    modules = loaded("import cuanto; cuanto.Molecule; cuanto.Basis; cuanto.integrals")
     assert not modules & {"cupy", "basis_set_exchange", "pyscf", "sympy"}
 
 

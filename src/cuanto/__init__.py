@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cuanto import basis, coulomb, errors, integrals, system, units
-    from cuanto.api import energies, energy
+    from cuanto.api import energy
     from cuanto.basis import Basis
+    from cuanto.batch import energies
+    from cuanto.interfaces.compute import compute
+    from cuanto.interfaces.read import read
+    from cuanto.methods import Result
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
@@ -20,19 +24,30 @@ __version__ = "0.1.0"
 __all__ = [
     "Basis",
     "Molecule",
+    "Result",
     "__version__",
     "basis",
+    "compute",
     "coulomb",
     "energies",
     "energy",
     "errors",
     "integrals",
+    "read",
     "system",
     "units",
 ]
 
 _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
-_HOME = {"Basis": "cuanto.basis", "Molecule": "cuanto.system", "energies": "cuanto.api", "energy": "cuanto.api"}
+_HOME = {
+    "Basis": "cuanto.basis",
+    "Molecule": "cuanto.system",
+    "Result": "cuanto.methods",
+    "compute": "cuanto.interfaces.compute",
+    "energies": "cuanto.batch",
+    "energy": "cuanto.api",
+    "read": "cuanto.interfaces.read",
+}
 
 
 def __getattr__(name: str) -> Any:

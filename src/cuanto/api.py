@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,17 @@ from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
-from cuanto.methods import METHODS, SEMIEMPIRICAL, HartreeFock, KohnSham, Result, SemiempiricalResult
+from cuanto.methods import (
+    METHODS,
+    SEMIEMPIRICAL,
+    GaussianResult,
+    HartreeFock,
+    Iteration,
+    KohnSham,
+    Result,
+)
 from cuanto.methods.kohn_sham import Model
-from cuanto.methods.semiempirical import Labelled, semiempirical_energies, semiempirical_energy
+from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.options import ScfOptions
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.stability import UNSTABLE
@@ -45,27 +54,27 @@ def energy(
     precision: str = "double",
     grid: str | tuple[int, int] | GridSettings = "fine",
     max_memory: float | None = None,
-    guess: str | os.PathLike[str] | Orbitals | Result | SemiempiricalResult = "sad",
+    guess: str | os.PathLike[str] | Orbitals | Result = "sad",
     point_charges: tuple[ArrayLike, ArrayLike] | None = None,
     field: ArrayLike | None = None,
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
-) -> Result | SemiempiricalResult:
+) -> Result:
     """Energy and orbitals of a molecule.
 
     `method`: hf, rhf, uhf or rohf, or a functional (`cuanto functionals` lists them; with `u` before it: unrestricted).
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` the Coulomb
     matrix only, `none` neither; `auto` is `jk` where there is exact exchange. `precision` of direct J and K, and of the
     integration of a functional on its `grid` (a level, or radial and angular points).
-    `max_memory`: bytes that density fitting keeps to. `guess`: `sad`, `core`, or a result or the path of a
-    checkpoint to start from.
+    `max_memory`: bytes that density fitting and stored integrals keep to. `guess`: `sad`, `core`, or a result or the
+    path of a checkpoint to start from.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
     `on_iteration` is called with every state. `options` are those of `cuanto.options.ScfOptions`.
 
     Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) need neither basis nor fitting, and take
     `mopac_compatible`.
     """
-    _check(molecule, method, fitting)
+    check(molecule, method, fitting)
     if method.lower() in SEMIEMPIRICAL:
         if point_charges is not None or field is not None:
             raise InputError(f"{method} takes neither point_charges nor field: use hf, or leave them out")
@@ -80,7 +89,7 @@ def energy(
     with timings.measure("basis sets"):
         orbital_basis = basis if isinstance(basis, Basis) else Basis(basis, molecule)
         aux = _fitting_basis(molecule, orbital_basis, kind, auxbasis)
-    builders = _Builders(orbital_basis, aux, kind, device, precision, max_memory, settings.screening, timings)
+    builders = _Builders(orbital_basis, aux, kind, device, precision, max_memory, settings, timings, model)
     with timings.measure("one-electron integrals"):
         core = CoreHamiltonian(molecule, orbital_basis, surroundings, device, builders.pairs)
     common = (molecule, orbital_basis, device, *builders.plain(), method.lower(), settings, surroundings, timings, core)
@@ -88,15 +97,37 @@ def energy(
         calculation = HartreeFock(*common)
     else:
         more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "grid": grid_settings}
-        calculation = KohnSham(*common, model=model, attenuated=builders.attenuated(model), **more)
+        calculation = KohnSham(*common, model=model, attenuated=builders.attenuated(), **more)
     del builders  # and with it the pairs on the device
-    state: State | None = None
-    for state in calculation.states(_start(guess)):
+    state, history = _watched(calculation.states(_start(guess)), on_iteration)
+    return GaussianResult(
+        molecule=molecule,
+        method=calculation.method,
+        state=state,
+        backend=device,
+        options=settings,
+        timings=timings,
+        history=history,
+        notes=_notes(calculation, state),
+        basis=orbital_basis,
+        fitting=kind,
+        auxbasis=aux,
+        precision=precision,
+        grid=grid_settings.level if model is not None else None,
+    )
+
+
+def _watched(
+    states: Iterator[State], on_iteration: Callable[[State], object] | None
+) -> tuple[State, tuple[Iteration, ...]]:
+    """The last state, and what is kept of every one."""
+    state, history = None, []
+    for state in states:
+        history.append(Iteration.of(state))
         if on_iteration is not None:
             on_iteration(state)
     assert state is not None  # at least one iteration is made
-    notes = _notes(calculation, state)
-    return Result(molecule, orbital_basis, calculation.method, state, device, settings, timings, kind, aux, notes)
+    return state, tuple(history)
 
 
 class _Builders:
@@ -110,12 +141,20 @@ class _Builders:
         device: Backend,
         precision: str,
         max_memory: float | None,
-        screening: float,
+        settings: ScfOptions,
         timings: Timings,
+        model: Model | None,
     ) -> None:
-        self._direct: dict[str, Any] = {"backend": device, "threshold": screening, "precision": precision}
+        self._direct: dict[str, Any] = {"backend": device, "threshold": settings.screening, "precision": precision}
+        if model is None or model.exchange:  # J alone is made faster than integrals are stored
+            self._direct |= {"storage": settings.storage, "max_memory": max_memory}
+        self.omega = None
+        if model is not None and model.functional.range_separation is not None:
+            self.omega = model.functional.range_separation.omega
         self._fitted: dict[str, Any] = {"backend": device, "max_memory": max_memory, "kind": kind, "timings": timings}
-        self.basis, self.aux, self.kind = basis, aux, kind
+        if self.omega is not None and kind == "jk":
+            self._fitted["share"] = 0.5  # there are two
+        self.basis, self.aux, self.kind, self.timings = basis, aux, kind, timings
         self.pairs: Sequence[BraBatch] | None = None
         if aux is not None and device.xp is not np:  # main memory may be too short for all of them
             with timings.measure("pairs of shells"):
@@ -129,36 +168,21 @@ class _Builders:
         fitted = FittedJK(self.basis, self.aux, pairs=self.pairs, **self._fitted)
         return fitted, (fitted if self.kind == "jk" else self._of_quartets())
 
-    def attenuated(self, model: Model) -> JKBuilder | None:
+    def attenuated(self) -> JKBuilder | None:
         """Of the exchange at long range, where a functional has it."""
-        separated = model.functional.range_separation
-        if separated is None:
+        if self.omega is None:
             return None
         if self.aux is None or self.kind != "jk":
-            return self._of_quartets(separated.omega)
-        return FittedJK(self.basis, self.aux, omega=separated.omega, **self._fitted)
+            return self._of_quartets(self.omega)
+        return FittedJK(self.basis, self.aux, omega=self.omega, **self._fitted)
 
     def _of_quartets(self, omega: float | None = None) -> JKBuilder:
-        return DirectBuilder(DirectJK(self.basis, omega=omega, **self._direct))
+        with self.timings.measure("four-centre integrals"):
+            return DirectBuilder(DirectJK(self.basis, omega=omega, **self._direct))
 
 
-def energies(
-    molecules: Sequence[Molecule],
-    method: str = "pm6",
-    *,
-    backend: str | Backend = "auto",
-    gradient: bool = False,
-    **options: Any,
-) -> list[Labelled]:
-    """Semiempirical energies (and gradients) of many molecules; those of one composition are computed together."""
-    if not isinstance(method, str) or method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"energies of many molecules: choose {', '.join(SEMIEMPIRICAL)}, not {method!r}")
-    for molecule in molecules:
-        _check(molecule, method, "auto")
-    return semiempirical_energies(molecules, method, resolve(backend), gradient, **options)
-
-
-def _check(molecule: Molecule, method: str, fitting: str) -> None:
+def check(molecule: Molecule, method: str, fitting: str = "auto") -> None:
+    """What can be wrong with the arguments of `energy` before anything is computed."""
     if not isinstance(molecule, Molecule):
         raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
     if not isinstance(method, str) or not method:
@@ -167,8 +191,11 @@ def _check(molecule: Molecule, method: str, fitting: str) -> None:
         try:
             Model.of(method, molecule)
         except InputError as error:
-            names = ", ".join((*METHODS, *SEMIEMPIRICAL))
-            raise InputError(f"unknown method {method!r}: choose {names} or a functional; {error}") from None
+            names = (*METHODS, *SEMIEMPIRICAL)
+            if close := difflib.get_close_matches(method.lower(), names, n=1):
+                raise InputError(f"unknown method {method!r}; did you mean {close[0]!r}? Or: {error}") from None
+            choice = ", ".join(names)
+            raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
     if fitting not in FITTINGS:
         raise InputError(f"unknown fitting {fitting!r}: choose {', '.join(FITTINGS)}")
 
@@ -179,12 +206,12 @@ def _fitting_basis(molecule: Molecule, basis: Basis, kind: str, given: BasisChoi
     return given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, kind, given)
 
 
-def _start(guess: str | os.PathLike[str] | Orbitals | Result | SemiempiricalResult) -> str | Orbitals:
+def _start(guess: str | os.PathLike[str] | Orbitals | Result) -> str | Orbitals:
     """A guess by name, or orbitals from wherever they are."""
-    if isinstance(guess, SemiempiricalResult):
-        raise InputError("a semiempirical result has no orbitals in a basis of Gaussians: use guess='sad'")
-    if isinstance(guess, Result):
+    if isinstance(guess, GaussianResult):
         return guess.orbitals
+    if isinstance(guess, Result):
+        raise InputError(f"a result of {guess.method} has no orbitals in a basis of Gaussians: use guess='sad'")
     return read_checkpoint(guess).orbitals if isinstance(guess, os.PathLike) else guess
 
 
@@ -194,6 +221,8 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     if isinstance(calculation.j_builder, FittedJK):
         notes.append(f"density fitting: {calculation.j_builder.plan}")
     direct = calculation.k_builder
+    if isinstance(direct, DirectBuilder) and direct.direct.plan is not None:
+        notes.append(f"exchange: {direct.direct.plan}")
     if isinstance(direct, DirectBuilder) and direct.direct.precision != "double":
         done = direct.direct.statistics.quartets
         error = f", about {done.error:.0e} Hartree in an element of K" if done is not None else ""
@@ -210,4 +239,4 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["energies", "energy"]
+__all__ = ["check", "energy"]

@@ -10,7 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cuanto.kernels.build import cost_of, programs_of, source_of
+from cuanto.atomic.species import SPECIES, exchange_factors
+from cuanto.functionals.registry import get_functional
+from cuanto.kernels import atomic, grid_device, grid_values, grid_weights, hermite_build, listed, nddo
+from cuanto.kernels.build import Source, cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -20,6 +23,9 @@ TWO_CENTRES = [(0, 0), (1, 2), (3, 3), (4, 6)]
 THREE_CENTRES = [(0, 0, 0), (1, 0, 1), (1, 1, 2), (2, 1, 3), (3, 0, 4)]
 FOUR_CENTRES = [(0, 0, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (2, 1, 1, 0)]
 LARGE = [(3, 2, 4), (4, 4, 5)]
+TARGETS = ("cpu", "cuda")
+FUNCTIONALS = ("svwn5", "b3lyp", "wb97x", "r2scan")
+GRID_SHELLS = ((0, True), (1, True), (2, True), (2, False))
 
 
 def specs() -> list[KernelSpec]:
@@ -47,6 +53,34 @@ def specs() -> list[KernelSpec]:
             chosen.append(
                 KernelSpec("coulomb", Shells(TWO_CENTRES[3][:1]), Shells(TWO_CENTRES[3][1:]), algorithm, tables)
             )
+    for schedule in ("lane", "thread", "table", "group"):  # erf(omega r)/r
+        for bra, ket in (((1, 0), (1,)), ((1, 1), (1, 0)), ((2, 1), (3,))):
+            chosen.append(KernelSpec("coulomb_erf", Shells(bra), Shells(ket), "hgp", schedule))
+    return chosen
+
+
+def sources() -> list[Source]:
+    """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
+    chosen = []
+    direct = Shells((2, 1)), Shells((1, 0))
+    chosen.append(listed.cpu_straight(KernelSpec("coulomb", *direct, "hgp", "lane")))
+    chosen.append(listed.cuda_straight(KernelSpec("coulomb", *direct, "hgp", "thread")))
+    chosen += [listed.cpu_digest("double"), listed.cuda_digest("double", None), listed.cuda_select()]
+    for target in TARGETS:
+        chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
+        chosen += [hermite_build.general_source(target, "double")]
+        chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
+        chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
+        chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]
+        chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_gradient_source(target, 4, 4)]
+        chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_gradient_source(target, (3, 9), (2, 4))]
+        chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
+        chosen += [grid_weights.weights_source(target, stratmann) for stratmann in (False, True)]
+    for family in ("lda", "mgga"):
+        chosen.append(grid_values.cpu_density(GRID_SHELLS, 1, family, "double", True))
+        chosen.append(grid_values.cpu_matrix(GRID_SHELLS, 1, family, "double"))
+        chosen.append(grid_device.device_values(GRID_SHELLS, 1, family, "double"))
+        chosen += [grid_device.device_kernel(name, family, "double") for name in ("density", "weigh")]
     return chosen
 
 
@@ -66,9 +100,25 @@ def fingerprint(spec: KernelSpec) -> dict[str, Any]:
     return result
 
 
+def atomic_tables() -> str:
+    """Hash of the coefficients of all classes of atomic integrals to F+."""
+    digest = hashlib.sha256()
+    for one in SPECIES[:7]:
+        for other in SPECIES[:7]:
+            tables = atomic.class_tables(one.kappa, other.kappa, tuple(exchange_factors(one, other).items()))
+            digest.update(tables.shape.tobytes())
+            digest.update(tables.values.tobytes())
+    return digest.hexdigest()
+
+
 def fingerprints() -> dict[str, dict[str, Any]]:
     """All of them by name."""
-    return {spec.name: fingerprint(spec) for spec in specs()}
+    known: dict[str, dict[str, Any]] = {spec.name: fingerprint(spec) for spec in specs()}
+    for source in sources():
+        name = f"{source.entry} {source.target}"
+        assert name not in known, f"two kernels are called {name}"
+        known[name] = {"sha256": source.hash}
+    return known | {"coefficients of atoms": {"sha256": atomic_tables()}}
 
 
 if __name__ == "__main__":

@@ -96,7 +96,9 @@ def shipped_names() -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    return name.strip().lower().replace("*", "s").replace("+", "p")
+    """Within one folder: a name, of whoever, does not lead out of it."""
+    plain = name.strip().lower().replace("*", "s").replace("+", "p")
+    return plain.replace("/", "_").replace(os.sep, "_")
 
 
 def _folder_files(name: str, symbol: str) -> Iterable[Path]:

@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from cuanto.cli.arguments import examples
 from cuanto.cli.verbose import Verbose
+
+EXAMPLES = examples("cuanto cache", "cuanto cache --clear")
 
 
 def cache(

@@ -6,11 +6,24 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import CuantoError
+
+EXTRAS = {
+    "h5py": "checkpoints",
+    "qcelemental": "models of QCSchema",
+    "ase": "calculator",
+    "rdkit": "SMILES",
+    "pyarrow": "Parquet tables",
+    "dask": "clusters",
+    "nlopt": "optimiser of basis sets",
+    "matplotlib": "pictures of atoms",
+    "dftd3": "D3 dispersion",
+    "dftd4": "D4 dispersion",
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,18 @@ def versions() -> Finding:
 
 def libraries() -> Finding:
     return Finding(f"NumPy {version('numpy')}, SciPy {version('scipy')}", found=True)
+
+
+def extras() -> Finding:
+    """Optional packages: what there is, and what the rest would bring."""
+    there, lacking = [], []
+    for package, purpose in EXTRAS.items():
+        try:
+            there.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            lacking.append(f"{package} ({purpose})")
+    rest = f"; not installed: {', '.join(lacking)}" if lacking else ""
+    return Finding((", ".join(there) or "none") + rest)
 
 
 def basis_sets() -> Finding:
@@ -128,6 +153,7 @@ PROBES: dict[str, Callable[[], Finding]] = {
     "processor": processor,
     "libraries": libraries,
     "basis sets": basis_sets,
+    "extras": extras,
     "C++ compiler": compiler,
     "GPU": gpu,
     "NVRTC": nvrtc,

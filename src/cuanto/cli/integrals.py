@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, complete_basis, examples
 from cuanto.cli.verbose import Verbose
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 Jobs = dict[str, Callable[[], Any]]
 
+EXAMPLES = examples(
+    "cuanto integrals water.xyz -b cc-pvdz",
+    "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
+)
 BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: a slow NumPy twin, for those who doubt a kernel."
 
 
@@ -32,34 +37,47 @@ class BackendName(StrEnum):
 
 
 def integrals(
-    xyz: Annotated[Path, typer.Argument(metavar="MOL.xyz", help="Geometry in Angstrom.")],
-    basis: Annotated[str, typer.Option("--basis", "-b", help="Basis Set Exchange name or basis file.")],
-    aux: Annotated[str | None, typer.Option(help="Fitting basis; chosen from the orbital basis when left out.")] = None,
+    molecule: Annotated[str, typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP)],
+    basis: Annotated[
+        str,
+        typer.Option("--basis", "-b", help="Basis Set Exchange name or basis file.", autocompletion=complete_basis),
+    ],
+    auxbasis: Auxiliary = None,
     backend: Annotated[BackendName, typer.Option(help=BACKEND_HELP)] = BackendName.AUTO,
-    charge: Annotated[int | None, typer.Option(help="Total charge.")] = None,
-    mult: Annotated[int | None, typer.Option(help="Spin multiplicity.")] = None,
+    charge: Charge = None,
+    multiplicity: Multiplicity = None,
     out: Annotated[Path | None, typer.Option(help="Save the arrays in this .npz file.")] = None,
     verbose: Verbose = False,
 ) -> None:
     """Compute S, T, V, dipole, (P|Q) and (pq|P) of a molecule."""
     from cuanto.basis import Basis, auxiliary_basis
+    from cuanto.interfaces.sources import read_source
     from cuanto.log import Timings
-    from cuanto.system import Molecule
 
     if out is not None:
         require_writable(out)
-    molecule = Molecule.from_xyz(xyz, charge=charge, multiplicity=mult)
-    orbital = Basis(basis, molecule)
-    fitting = auxiliary_basis(orbital, molecule, kind="jk", name=aux)
+    it = read_source(molecule, charge, multiplicity).molecule
+    orbital = Basis(basis, it)
+    fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
     timings = Timings()
     arrays = {}
-    for name, job in jobs(molecule, orbital, fitting, backend).items():
+    for name, job in progress(jobs(it, orbital, fitting, backend)):
         with timings.measure(name):
             arrays[name] = job()
-    print_report(molecule, orbital, fitting, arrays, timings)
+    print_report(it, orbital, fitting, arrays, timings)
     if out is not None:
-        save_npz(out, {**arrays, **provenance(molecule, orbital, fitting)})
+        save_npz(out, {**arrays, **provenance(it, orbital, fitting)})
         print(f"saved {out}")
+
+
+def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Each piece with its name; on a terminal a bar says how far it is."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    pieces = track(work.items(), "integrals", console=console, transient=True, disable=not console.is_terminal)
+    yield from pieces
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:

@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
+from cuanto.cli.arguments import examples
 from cuanto.cli.verbose import Verbose
 
+EXAMPLES = examples(
+    "cuanto kernel 3c 1 0 1 --algorithm hgp --target cuda",
+    "cuanto kernel overlap d p > overlap.cpp",
+)
 COULOMB = ("nuclear", "2c", "3c", "4c")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from cuanto import __version__
-from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel
+from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
+from cuanto.cli import run as job
+from cuanto.cli.arguments import examples
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
@@ -18,22 +21,45 @@ BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""Errors that are the machine's, not ours."""
+
+CALCULATIONS, KERNELS, MACHINE = "Calculations", "Kernels and integrals", "This machine"
+EXAMPLES = examples(
+    "cuanto energy water.xyz -m b3lyp -b def2-svp",
+    "cuanto energy smiles:CCO -m pm6",
+    "cuanto atom --element Rn",
+    "cuanto COMMAND --help    says more about a command",
+)
+ATOM = examples(
+    "cuanto atom --element Rn --json rn.json",
+    "cuanto atom --element Cr --config '\\[Ar] 3d5 4s1' --nucleus point",
+    "cuanto atom ne.inp --optimise --log ne.log",
+)
+SEARCH = examples("cuanto basis-search --elements He-Ne --json sets.json")
+FUNCTIONALS = examples("cuanto functionals", "cuanto functionals b3lyp", "cuanto functionals pbe --source cuda")
+
 app = typer.Typer(
     name="cuanto",
     help="Electronic structure with generated kernels: the same calculation on a laptop and on a GPU.",
+    epilog=EXAMPLES,
     invoke_without_command=True,
-    add_completion=False,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="energy")(energy.energy)
-app.command(name="atom")(atom.atom)
-app.command(name="basis-search")(basis_search.basis_search)
-app.command(name="functionals")(functionals.functionals)
-app.command(name="doctor")(doctor.doctor)
-app.command(name="integrals")(integrals.integrals)
-app.command(name="kernel")(kernel.kernel)
-app.command(name="cache")(cache.cache)
+app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
+app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
+app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
+app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)
+app.command(name="report", epilog=report.EXAMPLES, rich_help_panel=CALCULATIONS)(report.report)
+app.command(name="cube", epilog=report.CUBE_EXAMPLES, rich_help_panel=CALCULATIONS)(report.cube)
+app.command(name="functionals", epilog=FUNCTIONALS, rich_help_panel=KERNELS)(functionals.functionals)
+app.command(name="integrals", epilog=integrals.EXAMPLES, rich_help_panel=KERNELS)(integrals.integrals)
+app.command(name="kernel", epilog=kernel.EXAMPLES, rich_help_panel=KERNELS)(kernel.kernel)
+app.command(name="doctor", rich_help_panel=MACHINE)(doctor.doctor)
+app.command(name="selftest", epilog=selftest.EXAMPLES, rich_help_panel=MACHINE)(selftest.selftest)
+app.command(name="cache", epilog=cache.EXAMPLES, rich_help_panel=MACHINE)(cache.cache)
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,7 +107,10 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, CuantoError):
         return text, BAD_INPUT
     if isinstance(error, MemoryError):
-        return f"not enough memory: {text or 'the machine refused the allocation'}", BAD_INPUT
+        text = text or "the machine refused the allocation"
+        return f"not enough memory: {text}; a smaller basis, --max-memory or --backend cpu may help", BAD_INPUT
+    if isinstance(error, OSError) and error.errno in REFUSED:
+        return f"cannot write {error.filename or 'the output'}: {error.strerror}", BAD_INPUT
     kind = type(error).__name__
     return (
         f"internal error ({kind}: {text}); please report it with the output of CUANTO_DEBUG=1",

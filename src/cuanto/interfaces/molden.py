@@ -18,7 +18,7 @@ from cuanto.basis.shell import tabulated_coefficients
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
-from cuanto.methods import Result
+from cuanto.methods import GaussianResult
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,12 @@ CARTESIAN_ORDER = {
 LARGEST_L = 4
 
 
-def write_molden(path: str | os.PathLike[str], result: Result) -> None:
+def write_molden(path: str | os.PathLike[str], result: GaussianResult) -> None:
     """All orbitals of a result."""
     write_text(path, molden_text(result))
 
 
-def molden_text(result: Result) -> str:
+def molden_text(result: GaussianResult) -> str:
     """The text of the file."""
     basis, molecule = result.basis, result.molecule
     kinds = _kinds(basis)
@@ -58,7 +58,7 @@ def molden_text(result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _orbital_sets(result: Result) -> Iterator[tuple[str, Array, Array, Array]]:
+def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:
     """Spin, energies, occupations and coefficients; restricted orbitals are alpha with both electrons."""
     eps_sm, n_sm, C_spm = result.orbital_energies, result.occupations, result.coefficients
     if len(C_spm) == 1:

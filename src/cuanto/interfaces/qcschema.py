@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -15,28 +16,42 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.interfaces.files import write_text
-from cuanto.methods import Result
+from cuanto.interfaces.wavefunction import wavefunction_schema
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
-TWO_ELECTRON = ("coulomb", "exchange")
+MAX_ORBITALS = 1000
+"""Functions of a basis whose orbitals go into the file: 20 MB of text; a checkpoint holds larger ones."""
+TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
+TERMS = {
+    "core": "scf_one_electron_energy",
+    "nuclear repulsion": "nuclear_repulsion_energy",
+    "core repulsion": "nuclear_repulsion_energy",
+    "exchange-correlation": "scf_xc_energy",
+    "dispersion": "scf_dispersion_correction_energy",
+}
+"""Our names of the terms of an energy, and the schema's."""
 
 
-def to_qcschema(result: Result) -> dict[str, Any]:
+def to_qcschema(result: Result, orbitals: bool = True) -> dict[str, Any]:
     """A dictionary that JSON can hold; checked by QCElemental where it is installed."""
-    options = {name: value for name, value in vars(result.options).items() if value is not None}
     schema: dict[str, Any] = {
         "schema_name": "qcschema_output",
         "schema_version": 1,
         "molecule": molecule_schema(result.molecule),
         "driver": "energy",
-        "model": {"method": result.method, "basis": result.basis.name},
-        "keywords": plain({"fitting": result.fitting, **options}),
+        "model": {"method": result.method, "basis": result.basis_name},
+        "keywords": plain(result.keywords),
+        "protocols": {},
         "properties": plain(_properties(result)),
         "return_result": result.energy,
         "success": result.converged,
         "provenance": {"creator": "cuanto", "version": __version__, "routine": "cuanto.energy"},
         "extras": {"cuanto": plain(_extras(result))},
     }
+    if orbitals and isinstance(result, GaussianResult) and result.basis.nbf <= MAX_ORBITALS:
+        schema["wavefunction"] = wavefunction_schema(result)
+        schema["protocols"] = {"wavefunction": "all"}
     if not result.converged:
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
@@ -46,7 +61,12 @@ def to_qcschema(result: Result) -> dict[str, Any]:
 
 def write_qcschema(path: str | os.PathLike[str], result: Result) -> None:
     """As a JSON file."""
-    write_text(path, json.dumps(to_qcschema(result), indent=1, allow_nan=False) + "\n")
+    write_text(path, qcschema_text(result))
+
+
+def qcschema_text(result: Result) -> str:
+    """The text of the file."""
+    return json.dumps(result.to_qcschema(), indent=1, allow_nan=False) + "\n"
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:
@@ -68,16 +88,20 @@ def molecule_schema(molecule: Molecule) -> dict[str, Any]:
 def _properties(result: Result) -> dict[str, Any]:
     """By the names of the schema."""
     energies, molecule = result.energies, result.molecule
+    up, down, functions = molecule.n_alpha, molecule.n_beta, result.orbital_energies.shape[1]
+    if isinstance(result, SemiempiricalResult):  # of the valence shells
+        up, down = result.calculation.layout.electrons(molecule.charge, molecule.multiplicity)
+    if isinstance(result, GaussianResult):
+        functions = result.basis.nbf
     return {
         "calcinfo_natom": molecule.natom,
-        "calcinfo_nbasis": result.basis.nbf,
+        "calcinfo_nbasis": functions,
         "calcinfo_nmo": result.orbital_energies.shape[1],
-        "calcinfo_nalpha": molecule.n_alpha,
-        "calcinfo_nbeta": molecule.n_beta,
-        "nuclear_repulsion_energy": energies["nuclear repulsion"],
+        "calcinfo_nalpha": up,
+        "calcinfo_nbeta": down,
         "return_energy": result.energy,
-        "scf_one_electron_energy": energies["core"],
-        "scf_two_electron_energy": sum(energies[name] for name in TWO_ELECTRON),
+        **{TERMS[name]: value for name, value in energies.items() if name in TERMS},
+        "scf_two_electron_energy": sum(energies.get(name, 0.0) for name in TWO_ELECTRON),
         "scf_total_energy": result.energy,
         "scf_dipole_moment": result.dipole,
         "scf_iterations": result.iterations,
@@ -85,25 +109,33 @@ def _properties(result: Result) -> dict[str, Any]:
 
 
 def _extras(result: Result) -> dict[str, Any]:
-    """In atomic units, as everywhere in the schema."""
-    return {
+    """In atomic units, as everywhere in the schema, but for what says otherwise."""
+    found = {
         "converged": result.converged,
         "energies": dict(result.energies),
         "gradient": result.state.gradient,
         "energy_change": result.state.energy_change,
-        "fitting": result.fitting,
-        "auxbasis": None if result.auxbasis is None else result.auxbasis.name,
         "homo": result.homo,
         "lumo": result.lumo,
         "orbital_energies": result.orbital_energies,
         "occupations": result.occupations,
-        "mulliken_charges": result.mulliken_charges,
-        "loewdin_charges": result.loewdin_charges,
+        "charges": result.charges,
         "s_squared": result.s_squared,
         "backend": result.backend.name,
         "timings": dict(result.timings.seconds),
+        "history": [asdict(iteration) for iteration in result.history],
         "notes": list(result.notes),
     }
+    if isinstance(result, GaussianResult):
+        found |= {
+            "fitting": result.fitting,
+            "auxbasis": result.keywords.get("auxbasis"),
+            "mulliken_charges": result.mulliken_charges,
+            "loewdin_charges": result.loewdin_charges,
+        }
+    if isinstance(result, SemiempiricalResult):
+        found |= {"heat_of_formation_kcal_mol": result.heat_of_formation, "bond_orders": result.bond_orders}
+    return found
 
 
 def plain(value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""What a calculation gives back."""
+"""What a calculation gives back: one type for every method, and what a basis of Gaussians adds to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cuanto import integrals, properties
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.errors import InputError
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.state import Orbitals, State
@@ -23,37 +24,60 @@ from cuanto.units import DIPOLE_IN_DEBYE
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """A calculation: its last state and what follows from it. Arrays are on the host, in atomic units.
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the way to the result: Hartree, and which step led there."""
 
-    `energies` by term add up to `energy`. `notes` say what was chosen or left out on the way.
+    iteration: int
+    energy: float
+    energy_change: float
+    gradient: float
+    step: str
+
+    @classmethod
+    def of(cls, state: State) -> Iteration:
+        """What is kept of a state."""
+        return cls(state.iteration, state.energy, state.energy_change, state.gradient, state.step)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Result:
+    """A calculation by any method: its last state and what follows from it. Arrays are on the host, in atomic units.
+
+    `energies` by term add up to `energy`. `history` has every iteration. `notes` say what was chosen or left out on the
+    way. A result that was read from a file has what the file has; asking for more is an `InputError` that says so.
     """
 
     molecule: Molecule
-    basis: Basis
     method: str
     state: State
     backend: Backend
     options: ScfOptions
     timings: Timings
-    fitting: str = "none"
-    auxbasis: Basis | None = None
+    history: tuple[Iteration, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: arrays would fill the screen of a notebook."""
+        model = self.method if self.basis_name is None else f"{self.method}/{self.basis_name}"
+        verdict = "converged" if self.converged else "NOT converged"
+        name = self.molecule.name or "molecule"
+        kind = type(self).__name__
+        return f"<{kind} {name} {model}: {self.energy:.9f} Hartree, {verdict} in {self.iterations} iterations>"
 
     @property
     def energy(self) -> float:
-        """Total energy; with smearing the free energy, which is the one that is smallest."""
+        """Total energy, Hartree; with smearing the free energy, which is the one that is smallest."""
         return self.state.energy
 
     @property
     def energies(self) -> Mapping[str, float]:
-        """By term."""
+        """By term, Hartree."""
         return self.state.energies
 
     @property
     def converged(self) -> bool:
-        """Energy and gradient are within their tolerances, and no empty orbital lies below an occupied one."""
+        """Energy, gradient and dipole are within their tolerances, and no empty orbital lies below an occupied one."""
         return self.state.converged
 
     @property
@@ -63,43 +87,38 @@ class Result:
 
     @cached_property
     def orbital_energies(self) -> Array:
-        """eps_sm, one row for each set of orbitals."""
-        return self._host(self.state.eps_sm)
+        """eps_sm, one row for each set of orbitals, Hartree."""
+        return self._host(self.state.eps_sm, "orbital energies")
 
     @cached_property
     def coefficients(self) -> Array:
         """C_spm."""
-        return self._host(self.state.C_spm)
+        return self._host(self.state.C_spm, "orbitals")
 
     @property
     def occupations(self) -> Array:
         """n_sm; two rows for restricted open shells, which have one set of orbitals."""
-        return self.state.n_sm
+        return self._host(self.state.n_sm, "occupations")
 
     @cached_property
     def density(self) -> Array:
         """D_spq."""
-        return self._host(self.state.D_spq)
-
-    @property
-    def orbitals(self) -> Orbitals:
-        """What another calculation can start from."""
-        return Orbitals(self.basis, self.coefficients, self.occupations)
+        return self._host(self.state.D_spq, "density matrix")
 
     @cached_property
     def homo(self) -> tuple[float, ...]:
-        """Highest occupied orbital energy of each spin (not a number where there is none)."""
+        """Highest occupied orbital energy of each spin, Hartree (minus infinity where there is none)."""
         return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self._levels())
 
     @cached_property
     def lumo(self) -> tuple[float, ...]:
-        """Lowest empty orbital energy of each spin (infinite where there is none)."""
+        """Lowest empty orbital energy of each spin, Hartree (infinite where there is none)."""
         return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self._levels())
 
     @cached_property
     def dipole(self) -> Array:
         """Dipole moment, e Bohr."""
-        return properties.dipole(self.molecule, self.basis, self.state.D_spq, self.backend)
+        raise self._lacks("dipole moment")
 
     @property
     def dipole_debye(self) -> Array:
@@ -107,19 +126,30 @@ class Result:
         return self.dipole * DIPOLE_IN_DEBYE
 
     @cached_property
-    def mulliken_charges(self) -> Array:
-        """Mulliken's charge of every atom."""
-        return self.molecule.numbers - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
-
-    @cached_property
-    def loewdin_charges(self) -> Array:
-        """Loewdin's charge of every atom."""
-        return self.molecule.numbers - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
+    def charges(self) -> Array:
+        """Net charge of every atom, e; Mulliken's where there are overlaps."""
+        raise self._lacks("atomic charges")
 
     @cached_property
     def s_squared(self) -> float:
         """<S^2>."""
-        return properties.s_squared(self.density, self._overlap)
+        raise self._lacks("<S^2>")
+
+    @cached_property
+    def gradient(self) -> Array:
+        """dE/dR_ax, Hartree/Bohr; of semiempirical methods."""
+        raise InputError(f"{self.method} has no gradients yet; mndo, am1, pm3 and pm6 have")
+
+    @property
+    def basis_name(self) -> str | None:
+        """None where the method has none to choose."""
+        return None
+
+    @cached_property
+    def keywords(self) -> dict[str, Any]:
+        """What, beside molecule, method, basis and backend, gives the same result again with `cuanto.energy`."""
+        default = asdict(ScfOptions())
+        return {name: value for name, value in asdict(self.options).items() if value != default[name]}
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema AtomicResult as a dictionary."""
@@ -127,13 +157,77 @@ class Result:
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
 
-    @cached_property
-    def _overlap(self) -> Array:
-        return self._host(integrals.overlap(self.basis, backend=self.backend))
-
     def _levels(self) -> list[tuple[Array, Array]]:
         shared = len(self.orbital_energies) < len(self.occupations)
         return [(self.orbital_energies[0 if shared else s], n_m) for s, n_m in enumerate(self.occupations)]
 
-    def _host(self, array: Any) -> Array:
+    def _host(self, array: Any, what: str) -> Array:
+        if array is None:
+            raise self._lacks(what)
         return np.asarray(array if isinstance(array, np.ndarray) else self.backend.to_host(array))
+
+    def _lacks(self, what: str) -> InputError:
+        return InputError(f"{self.molecule.name or 'this result'}: the file has no {what}; compute it again")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class GaussianResult(Result):
+    """A Hartree-Fock or Kohn-Sham calculation: orbitals are combinations of the functions of `basis`."""
+
+    basis: Basis
+    fitting: str = "none"
+    auxbasis: Basis | None = None
+    precision: str = "double"
+    grid: str | tuple[int, int] | None = None
+    """None where nothing is integrated numerically."""
+
+    @property
+    def basis_name(self) -> str:
+        """Of the orbital basis."""
+        return self.basis.name
+
+    @cached_property
+    def keywords(self) -> dict[str, Any]:
+        """What gives the same result again."""
+        found: dict[str, Any] = {"fitting": self.fitting}
+        if self.auxbasis is not None:
+            found["auxbasis"] = self.auxbasis.name
+        if self.precision != "double":
+            found["precision"] = self.precision
+        return found | ({} if self.grid is None else {"grid": self.grid}) | super().keywords
+
+    @property
+    def orbitals(self) -> Orbitals:
+        """What another calculation can start from."""
+        return Orbitals(self.basis, self.coefficients, self.occupations)
+
+    @cached_property
+    def dipole(self) -> Array:
+        """Dipole moment, e Bohr."""
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
+        return properties.dipole(self.molecule, self.basis, self.state.D_spq, self.backend)
+
+    @cached_property
+    def charges(self) -> Array:
+        """Mulliken's charge of every atom, e."""
+        return self.mulliken_charges
+
+    @cached_property
+    def mulliken_charges(self) -> Array:
+        """Mulliken's charge of every atom, e."""
+        return self.molecule.numbers - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
+
+    @cached_property
+    def loewdin_charges(self) -> Array:
+        """Loewdin's charge of every atom, e."""
+        return self.molecule.numbers - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
+
+    @cached_property
+    def s_squared(self) -> float:
+        """<S^2>."""
+        return properties.s_squared(self.density, self._overlap)
+
+    @cached_property
+    def _overlap(self) -> Array:
+        return np.asarray(self.backend.to_host(integrals.overlap(self.basis, backend=self.backend)))

@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from cuanto.errors import InputError
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.formats import parse_structure
+from cuanto.system.smiles import parse_smiles
+from cuanto.system.structure import Structure
 from cuanto.system.text import quoted, read_text
-from cuanto.system.xyz import XYZ, parse_xyz
+from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
 Array = NDArray[np.float64]
@@ -76,15 +79,44 @@ class Molecule:
         return cls._from_parsed(xyz, charge, multiplicity, xyz.name, "")
 
     @classmethod
-    def _from_parsed(cls, xyz: XYZ, charge: int | None, multiplicity: int | None, name: str, prefix: str) -> "Molecule":
-        if multiplicity is None and (charge is None or charge == (xyz.charge or 0)):
-            multiplicity = xyz.multiplicity  # the file's multiplicity belongs to the file's charge
+    def from_file(
+        cls, path: str | os.PathLike[str], charge: int | None = None, multiplicity: int | None = None
+    ) -> "Molecule":
+        """Molecule from an XYZ, QCSchema (JSON) or Molden file, told by its content; otherwise as `from_xyz`."""
+        text = read_text(path, "file")
+        return cls.from_text(text, charge, multiplicity, source=_shown(path), name=Path(path).stem)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        charge: int | None = None,
+        multiplicity: int | None = None,
+        source: str = "the input",
+        name: str = "",
+    ) -> "Molecule":
+        """Molecule from the text of such a file; `source` begins messages, `name` is used where the text has none."""
+        found = parse_structure(text, source)
+        return cls._from_parsed(found, charge, multiplicity, found.name or name, f"{source}: ")
+
+    @classmethod
+    def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
+        """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
+        found = parse_smiles(smiles)
+        return cls._from_parsed(found, charge, multiplicity, found.name, f"{quoted(smiles)}: ")
+
+    @classmethod
+    def _from_parsed(
+        cls, found: Structure, charge: int | None, multiplicity: int | None, name: str, prefix: str
+    ) -> "Molecule":
+        if multiplicity is None and (charge is None or charge == (found.charge or 0)):
+            multiplicity = found.multiplicity  # the file's multiplicity belongs to the file's charge
         if charge is None:
-            charge = xyz.charge or 0
+            charge = found.charge or 0
         with np.errstate(over="ignore"):  # found below, as a coordinate that is not finite
-            R_ax = np.array(xyz.coordinates) / BOHR_IN_ANGSTROM
+            R_ax = np.array(found.coordinates) / (BOHR_IN_ANGSTROM if found.angstrom else 1.0)
         try:
-            return cls(xyz.symbols, R_ax, charge, multiplicity, name)
+            return cls(found.symbols, R_ax, charge, multiplicity, name)
         except InputError as error:
             raise InputError(f"{prefix}{error}") from None
 

@@ -5,10 +5,10 @@ The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`
 
 import math
 import re
-from dataclasses import dataclass
 
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
+from cuanto.system.structure import Structure
 from cuanto.system.text import parse_real, parse_whole, quoted, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
@@ -17,18 +17,7 @@ _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class XYZ:
-    """What an XYZ file says; coordinates in Angstrom, nothing checked beyond the format."""
-
-    symbols: tuple[str, ...]
-    coordinates: tuple[tuple[float, float, float], ...]
-    charge: int | None
-    multiplicity: int | None
-    name: str
-
-
-def parse_xyz(text: str, source: str = "xyz") -> XYZ:
+def parse_xyz(text: str, source: str = "xyz") -> Structure:
     """Parse one structure; `source` begins every message."""
     lines = split_lines(text)
     while lines and not lines[-1].strip():
@@ -41,12 +30,13 @@ def parse_xyz(text: str, source: str = "xyz") -> XYZ:
     _check_columns(comment, source)
     atoms = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
     name = _NAME.search(comment)
-    return XYZ(
+    return Structure(
         symbols=tuple(symbol for symbol, _ in atoms),
         coordinates=tuple(xyz for _, xyz in atoms),
         charge=_comment_number(_CHARGE, comment, "charge", source),
         multiplicity=_comment_number(_MULTIPLICITY, comment, "multiplicity", source),
         name=name[1] if name else "",
+        angstrom=True,
     )
 
 

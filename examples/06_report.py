@@ -1,0 +1,50 @@
+"""One page of a calculation: the molecule to turn, its frontier orbitals, how it converged; and cube files.
+
+    python examples/06_report.py [MOLECULE.xyz [FOLDER]]
+
+The page works without a network. The same from a shell: `cuanto energy benzene.xyz --json benzene.json`, then
+`cuanto report benzene.json` and `cuanto cube benzene.json --orbital lumo`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import cuanto
+from cuanto.interfaces.cube import write_orbital
+from cuanto.interfaces.wavefunction import wavefunction_of
+from cuanto.properties.volume import Box
+from cuanto.report import write_report
+
+
+def main(xyz: str | None = None, folder: str | None = None) -> tuple[Path, Path]:
+    """The page and the cube file of the HOMO."""
+    with as_file(files("cuanto") / "data" / "molecules" / "benzene.xyz") as shipped:
+        molecule = cuanto.Molecule.from_xyz(xyz or shipped)
+    result = cuanto.energy(molecule, "hf", "sto-3g")
+    verdict = "converged" if result.converged else "NOT converged"
+    print(f"{molecule.name}: {result.energy:.8f} Hartree, {verdict} in {result.iterations} iterations")
+
+    place = Path(folder or tempfile.mkdtemp(prefix="cuanto_report_"))
+    page, cube = place / "report.html", place / "homo.cube"
+    write_report(page, result)
+    print(f"open {page} in a browser ({page.stat().st_size / 1024:.0f} KiB)")
+
+    box = Box.around(molecule.R_ax, spacing=0.4)  # Bohr
+    write_orbital(cube, molecule, wavefunction_of(result), "homo", box=box)
+    print(f"open {cube} in Avogadro, Jmol or VMD ({cube.stat().st_size / 1024:.0f} KiB)")
+    return page, cube
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="A page and a cube file of a calculation.")
+    parser.add_argument("xyz", nargs="?", metavar="MOLECULE.xyz", help="geometry in Angstrom (default: benzene)")
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="where to write (default: a temporary folder)")
+    options = parser.parse_args()
+    try:
+        main(options.xyz, options.folder)
+    except cuanto.errors.CuantoError as error:
+        parser.exit(2, f"{error}\n")

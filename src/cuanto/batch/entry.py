@@ -1,0 +1,142 @@
+"""One molecule of many with all that decides its result; files, folders and trajectories that they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cuanto import __version__
+from cuanto.basis.library import is_file
+from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.qcschema import plain
+from cuanto.interfaces.sources import SMILES, STDIN, Source, read_source, read_stdin, safe_label, text_source
+from cuanto.system import Molecule
+from cuanto.system.text import parse_whole, quoted, read_text, split_lines
+
+ELSEWHERE = ("backend", "max_memory")
+"""Keywords that say where and how, not what: a run may go on elsewhere."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is computed; None where it is left to a file, or to the default."""
+
+    method: str | None = None
+    basis: str | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    gradient: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A molecule and its calculation; or, where there is none, the `problem` with it."""
+
+    name: str
+    molecule: Molecule | None
+    model: Model
+    file: str = ""
+    problem: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """Of the result in a journal: nothing that decides it is left out, the version of cuanto included."""
+        assert self.molecule is not None
+        molecule, model = self.molecule, self.model
+        what = {name: value for name, value in model.keywords.items() if name not in ELSEWHERE}
+        sets = [_content(model.basis), _content(what.pop("auxbasis", None))]
+        parts = [molecule.symbols, molecule.charge, molecule.multiplicity, model.method, *sets, what, model.gradient]
+        text = json.dumps(plain([__version__, *parts]), sort_keys=True, default=repr)
+        return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
+
+
+def _content(basis: object) -> object:
+    """A basis by its name, or by what is in its file."""
+    if not isinstance(basis, str) or not is_file(basis):
+        return basis
+    try:
+        return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
+    except OSError:
+        return basis  # said when it is used
+
+
+def entries_of(
+    given: str, model: Model, defaults: tuple[str, str], charge: int | None, multiplicity: int | None
+) -> list[Entry]:
+    """A file, every structure of a trajectory, every XYZ file of a folder; what cannot be read is an entry, too."""
+    try:
+        paths = _files(given)
+    except CuantoError as error:
+        return [_unreadable(given, model, error)]
+    found: list[Entry] = []
+    for path in paths:
+        try:
+            found += [_entry(path, source, model, defaults) for source in _sources(path, charge, multiplicity)]
+        except CuantoError as error:
+            found.append(_unreadable(path, model, error))
+    return found
+
+
+def _unreadable(given: str, model: Model, error: CuantoError) -> Entry:
+    return Entry(safe_label(Path(given).stem), None, model, given, " ".join(str(error).split()))
+
+
+def _files(given: str) -> list[str]:
+    if given == STDIN or given.lower().startswith(SMILES) or "\0" in given or not Path(given).is_dir():
+        return [given]
+    if files := sorted(str(path) for path in Path(given).iterdir() if path.suffix.lower() == ".xyz"):
+        return files
+    raise InputError(f"the folder {quoted(given, 200)} has no XYZ files")
+
+
+def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterator[Source | CuantoError]:
+    """One of most files; of a trajectory all, the bad ones as their errors."""
+    if given.lower().startswith(SMILES):
+        yield read_source(given, charge, multiplicity)
+        return
+    text = read_stdin() if given == STDIN else read_text(given, "file")
+    shown, stem = ("standard input", "stdin") if given == STDIN else (_shown(given), Path(given).stem)
+    frames = structures(text)
+    if len(frames) == 1:
+        yield text_source(text, shown, stem, charge, multiplicity)
+        return
+    width = len(str(len(frames)))
+    for number, frame in enumerate(frames, start=1):
+        try:
+            yield text_source(frame, f"{shown}, structure {number}", f"{stem}-{number:0{width}d}", charge, multiplicity)
+        except CuantoError as error:
+            yield error
+
+
+def _shown(path: str) -> str:
+    return path if path.isprintable() and len(path) <= 200 else quoted(path, 200)
+
+
+def _entry(file: str, source: Source | CuantoError, model: Model, defaults: tuple[str, str]) -> Entry:
+    """What the command line leaves open is the file's, else the default."""
+    from cuanto.methods import SEMIEMPIRICAL
+
+    if isinstance(source, CuantoError):
+        return _unreadable(file, model, source)
+    method = model.method or source.method or defaults[0]
+    basis = None if method.lower() in SEMIEMPIRICAL else model.basis or source.basis or defaults[1]
+    keywords = {**(source.keywords if model.method is None else {}), **model.keywords}
+    return Entry(source.label, source.molecule, Model(method, basis, keywords, model.gradient), file)
+
+
+def structures(text: str) -> list[str]:
+    """The structures of an XYZ file with several; the text itself where it is not exactly that."""
+    lines, found = split_lines(text), []
+    while any(line.strip() for line in lines):
+        natom = parse_whole(lines[0].strip())
+        if natom is None or natom < 1 or len(lines) < natom + 2:
+            return [text]
+        found.append("\n".join(lines[: natom + 2]))
+        lines = lines[natom + 2 :]
+        while lines and not lines[0].strip():
+            del lines[0]
+    return found if len(found) > 1 else [text]

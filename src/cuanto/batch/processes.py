@@ -1,0 +1,172 @@
+"""Worker processes on this machine that need no package beside Python.
+
+A process is started afresh (nothing is forked, no script is imported twice), gets tasks as lines of JSON and answers
+in the same way. One that dies takes its own task with it and no other: another one is started in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import cuanto
+from cuanto.errors import CuantoError
+from cuanto.workers import ONE_THREAD, Function, Result
+
+SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.batch.processes import serve; serve()"
+
+
+class LostWorkerError(CuantoError):
+    """A process ended in the middle of its task."""
+
+
+class TaskError(CuantoError):
+    """What a function raised in another process."""
+
+
+class _Worker:
+    """A process and the key of the task it has."""
+
+    def __init__(self) -> None:
+        here = str(Path(cuanto.__file__).parents[1])
+        self.key = ""
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", SERVE, here],  # -P: modules of the current folder are not ours
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            env={**os.environ, **ONE_THREAD},
+        )
+
+    def ask(self, key: str, function: Function, task: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.key = key
+        line = json.dumps({"function": [function.__module__, function.__qualname__], "task": task}) + "\n"
+        with suppress(OSError):  # it is dead, and the end of its answers will say so
+            self.process.stdin.write(line.encode())
+            self.process.stdin.flush()
+
+    def answer(self) -> Result:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.endswith(b"\n"):
+            return self.key, self._lost()
+        key, self.key, found = self.key, "", json.loads(line)
+        return key, found["result"] if "result" in found else TaskError(found["error"])
+
+    def _lost(self) -> LostWorkerError:
+        status = self.process.wait()
+        end = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        if -status == signal.SIGKILL:
+            end += " (out of memory?)"
+        self.said.seek(0)
+        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
+        return LostWorkerError(f"the worker process {end}" + "".join(f": {line}" for line in last))
+
+    def close(self) -> None:
+        """Ends as soon as it hears of it; what it does is lost."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.said.close()
+
+
+class ProcessRunner:
+    """As many processes of one thread each as there are tasks for them, `workers` at most."""
+
+    def __init__(self, workers: int) -> None:
+        self._most = workers
+        self._waiting: deque[tuple[str, Function, dict[str, Any]]] = deque()
+        self._workers: list[_Worker] = []
+        self._answers = selectors.DefaultSelector()
+
+    def submit(self, key: str, function: Function, task: dict[str, Any]) -> None:
+        self._waiting.append((key, function, task))
+        self._feed()
+
+    def next(self) -> Result:
+        """Waits for whoever is finished first."""
+        while True:
+            self._feed()
+            found, _ = self._answers.select()[0]
+            worker: _Worker = found.data
+            key, result = worker.answer()
+            if isinstance(result, LostWorkerError):
+                self._dismiss(worker)
+            if key:  # else it died with nothing to do
+                self._feed()
+                return key, result
+
+    def _feed(self) -> None:
+        while self._waiting:
+            idle = next((worker for worker in self._workers if not worker.key), None)
+            if idle is None:
+                if len(self._workers) >= self._most:
+                    return
+                idle = _Worker()
+                self._workers.append(idle)
+                assert idle.process.stdout is not None
+                self._answers.register(idle.process.stdout, selectors.EVENT_READ, idle)
+            idle.ask(*self._waiting.popleft())
+
+    def _dismiss(self, worker: _Worker) -> None:
+        assert worker.process.stdout is not None
+        self._answers.unregister(worker.process.stdout)
+        self._workers.remove(worker)
+        worker.close()
+
+    def __enter__(self) -> ProcessRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in list(self._workers):
+            self._dismiss(worker)
+        self._answers.close()
+
+
+def serve() -> None:
+    """The life of a worker: until its standard input ends, however the process at the other end did."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nobody else's words among the answers
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
+    while True:
+        answers.write(json.dumps(_answer(json.loads(tasks.get()))).encode() + b"\n")
+        answers.flush()
+
+
+def _listen(tasks: queue.SimpleQueue[bytes]) -> None:
+    for line in sys.stdin.buffer:
+        tasks.put(line)
+    os._exit(0)
+
+
+def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+    module, name = asked["function"]
+    try:
+        return {"result": getattr(import_module(module), name)(asked["task"])}
+    except Exception as error:
+        return {"error": " ".join(f"{type(error).__name__}: {error}".split())}

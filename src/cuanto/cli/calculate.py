@@ -1,0 +1,227 @@
+"""Calculations that were asked for on the command line or in a job file, one molecule after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuanto.cli.integrals import require_writable
+from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
+from cuanto.errors import CuantoError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cuanto.interfaces.sources import Source
+    from cuanto.methods import Result
+    from cuanto.scf.state import State
+
+NOT_CONVERGED = 1
+BAD_INPUT = 2
+STDOUT = "-"
+DEFAULT_METHOD, DEFAULT_BASIS = "hf", "def2-svp"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write; `{name}` in a path becomes the name of the input file without its ending."""
+
+    json: str | None = None
+    molden: str | None = None
+    checkpoint: str | None = None
+    report: str | None = None
+
+    def expanded(self, label: str) -> Outputs:
+        """For one molecule; `label` has no separators."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Outputs(**{name: path and path.replace("{name}", label) for name, path in named.items()})
+
+    def given(self) -> dict[str, str]:
+        """Those that were asked for, by name."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: path for name, path in named.items() if path is not None}
+
+    def check(self) -> None:
+        """What cannot be written is said before the work."""
+        for name, path in self.given().items():
+            if path != STDOUT:
+                require_writable(Path(path))
+            elif name != "json":
+                raise InputError(f"--{name} - is not possible: only --json can go to standard output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to compute: molecules as a person named them, and `keywords` of `cuanto.energy`.
+
+    What is None comes from the file (a QCSchema input has a method of its own), else it has a default.
+    """
+
+    sources: Sequence[str]
+    method: str | None = None
+    basis: str | None = None
+    charge: int | None = None
+    multiplicity: int | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=Outputs)
+    restart: str | None = None
+    quiet: bool = False
+
+
+def carry_out(request: Request) -> int:
+    """Exit status: 0 all converged, 1 some did not, 2 something was wrong with the input."""
+    from rich.console import Console
+
+    from cuanto.interfaces.sources import read_source
+
+    sources = [read_source(given, request.charge, request.multiplicity) for given in request.sources]
+    places = _places(request.outputs, [source.label for source in sources])
+    console = Console(highlight=False, stderr=request.outputs.json == STDOUT)
+    if len(sources) == 1:
+        return 0 if _one(console, sources[0], request, places[0]).converged else NOT_CONVERGED
+    done: list[tuple[str, Result | None, str]] = []
+    for source, outputs in zip(sources, places, strict=True):
+        try:
+            done.append((source.label, _one(console, source, request, outputs), ""))
+        except CuantoError as error:
+            done.append((source.label, None, " ".join(str(error).split())))
+            console.print(f"{source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="red")
+        if not request.quiet:
+            console.print()
+    if not request.quiet:
+        print_overview(console, done)
+    if any(result is None for _, result, _ in done):
+        return BAD_INPUT
+    return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
+
+
+def _places(outputs: Outputs, labels: Sequence[str]) -> list[Outputs]:
+    """The files of every molecule, no two the same."""
+    places, patterns = [outputs.expanded(label) for label in labels], outputs.given()
+    seen: dict[str, tuple[str, str]] = {}
+    for label, place in zip(labels, places, strict=True):
+        place.check()
+        for name, path in place.given().items():
+            other, whose = seen.setdefault(path, (name, label))
+            if other != name:
+                raise InputError(f"--{other} and --{name} are the same file {path}: give two names")
+            if whose != label and "{name}" not in patterns[name]:
+                raise InputError(f"--{name} {path} would hold several results: write {{name}}, such as {{name}}.{name}")
+    if patterns and len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"several molecules are called {twice}: rename their files, which name the output")
+    return places
+
+
+def _one(console: Console, source: Source, request: Request, outputs: Outputs) -> Result:
+    """One molecule: computed, kept, shown."""
+    from cuanto.methods import SEMIEMPIRICAL
+
+    method = request.method or source.method or DEFAULT_METHOD
+    if method.lower() in SEMIEMPIRICAL:
+        given = {"--basis": request.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
+        refuse(method, given | {"--restart": request.restart})
+        calculation = _semiempirical(source, method, request)
+    else:
+        calculation = _gaussian(source, method, request, outputs)
+    if not request.quiet:
+        print_heading(console, source.molecule, method, calculation.described)
+    result = calculation.watched(IterationTable(console, request.quiet))
+    write_files(result, outputs)
+    if request.quiet:
+        verdict = "" if result.converged else ", NOT converged"
+        console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+    else:
+        print_summary(console, result)
+    return result
+
+
+@dataclass(frozen=True)
+class Calculation:
+    """Arguments of `cuanto.energy`, looked at before anything is shown; `keep` writes every iteration."""
+
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    described: str = ""
+    keep: Any = None
+
+    def watched(self, table: IterationTable) -> Result:
+        """Every iteration is kept, then shown, so that what was seen can be restarted from."""
+        from cuanto.api import energy as compute
+
+        def watch(state: State) -> None:
+            if self.keep is not None:
+                self.keep(state)
+            table.add(state)
+
+        with table:
+            try:
+                return compute(*self.arguments, on_iteration=watch, **self.keywords)
+            except KeyboardInterrupt:
+                if self.keep is not None and self.keep.path.exists():
+                    table.note(f"interrupted; go on with --restart {self.keep.path}")
+                raise
+
+
+def _semiempirical(source: Source, method: str, request: Request) -> Calculation:
+    from cuanto.integrals.engine import resolve
+    from cuanto.interfaces.keywords import WITHOUT_BASIS, without_basis
+    from cuanto.methods import Semiempirical
+
+    inherited = dict(source.keywords)
+    if request.method is not None:  # another method than the file's, which may have had a basis
+        inherited = {name: value for name, value in inherited.items() if name not in WITHOUT_BASIS}
+    keywords = without_basis(method, {**inherited, **request.keywords})
+    device = resolve(keywords.pop("backend", "auto"))
+    Semiempirical(source.molecule, method.lower(), device)  # elements without parameters are refused here
+    return Calculation((source.molecule, method), {**keywords, "backend": device})
+
+
+def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -> Calculation:
+    from cuanto.api import check
+    from cuanto.basis import Basis
+    from cuanto.grid import GridSettings
+    from cuanto.integrals.engine import resolve
+    from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
+
+    inherited = dict(source.keywords)
+    if request.basis is not None:
+        inherited.pop("auxbasis", None)  # it belonged to the file's basis
+    keywords = {**inherited, **request.keywords}
+    check(source.molecule, method, keywords.get("fitting", "auto"))
+    GridSettings.of(keywords.get("grid", "fine"))
+    molecule, device = source.molecule, resolve(keywords.pop("backend", "auto"))
+    orbital = Basis(request.basis or source.basis or DEFAULT_BASIS, molecule)
+    if request.restart is not None:
+        keywords["guess"] = read_checkpoint(request.restart).orbitals
+    keep = Checkpoint(outputs.checkpoint, molecule, orbital, method, device) if outputs.checkpoint else None
+    described = f"/{orbital.name}, {orbital.nbf} functions"
+    return Calculation((molecule, method, orbital), {**keywords, "backend": device}, described, keep)
+
+
+def refuse(method: str, given: Mapping[str, object]) -> None:
+    """Options that mean nothing for a method without a basis."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is not for {method}: leave it out")
+
+
+def write_files(result: Result, outputs: Outputs) -> None:
+    """What was asked for, also of a calculation that did not converge: the files say so."""
+    from cuanto.interfaces.qcschema import qcschema_text, write_qcschema
+    from cuanto.methods import GaussianResult
+
+    if outputs.json == STDOUT:
+        print(qcschema_text(result), end="")
+    elif outputs.json is not None:
+        write_qcschema(outputs.json, result)
+    if outputs.molden is not None and isinstance(result, GaussianResult):
+        from cuanto.interfaces.molden import write_molden
+
+        write_molden(outputs.molden, result)
+    if outputs.report is not None:
+        from cuanto.report import write_report
+
+        write_report(outputs.report, result)

@@ -1,0 +1,125 @@
+"""``cuanto energy ... --out TABLE``: many molecules on all cores or on a cluster, with a bar of progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuanto.cli.calculate import BAD_INPUT, DEFAULT_BASIS, DEFAULT_METHOD, NOT_CONVERGED, Request, refuse
+from cuanto.cli.integrals import require_writable
+from cuanto.errors import CuantoError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cuanto.batch.entry import Entry
+    from cuanto.batch.run import Batch, Counts
+    from cuanto.batch.table import Row
+
+MOST_FAILURES = 10
+"""That are shown; all of them are in the table."""
+
+
+def carry_out_many(request: Request, out: Path, workers: int | None, scheduler: str | None) -> int:
+    """Exit status: 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
+    from rich.console import Console
+
+    from cuanto.batch.run import Batch
+    from cuanto.batch.table import Table
+
+    for name, path in {**request.outputs.given(), "restart": request.restart}.items():
+        if path is not None:
+            raise InputError(f"--{name} is of one molecule, --out of many: leave out one of them")
+    require_writable(out)
+    table = Table(out)
+    entries = _entries(request)
+    console = Console(highlight=False, soft_wrap=True)
+    with Batch(entries, table, workers, scheduler) as batch:
+        rows = _watched(console, batch, request.quiet)
+    if not request.quiet:
+        print_failures(console, rows)
+    print_counts(console, batch.counts, len(rows), out)
+    if batch.counts.failed:
+        if table.journal.exists():
+            console.print(f"the same command tries what failed again; {table.journal} has the rest", markup=False)
+        return BAD_INPUT
+    return NOT_CONVERGED if batch.counts.unconverged else 0
+
+
+def _entries(request: Request) -> list[Entry]:
+    from cuanto.api import check
+    from cuanto.batch.entry import Model, entries_of
+    from cuanto.interfaces.keywords import without_basis
+    from cuanto.methods import SEMIEMPIRICAL
+
+    model = Model(request.method, request.basis, dict(request.keywords))
+    if request.method is not None and request.method.lower() in SEMIEMPIRICAL:
+        refuse(request.method, {"--basis": request.basis})
+        without_basis(request.method, request.keywords)
+    defaults = (DEFAULT_METHOD, DEFAULT_BASIS)
+    found = [
+        entry
+        for given in request.sources
+        for entry in entries_of(given, model, defaults, request.charge, request.multiplicity)
+    ]
+    readable = [entry for entry in found if entry.molecule is not None]
+    if not readable:
+        raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")
+    first = readable[0]
+    assert first.molecule is not None and first.model.method is not None
+    check(first.molecule, first.model.method, str(first.model.keywords.get("fitting", "auto")))
+    return found
+
+
+def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
+    """The rows; Ctrl-C and errors say that nothing is lost."""
+    bar, step = _bar(console, batch, quiet)
+    with bar:
+        try:
+            return batch.run(step)
+        except (KeyboardInterrupt, CuantoError):
+            if batch.table is not None and batch.table.journal.exists():
+                kept = f"{batch.counts.computed + batch.counts.known} of {len(batch.entries)}"
+                console.print(f"{kept} are kept in {batch.table.journal}: the same command goes on", markup=False)
+            raise
+
+
+def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextManager[Any], Callable[[Row], object]]:
+    """A bar on a terminal, nothing elsewhere."""
+    if quiet or not console.is_terminal:
+        return nullcontext(), lambda row: None
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, TextColumn("{task.fields[rate]}"), console=console)
+    task = bar.add_task("molecules", total=len(batch.entries), rate="")
+
+    def step(row: Row) -> None:
+        bar.update(task, advance=1, rate=f"{batch.counts.rate:.3g}/s" if batch.counts.computed else "")
+
+    return bar, step
+
+
+def print_failures(console: Console, rows: Sequence[Row]) -> None:
+    """Those that failed or did not converge, the first few of them."""
+    bad = [row for row in rows if row.error or not row.converged]
+    for row in bad[:MOST_FAILURES]:
+        text = row.error or f"NOT converged in {row.iterations} iterations"
+        console.print(f"{row.name}: {text}", markup=False, style="red")
+    if len(bad) > MOST_FAILURES:
+        console.print(f"and {len(bad) - MOST_FAILURES} more; the table has them all", style="red")
+
+
+def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
+    """What was done, and how fast."""
+    parts = [
+        f"{total} molecules",
+        f"{counts.computed} computed in {counts.seconds:.1f} s ({counts.rate:.3g} per second)",
+    ]
+    parts += [f"{counts.known} known already"] * bool(counts.known)
+    parts += [f"{counts.failed} failed"] * bool(counts.failed)
+    parts += [f"{counts.unconverged} NOT converged"] * bool(counts.unconverged)
+    good = not counts.failed and not counts.unconverged
+    console.print(f"{', '.join(parts)}: {out}", markup=False, style="bold green" if good else "bold red")

@@ -1,0 +1,78 @@
+"""``cuanto report`` and ``cuanto cube``: what a result looks like, as a page and as files for other viewers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cuanto.cli.arguments import examples
+from cuanto.cli.integrals import require_writable
+from cuanto.cli.verbose import Verbose
+
+EXAMPLES = examples(
+    "cuanto energy water.xyz -m b3lyp --json water.json && cuanto report water.json",
+    "cuanto report water.json --out talk/water.html",
+)
+CUBE_EXAMPLES = examples(
+    "cuanto cube water.json --orbital lumo", "cuanto cube water.json --orbital density --out rho.cube"
+)
+ResultFile = Annotated[
+    Path, typer.Argument(metavar="RESULT", help="JSON of `cuanto energy --json` (QCSchema), or a checkpoint (HDF5).")
+]
+
+
+def report(
+    result: ResultFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Name of the page; beside the result when left out.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Make one HTML page of a result: turn the molecule, see its orbitals, how it converged, what took the time."""
+    path = out if out is not None else result.with_suffix(".html")
+    require_writable(path)
+    from cuanto.report import write_report
+
+    write_report(path, result)
+    print(f"wrote {path} ({path.stat().st_size / 1024:.0f} KiB); open it in a browser")
+
+
+def cube(
+    result: ResultFile,
+    orbital: Annotated[
+        str, typer.Option("--orbital", help="homo, lumo, homo-1, lumo+2, a number from 1, or density.")
+    ] = "homo",
+    beta: Annotated[bool, typer.Option("--beta", help="Of the electrons of minority spin.")] = False,
+    spacing: Annotated[float, typer.Option(help="Between points, Bohr.")] = 0.2,
+    margin: Annotated[float, typer.Option(help="Around the atoms, Bohr.")] = 5.0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Name of the file; beside the result when left out.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
+    name = orbital.strip().lower()
+    path = out if out is not None else result.with_name(f"{result.stem}_{_file_part(name)}.cube")
+    require_writable(path)
+    from cuanto.errors import InputError
+    from cuanto.interfaces.cube import write_density, write_orbital
+    from cuanto.properties.volume import Box
+    from cuanto.report import read_record
+
+    record = read_record(result)
+    if record.wave is None:
+        raise InputError(f"{result}: no cube file; {record.no_orbitals[0].lower()}{record.no_orbitals[1:].rstrip('.')}")
+    box = Box.around(record.molecule.R_ax, spacing, margin)
+    if name == "density":
+        write_density(path, record.molecule, record.wave, box)
+    else:
+        write_orbital(path, record.molecule, record.wave, name, int(beta), box)
+    points = " x ".join(str(n) for n in box.shape)
+    print(f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)")
+
+
+def _file_part(name: str) -> str:
+    """Nothing that leads to another folder."""
+    return "".join(c if (c.isalnum() and c.isascii()) or c in "+-" else "_" for c in name)[:40]

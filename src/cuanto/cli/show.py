@@ -1,0 +1,167 @@
+"""Iterations while they are made, and results for a person to read; every number has its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cuanto.methods import Result
+    from cuanto.scf.state import State
+    from cuanto.system import Molecule
+
+FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
+FRAME = 6
+"""Lines of a terminal that a table needs beside its rows, and the one below it."""
+MOST_CHARGES = 12
+"""Atoms whose charges are shown; more would drown the rest (they are in the JSON file)."""
+LONGEST_NAME = 60
+LAST_ENERGY = "last energy, NOT converged"
+FASTEST = 0.005
+"""Seconds of a step worth mentioning."""
+
+
+class IterationTable:
+    """Rows as they come: a live table with what is going on below it on a terminal, plain lines in a file or pipe."""
+
+    def __init__(self, console: Console, quiet: bool = False) -> None:
+        self.console, self.quiet = console, quiet
+        self._rows: list[list[str]] = []
+        self._live: Any = None
+        self._spinner: Any = None
+
+    def __enter__(self) -> IterationTable:
+        if self.quiet:
+            return self
+        if self.console.is_terminal:
+            from rich.live import Live
+            from rich.spinner import Spinner
+
+            self._spinner = Spinner("dots", text=" integrals and guess")
+            self._live = Live(self._spinner, console=self.console, refresh_per_second=8)
+            self._live.start()
+        else:
+            self._line([name for name, _ in FIELDS])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.update(self._table(self._rows) if self._rows else "")
+            self._live.stop()
+
+    def add(self, state: State) -> None:
+        """One more iteration."""
+        change = "" if state.iteration == 1 else f"{state.energy_change:.2e}"
+        row = [str(state.iteration), f"{state.energy:.9f}", change, f"{state.gradient:.2e}", state.step]
+        self._rows.append(row)
+        if self._live is not None:
+            from rich.console import Group
+
+            self._spinner.update(text=f" iteration {state.iteration + 1}")
+            fitting = max(self.console.height - FRAME, 1)  # all of them when it is finished
+            self._live.update(Group(self._table(self._rows[-fitting:]), self._spinner))
+        elif not self.quiet:
+            self._line(row)
+
+    def note(self, text: str) -> None:
+        """A line below the table."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def _table(self, rows: list[list[str]]) -> Any:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(*(name for name, _ in FIELDS), box=box.ROUNDED, border_style="dim")
+        for column in table.columns[:-1]:
+            column.justify = "right"
+        for row in rows:
+            table.add_row(*row)
+        return table
+
+    def _line(self, row: list[str]) -> None:
+        cells = [text.rjust(width) if width else f"  {text}" for text, (_, width) in zip(row, FIELDS, strict=True)]
+        self.console.print("".join(cells).rstrip(), soft_wrap=True, markup=False)
+
+
+def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
+    """What is computed."""
+    named = molecule.name.isprintable() and 0 < len(molecule.name) <= LONGEST_NAME
+    name = f"{molecule.name}: " if named else ""  # no escape sequences on somebody's terminal
+    atoms = "1 atom" if molecule.natom == 1 else f"{molecule.natom} atoms"
+    charge = f"{molecule.charge:+d}" if molecule.charge else "0"
+    state = f"charge {charge}, multiplicity {molecule.multiplicity}"
+    console.print(f"{name}{atoms}, {state}, {method}{basis}", markup=False, soft_wrap=True, style="bold")
+
+
+def print_summary(console: Console, result: Result) -> None:
+    """Energies by term, frontier orbitals, dipole, charges, spin, timings; and whether it converged."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    bold = "energy" if result.converged else LAST_ENERGY
+    for name, value, unit in _rows(result):
+        table.add_row(name, value, unit, style="bold" if name == bold else "")
+    console.print(table)
+    for line in (*_lines(result), *result.notes):
+        console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
+    if result.converged:
+        console.print(f"converged in {result.iterations} iterations", style="bold green")
+        return
+    line = f"NOT converged in {result.iterations} iterations: the energy change is {result.state.energy_change:.1e}, "
+    line += f"the gradient {result.state.gradient:.1e} Hartree; "
+    line += "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
+
+
+def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
+    """Name, value, unit."""
+    from cuanto.units import HARTREE_IN_EV
+
+    for name, value in result.energies.items():
+        yield name, f"{value:.9f}", "Hartree"
+    yield "energy" if result.converged else LAST_ENERGY, f"{result.energy:.9f}", "Hartree"
+    heat = getattr(result, "heat_of_formation", None)
+    if heat is not None:
+        yield "heat of formation", f"{heat:.6f}", "kcal/mol"
+    for name, levels in (("highest occupied orbital", result.homo), ("lowest empty orbital", result.lumo)):
+        there = [level for level in levels if abs(level) < float("inf")]
+        volts = ", ".join(f"{level * HARTREE_IN_EV:.3f}" for level in there)
+        yield name, ", ".join(f"{level:.6f}" for level in there) or "none", f"Hartree ({volts} eV)" if there else ""
+    dipole = result.dipole_debye
+    yield "dipole moment", f"{(dipole @ dipole) ** 0.5:z.6f}", f"Debye ({', '.join(f'{x:z.6f}' for x in dipole)})"
+    if len(result.occupations) == 2:
+        yield "<S^2>", f"{result.s_squared:z.6f}", ""
+
+
+def _lines(result: Result) -> Iterator[str]:
+    """What is too wide for the table."""
+    if result.molecule.natom <= MOST_CHARGES:
+        pairs = zip(result.molecule.symbols, result.charges, strict=True)
+        yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
+    steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= FASTEST]
+    yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
+
+
+def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
+    """A line for each of several molecules: label, result or None, what went wrong."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("molecule", "energy / Hartree", "iterations", "time / s", "", box=box.ROUNDED, border_style="dim")
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for label, result, problem in done:
+        if result is None:
+            table.add_row(label, "", "", "", Text(problem), style="red")
+            continue
+        verdict = "converged" if result.converged else "NOT converged"
+        time = f"{result.timings.total:.2f}"
+        table.add_row(label, f"{result.energy:.9f}", str(result.iterations), time, verdict)
+    console.print(table)

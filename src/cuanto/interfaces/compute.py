@@ -1,0 +1,131 @@
+"""QCEngine's way to ask: an AtomicInput in, an AtomicResult or a FailedOperation out."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from cuanto import __version__
+from cuanto.api import energy
+from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
+from cuanto.interfaces.qcschema import plain, to_qcschema
+from cuanto.interfaces.sources import model_of
+from cuanto.methods import SEMIEMPIRICAL, Result
+from cuanto.system import Molecule
+from cuanto.system.formats import qcschema_structure
+
+DRIVERS = ("energy", "gradient", "properties")
+KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
+"""Of errors, by the names of QCEngine."""
+
+
+def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool | None = None) -> Any:
+    """Carry out a QCSchema AtomicInput: a dictionary, or a model of QCElemental.
+
+    Gives an AtomicResult or, where it cannot be done or did not converge, a FailedOperation; `raise_error` raises
+    instead. A dictionary gives a dictionary and a model a model, unless `return_dict` says otherwise. Keywords are
+    those of `cuanto.energy`. Gradients: semiempirical methods.
+    """
+    given = plain(_dictionary(atomic_input))
+    as_dict = isinstance(atomic_input, Mapping) if return_dict is None else return_dict
+    try:
+        answer = _answer(given)
+    except Exception as error:
+        if raise_error:
+            raise
+        answer = _failed(given, _kind(error), _message(error))
+    if as_dict:
+        return answer
+    models = _models()
+    return (models.AtomicResult if answer["success"] else models.FailedOperation)(**answer)
+
+
+def _answer(given: dict[str, Any]) -> dict[str, Any]:
+    asked = model_of(given, "the input")
+    if not asked:
+        raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
+    driver, method = asked["driver"], asked["method"]
+    if driver not in DRIVERS:
+        raise InputError(f"driver {driver!r} is not possible: choose {', '.join(DRIVERS)}")
+    if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
+    found = qcschema_structure(given, "the input")
+    molecule = Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
+    basis = {} if asked["basis"] is None else {"basis": asked["basis"]}
+    if basis and method.lower() in SEMIEMPIRICAL:
+        raise InputError(f"{method} has no basis to choose: leave out {asked['basis']!r}")
+    if not basis and method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{method} needs a basis: name one in the model, such as def2-svp")
+    result = energy(molecule, method, **basis, **asked["keywords"])
+    if not result.converged:
+        raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
+    return _completed(given, result, driver)
+
+
+class ConvergenceError(CuantoError):
+    """The SCF ended before it converged."""
+
+
+def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
+    """Ours, with what the input had beside the calculation."""
+    protocol = (given.get("protocols") or {}).get("wavefunction", "none")
+    schema = to_qcschema(result, orbitals=protocol not in (None, "none"))
+    schema["driver"] = driver
+    schema["keywords"] = given.get("keywords") or {}
+    schema["provenance"] = {"creator": "cuanto", "version": __version__, "routine": "cuanto.compute"}
+    schema["model"] = given["model"]
+    schema["extras"] = {**(given.get("extras") or {}), **schema["extras"]}
+    for name in ("id", "protocols"):
+        if given.get(name) is not None:
+            schema[name] = given[name]
+    if driver == "gradient":
+        schema["return_result"] = result.gradient.reshape(-1).tolist()
+        schema["properties"]["return_gradient"] = schema["return_result"]
+    if driver == "properties":
+        schema["return_result"] = {
+            "energy": result.energy,
+            "dipole_moment": result.dipole.tolist(),
+            "charges": result.charges.tolist(),
+        }
+    return schema
+
+
+def _failed(given: Any, kind: str, message: str) -> dict[str, Any]:
+    return {
+        "id": given.get("id") if isinstance(given, Mapping) else None,
+        "input_data": given,
+        "success": False,
+        "error": {"error_type": kind, "error_message": message},
+        "extras": {"cuanto": {"version": __version__}},
+    }
+
+
+def _kind(error: Exception) -> str:
+    if isinstance(error, ConvergenceError):
+        return "convergence_error"
+    return next((kind for known, kind in KINDS.items() if isinstance(error, known)), "unknown_error")
+
+
+def _message(error: Exception) -> str:
+    """One line of ours; the traceback of what should not have happened."""
+    if isinstance(error, CuantoError):
+        return str(error)
+    return "".join(traceback.format_exception(error))
+
+
+def _dictionary(atomic_input: Any) -> Any:
+    if isinstance(atomic_input, Mapping):
+        return dict(atomic_input)
+    if hasattr(atomic_input, "dict"):
+        return atomic_input.dict()
+    raise InputError(f"compute takes an AtomicInput or a dictionary, {type(atomic_input).__name__} was given")
+
+
+def _models() -> Any:
+    try:
+        return import_module("qcelemental.models")
+    except ImportError:
+        message = "models of QCSchema need QCElemental: `pip install qcelemental`, or return_dict=True"
+        raise MissingDependencyError(message) from None

@@ -1,0 +1,99 @@
+"""Gaussian cube files: an orbital or the density on a regular grid, as Avogadro, Jmol, VMD and others draw it.
+
+Format: https://gaussian.com/cubegen; lengths in Bohr, orbitals in Bohr^-3/2, densities in Bohr^-3.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import __version__
+from cuanto.errors import InputError
+from cuanto.interfaces.files import write_text
+from cuanto.interfaces.wavefunction import Wavefunction
+from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
+from cuanto.system import Molecule
+
+Array = NDArray[np.float64]
+
+FRONTIER = re.compile(r"(?P<name>homo|lumo)(?P<shift>[+-]\d{1,6})?", re.IGNORECASE)
+PER_LINE = 6
+EMPTY = 1e-6
+"""Electrons below which an orbital counts as empty."""
+
+
+def write_orbital(
+    path: str | os.PathLike[str],
+    molecule: Molecule,
+    wave: Wavefunction,
+    orbital: str | int = "homo",
+    spin: int = 0,
+    box: Box | None = None,
+) -> None:
+    """One orbital: `homo`, `lumo`, `homo-1`, `lumo+2`, or its number from 1 in the order of energy."""
+    m = orbital_number(wave, orbital, spin)
+    box = box or Box.around(molecule.R_ax)
+    title = f"orbital {m + 1}, spin {spin + 1}, {wave.eps_sm[spin][m]:.6f} Hartree, {wave.n_sm[spin][m]:g} electrons"
+    write_cube(path, molecule, box, orbital_on_grid(wave.basis, wave.C_spm[spin][:, m], box), title)
+
+
+def write_density(path: str | os.PathLike[str], molecule: Molecule, wave: Wavefunction, box: Box | None = None) -> None:
+    """The electron density."""
+    box = box or Box.around(molecule.R_ax)
+    write_cube(path, molecule, box, density_on_grid(wave.basis, wave.C_spm, wave.n_sm, box), "electron density")
+
+
+def write_cube(path: str | os.PathLike[str], molecule: Molecule, box: Box, values: Array, title: str) -> None:
+    """Any values [x, y, z] on a box."""
+    write_text(path, cube_text(molecule, box, values, title))
+
+
+def cube_text(molecule: Molecule, box: Box, values: Array, title: str) -> str:
+    """The text of the file."""
+    if values.shape != box.shape:
+        raise InputError(f"values of shape {values.shape} do not belong to a box of {box.shape}")
+    name = " ".join(molecule.name.split()) or "molecule"
+    lines = [f"{name}: {title}"[:200], f"cuanto {__version__}; z runs fastest; Bohr"]
+    lines.append(f"{molecule.natom:5d}" + "".join(f"{x:12.6f}" for x in box.origin))
+    for x, n in enumerate(box.shape):
+        lines.append(f"{n:5d}" + "".join(f"{box.spacing if i == x else 0.0:12.6f}" for i in range(3)))
+    for Z, R_x in zip(molecule.numbers.tolist(), molecule.R_ax.tolist(), strict=True):
+        lines.append(f"{Z:5d}{float(Z):12.6f}" + "".join(f"{x:12.6f}" for x in R_x))
+    return "\n".join(lines) + "\n" + _numbers(values)
+
+
+def _numbers(values: Array) -> str:
+    """Six to a line; every row along z begins a new line."""
+    nz = values.shape[2]
+    row = " ".join(["%12.5E"] * PER_LINE)
+    rest = " ".join(["%12.5E"] * (nz % PER_LINE))
+    pattern = "\n".join([row] * (nz // PER_LINE) + ([rest] if rest else [])) + "\n"
+    out = io.StringIO()
+    for plane in np.where(np.abs(values) < 1e-99, 0.0, values):  # three digits of an exponent would not fit
+        out.write((pattern * len(plane)) % tuple(plane.reshape(-1).tolist()))
+    return out.getvalue()
+
+
+def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int:
+    """Index of an orbital that is asked for by name or by its number from 1."""
+    if not 0 <= spin < len(wave.n_sm):
+        raise InputError(f"there is no spin {spin + 1}: the result has {len(wave.n_sm)} set(s) of orbitals")
+    n_m, eps_m = wave.n_sm[spin], wave.eps_sm[spin]
+    order = np.argsort(eps_m, kind="stable")
+    found = FRONTIER.fullmatch(str(orbital).strip())
+    if found:
+        filled = [i for i, m in enumerate(order) if n_m[m] > EMPTY]
+        last = filled[-1] if filled else -1
+        place = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
+    elif str(orbital).strip().isascii() and str(orbital).strip().isdigit():
+        place = int(orbital) - 1
+    else:
+        raise InputError(f"orbital {str(orbital)[:40]!r}: give homo, lumo, homo-1, lumo+2 or a number from 1")
+    if not 0 <= place < len(order):
+        raise InputError(f"orbital {orbital}: the result has {len(order)} orbitals of this spin, this is none of them")
+    return int(order[place])

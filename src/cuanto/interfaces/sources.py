@@ -1,0 +1,89 @@
+"""Where a molecule comes from on the command line and in job files: a file, `-`, `smiles:...`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cuanto.errors import InputError
+from cuanto.interfaces.keywords import checked_keywords
+from cuanto.system import Molecule
+from cuanto.system.formats import parse_json
+from cuanto.system.text import quoted, read_text
+
+STDIN = "-"
+SMILES = "smiles:"
+LARGEST_LABEL = 80
+
+
+@dataclass(frozen=True)
+class Source:
+    """A molecule, a label that is safe in names of files, and what a QCSchema input asks for beside it."""
+
+    molecule: Molecule
+    label: str
+    method: str | None = None
+    basis: str | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    driver: str = "energy"
+
+
+def read_source(given: str, charge: int | None = None, multiplicity: int | None = None) -> Source:
+    """From what a person wrote; charge and multiplicity override what the file says."""
+    if given.lower().startswith(SMILES):
+        smiles = given[len(SMILES) :]
+        return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
+    if given == STDIN:
+        return text_source(read_stdin(), "standard input", "stdin", charge, multiplicity)
+    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
+    return text_source(read_text(given, "file"), shown, Path(given).stem, charge, multiplicity)
+
+
+def text_source(text: str, shown: str, stem: str, charge: int | None, multiplicity: int | None) -> Source:
+    """A file's text; of QCSchema also method, basis and keywords."""
+    name = "" if shown == "standard input" else stem
+    molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
+    asked = parse_json(text, shown) if text.lstrip().startswith("{") else {}
+    return Source(molecule, safe_label(stem), **model_of(asked, shown))
+
+
+def model_of(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Method, basis, keywords and driver of an AtomicInput or AtomicResult; nothing of a bare molecule."""
+    model, keywords = schema.get("model"), schema.get("keywords") or {}
+    if model is None:
+        return {}
+    if not isinstance(model, Mapping) or not isinstance(keywords, Mapping):
+        raise InputError(f"{where}: model and keywords must be objects, such as {{'method': 'hf', 'basis': 'sto-3g'}}")
+    method, basis = model.get("method"), model.get("basis")
+    if not isinstance(method, str) or not method:
+        raise InputError(f"{where}: the model has no method such as hf, b3lyp or pm6")
+    if not isinstance(basis, (str, type(None))):
+        raise InputError(f"{where}: the basis of the model must be a name, not a set of functions")
+    driver = schema.get("driver", "energy")
+    driver = str(getattr(driver, "value", driver))
+    return {
+        "method": method,
+        "basis": basis or None,
+        "keywords": checked_keywords(keywords, where),
+        "driver": driver,
+    }
+
+
+def safe_label(text: str) -> str:
+    """What can stand in the name of a file: no separators, no leading dot, not too long."""
+    kept = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
+    return kept[:LARGEST_LABEL] or "molecule"
+
+
+def read_stdin() -> str:
+    """What was piped in."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise InputError("standard input is not text (it is not UTF-8)") from None

@@ -1,0 +1,171 @@
+"""Orbitals in a QCSchema result: its `wavefunction` part, written and read.
+
+Functions are in the order of the Common Component Architecture, as the schema asks: shells of one atom after the other,
+Cartesian components by their exponents, pure ones by m = -l .. l. Ours are the same, but for two things: p functions
+are x, y, z, which the schema calls Cartesian, and Cartesian functions of one shell have in the schema the factor that
+normalises x^l. J. P. Kenny et al., J. Comput. Chem. 29, 562 (2008), doi:10.1002/jcc.20815.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.basis import Basis, Shell
+from cuanto.basis.shell import tabulated_coefficients
+from cuanto.errors import InputError
+from cuanto.methods import GaussianResult
+from cuanto.system import Molecule
+
+Array = NDArray[np.float64]
+
+DIGITS = 12
+"""Of orbital coefficients in a file: more than any picture or restart needs."""
+MAX_L = 12
+SPINS = ("a", "b")
+
+
+@dataclass(frozen=True, eq=False)
+class Wavefunction:
+    """Orbitals of a result: C_spm, eps_sm, n_sm (up to 2 where there is one spin)."""
+
+    basis: Basis
+    C_spm: Array
+    eps_sm: Array
+    n_sm: Array
+
+
+def wavefunction_of(result: GaussianResult) -> Wavefunction:
+    """Of a result in memory; restricted open shells give their orbitals once for each spin."""
+    spins = len(result.occupations)
+    C_spm, eps_sm = (np.asarray(array) for array in (result.coefficients, result.orbital_energies))
+    if len(C_spm) < spins:
+        C_spm, eps_sm = np.repeat(C_spm, spins, axis=0), np.repeat(eps_sm, spins, axis=0)
+    return Wavefunction(result.basis, C_spm, eps_sm, np.asarray(result.occupations))
+
+
+def wavefunction_schema(result: GaussianResult) -> dict[str, Any]:
+    """QCSchema WavefunctionProperties: basis, orbitals, their energies and occupations."""
+    wave = wavefunction_of(result)
+    order, factor = _schema_order(wave.basis)
+    restricted = len(wave.n_sm) == 1
+    schema: dict[str, Any] = {"basis": basis_schema(wave.basis), "restricted": restricted}
+    for s, spin in zip(range(len(wave.n_sm)), SPINS, strict=False):
+        C_pm = (wave.C_spm[s] * factor[:, None])[order]
+        schema[f"scf_orbitals_{spin}"] = np.round(C_pm, DIGITS).reshape(-1).tolist()
+        schema[f"scf_eigenvalues_{spin}"] = wave.eps_sm[s].tolist()
+        schema[f"scf_occupations_{spin}"] = (wave.n_sm[s] / (2 if restricted else 1)).tolist()
+        for name in ("orbitals", "eigenvalues", "occupations"):
+            schema[f"{name}_{spin}"] = f"scf_{name}_{spin}"
+    return schema
+
+
+def basis_schema(basis: Basis) -> dict[str, Any]:
+    """QCSchema BasisSet; atoms with equal shells share them."""
+    centres: dict[str, list[dict[str, Any]]] = {}
+    atom_map = []
+    for symbol, shells in zip(basis.symbols, _by_atom(basis), strict=True):
+        described = [contraction for i in shells for contraction in _shell_schema(basis.shells[i])]
+        alike = [name for name, known in centres.items() if name.split("_")[0] == symbol and known == described]
+        if not alike:
+            alike = [f"{symbol}_{sum(name.split('_')[0] == symbol for name in centres) + 1}"]
+            centres[alike[0]] = described
+        atom_map.append(alike[0])
+    return {
+        "schema_name": "qcschema_basis",
+        "schema_version": 1,
+        "name": basis.name,
+        "center_data": {name: {"electron_shells": shells} for name, shells in centres.items()},
+        "atom_map": atom_map,
+        "nbf": basis.nbf,
+    }
+
+
+def read_wavefunction(schema: Mapping[str, Any], molecule: Molecule) -> Wavefunction:
+    """What `wavefunction_schema` wrote, or another program; the functions are ours again."""
+    try:
+        basis = _read_basis(schema["basis"], molecule)
+        spins = SPINS[:1] if schema["restricted"] else SPINS
+        parts = [_read_spin(schema, spin, basis.nbf) for spin in spins]
+        if not basis.nbf or len({len(eps_m) for _, eps_m, _ in parts}) != 1:
+            raise ValueError("no functions, or not as many orbitals of each spin")
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise InputError(f"the wavefunction of the result cannot be read: {type(error).__name__} {error}") from None
+    order, factor = _schema_order(basis)
+    C_spm = np.empty((len(parts), basis.nbf, len(parts[0][1])))
+    C_spm[:, order] = np.array([C_pm for C_pm, _, _ in parts])
+    C_spm /= factor[:, None]
+    n_sm = np.array([n_m for _, _, n_m in parts]) * (2 if len(parts) == 1 else 1)
+    return Wavefunction(basis, C_spm, np.array([eps_m for _, eps_m, _ in parts]), n_sm)
+
+
+def _read_spin(schema: Mapping[str, Any], spin: str, nbf: int) -> tuple[Array, Array, Array]:
+    C_pm = np.array(schema[f"scf_orbitals_{spin}"], dtype=float).reshape(nbf, -1)
+    eps_m, n_m = (np.array(schema[f"scf_{name}_{spin}"], dtype=float) for name in ("eigenvalues", "occupations"))
+    if not C_pm.shape[1:] == eps_m.shape == n_m.shape:
+        raise ValueError(f"{C_pm.shape[1]} orbitals, {eps_m.size} eigenvalues, {n_m.size} occupations")
+    if not all(np.isfinite(array).all() for array in (C_pm, eps_m, n_m)):
+        raise ValueError("orbitals with numbers that are not finite")
+    return C_pm, eps_m, n_m
+
+
+def _read_basis(schema: Mapping[str, Any], molecule: Molecule) -> Basis:
+    shells = []
+    if len(schema["atom_map"]) != molecule.natom:
+        raise ValueError(f"a basis for {len(schema['atom_map'])} atoms, the molecule has {molecule.natom}")
+    for a, centre in enumerate(schema["atom_map"]):
+        for shell in schema["center_data"][centre]["electron_shells"]:
+            for l, rows in _columns(shell):
+                pure = shell["harmonic_type"] == "spherical"
+                if pure and l == 1:
+                    raise ValueError("p functions by m = -1, 0, 1: only x, y, z are understood")
+                shells.append(Shell.from_table(a, l, shell["exponents"], np.array(rows, dtype=float).T, pure or l < 2))
+    return Basis.from_shells(shells, molecule.R_ax, symbols=molecule.symbols, name=str(schema["name"]))
+
+
+def _columns(shell: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """Momentum with its contractions; several momenta (an SP shell) have one contraction each."""
+    momenta, rows = [int(l) for l in shell["angular_momentum"]], shell["coefficients"]
+    if not momenta or not all(0 <= l <= MAX_L for l in momenta):
+        raise ValueError(f"angular momenta {momenta}")
+    if len(momenta) == 1:
+        return [(momenta[0], rows)]
+    return [(l, [row]) for l, row in zip(momenta, rows, strict=True)]
+
+
+def _by_atom(basis: Basis) -> list[list[int]]:
+    shells: list[list[int]] = [[] for _ in basis.R_ax]
+    for i, shell in enumerate(basis.shells):
+        shells[shell.atom].append(i)
+    return shells
+
+
+def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
+    """One for each contraction, in the same order of functions: QCElemental counts those of a shell once."""
+    about = {
+        "harmonic_type": "spherical" if shell.pure and shell.l != 1 else "cartesian",
+        "angular_momentum": [shell.l],
+    }
+    described = []
+    for column in tabulated_coefficients(shell).T:
+        used = np.flatnonzero(column)
+        described.append(
+            {**about, "exponents": shell.exponents[used].tolist(), "coefficients": [column[used].tolist()]}
+        )
+    return described
+
+
+def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
+    """Our function at each place of the schema; the factor of each of our coefficients there."""
+    places = [
+        np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf) for atom in _by_atom(basis) for i in atom
+    ]
+    factors = [
+        np.full(shell.nbf, np.sqrt(4 * np.pi / (2 * shell.l + 1)) if shell.l >= 2 and not shell.pure else 1.0)
+        for shell in basis.shells
+    ]
+    return np.concatenate(places).astype(np.int64), np.concatenate(factors)

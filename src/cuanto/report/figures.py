@@ -1,0 +1,205 @@
+"""Plots of a page as inline SVG; colours come from the page's style sheet, so that they follow light and dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cuanto.report.markup import Markup, join, number, tag
+from cuanto.report.record import Levels, Step
+from cuanto.units import HARTREE_IN_EV
+
+EMPTY = 1e-6
+"""Electrons below which an orbital is empty."""
+BELOW, ABOVE = 14.0, 7.0
+"""eV that are shown below the HOMO and above the LUMO."""
+NEAR = 0.32
+"""eV within which levels are drawn side by side."""
+MOST_ABREAST = 6
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where data lie in a drawing: pixels of the plot area, and the data at its ends."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+
+    def x(self, value: float) -> float:
+        """Pixel of a value."""
+        return self.left + (self.right - self.left) * (value - self.x_low) / ((self.x_high - self.x_low) or 1.0)
+
+    def y(self, value: float) -> float:
+        """Pixel of a value; upwards."""
+        return self.bottom - (self.bottom - self.top) * (value - self.y_low) / ((self.y_high - self.y_low) or 1.0)
+
+
+def _text(x: float, y: float, words: object, class_: str = "tick", anchor: str = "middle") -> Markup:
+    return tag("text", words, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
+
+
+def _step(span: float, most: int) -> int:
+    """1, 2 or 5 times a power of ten, so that `span` has at most so many steps."""
+    power = 1
+    while span / power > most * 5:
+        power *= 10
+    return next(k * power for k in (1, 2, 5) if span / (k * power) <= most)
+
+
+def _superscript(n: int) -> str:
+    return str(n).translate(
+        str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+    )
+
+
+def convergence(history: Sequence[Step], tolerances: tuple[float | None, float | None]) -> Markup | None:
+    """Change of the energy and gradient by iteration, logarithmic; `tolerances` of both as dashed lines."""
+    changes = [(s, abs(s.change)) for s in history if s.change]
+    gradients = [(s, abs(s.gradient)) for s in history if s.gradient]
+    values = [math.log10(v) for _, v in (*changes, *gradients) if v > 1e-300]
+    if not values:
+        return None
+    limits = [math.log10(t) for t in tolerances if t]
+    low, high = math.floor(min(*values, *limits, 0) - 0.2), math.ceil(max(*values, 0))
+    low = max(low, -16)
+    last = max(s.iteration for s in history)
+    frame = Frame(58, 548, 16, 304, 1 if last > 1 else 0, max(last, 2), low, high)
+    parts = [*_decades(frame), *_iterations(frame, last)]
+    for kind, tolerance in zip(("change", "gradient"), tolerances, strict=True):
+        if tolerance and low <= math.log10(tolerance) <= high:
+            y = frame.y(math.log10(tolerance))
+            parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=f"limit {kind}"))
+    parts += [_series(frame, changes, "change", "|\u0394E|"), _series(frame, gradients, "gradient", "gradient")]
+    label = "Convergence of the energy and of the orbital gradient by iteration"
+    return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id="plot-convergence")
+
+
+def _decades(frame: Frame) -> list[Markup]:
+    step = 1 if frame.y_high - frame.y_low <= 7 else 2 if frame.y_high - frame.y_low <= 14 else 4
+    parts = []
+    for n in range(int(frame.y_low), int(frame.y_high) + 1):
+        if n % step == 0:
+            y = frame.y(n)
+            parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
+            parts.append(_text(frame.left - 8, y + 4, f"10{_superscript(n)}", anchor="end"))
+    return parts
+
+
+def _iterations(frame: Frame, last: int) -> list[Markup]:
+    step = _step(last, 14)
+    shown = [i for i in range(1, last + 1) if i == 1 or i % step == 0]
+    parts = [_text(frame.x(i), frame.bottom + 20, i) for i in shown]
+    return [*parts, _text((frame.left + frame.right) / 2, frame.bottom + 37, "iteration", "label")]
+
+
+def _series(frame: Frame, points: Sequence[tuple[Step, float]], kind: str, name: str) -> Markup:
+    at = [
+        (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value)
+        for step, value in points
+        if value > 1e-300
+    ]
+    line = tag("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y, _, _ in at), class_=f"series {kind}")
+    dots = []
+    for x, y, step, value in at:
+        energy = number(step.energy, 9, "Eh")
+        hint = f"iteration {step.iteration}{', ' + step.name if step.name else ''}: {name} {value:.2e}, E = {energy}"
+        dots.append(tag("circle", tag("title", hint), cx=x, cy=y, r="3.4", class_=f"dot {kind}"))
+    return tag("g", line, *dots)
+
+
+def level_diagram(levels: Sequence[Levels]) -> Markup | None:
+    """Orbital energies near the frontier; one column for each spin."""
+    electronvolts = [([e * HARTREE_IN_EV for e in eps], n) for eps, n in levels]
+    homo = [max((e for e, k in zip(*spin, strict=True) if k > EMPTY), default=None) for spin in electronvolts]
+    lumo = [min((e for e, k in zip(*spin, strict=True) if k <= EMPTY), default=None) for spin in electronvolts]
+    known = [e for e in (*homo, *lumo) if e is not None]
+    if not known:
+        return None
+    low, high = min(known) - BELOW, max(known) + ABOVE
+    shown = [e for eps, _ in electronvolts for e in eps if low <= e <= high]
+    low, high = min(shown) - 1.0, max(shown) + 1.0
+    frame = Frame(58, 548, 16, 330, 0, len(levels), low, high)
+    parts = _volts(frame)
+    for s, (eps, n) in enumerate(electronvolts):
+        parts += _column(frame, s, len(levels), eps, n)
+        parts += _gap(frame, s, homo[s], lumo[s])
+    label = "Orbital energies near the frontier, electronvolt"
+    return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id="plot-levels")
+
+
+def _volts(frame: Frame) -> list[Markup]:
+    step = _step(frame.y_high - frame.y_low, 9)
+    parts = [_text(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")]
+    for i in range(math.ceil(frame.y_low / step), math.floor(frame.y_high / step) + 1):
+        y = frame.y(i * step)
+        rule = "rule zero" if i == 0 else "rule"
+        parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=rule))
+        parts.append(_text(frame.left - 8, y + 4, number(i * step, 0), anchor="end"))
+    return parts
+
+
+def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[float]) -> list[Markup]:
+    """Levels that are near each other stand side by side."""
+    shown = [(e, k, m) for m, (e, k) in enumerate(zip(eps, n, strict=True), 1) if frame.y_low <= e <= frame.y_high]
+    groups: list[list[tuple[float, float, int]]] = []
+    for level in shown:
+        if groups and len(groups[-1]) < MOST_ABREAST and level[0] - groups[-1][0][0] < NEAR:
+            groups[-1].append(level)
+        else:
+            groups.append([level])
+    width = (frame.right - frame.left) / spins
+    middle = frame.left + width * (s + (0.40 if spins == 1 else 0.28))
+    reach = width * (0.46 if spins == 1 else 0.4)
+    parts = []
+    if spins == 2:
+        parts.append(_text(middle, frame.top - 3, "\u03b1" if s == 0 else "\u03b2", "label"))
+    for group in groups:
+        each = min(reach / len(group), width * 0.2)
+        for i, (e, k, m) in enumerate(group):
+            start = middle + each * (i - len(group) / 2)
+            kind = "empty" if k <= EMPTY else "single" if spins == 1 and k < 1.5 else "filled"
+            hint = tag("title", f"orbital {m}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
+            y = frame.y(e)
+            parts.append(tag("line", hint, x1=start + 2, x2=start + each - 2, y1=y, y2=y, class_=f"level {kind}"))
+    return parts
+
+
+def _gap(frame: Frame, s: int, homo: float | None, lumo: float | None) -> list[Markup]:
+    """HOMO and LUMO by name, and what lies between them."""
+    width = (frame.right - frame.left) / frame.x_high
+    x = frame.left + width * (s + (0.67 if frame.x_high == 1 else 0.53))
+    parts = []
+    close = homo is not None and lumo is not None and abs(frame.y(homo) - frame.y(lumo)) < 34
+    for value, name, shift in ((homo, "HOMO", 15 if close else 4), (lumo, "LUMO", -7 if close else 4)):
+        if value is not None:
+            words = f"{name} {number(value, 2)}"
+            parts.append(_text(x + 14, frame.y(value) + shift, words, "mark", "start"))
+    if homo is not None and lumo is not None:
+        top, bottom = frame.y(lumo), frame.y(homo)
+        ends = "".join(f"M{x - 4:.1f},{y:.1f}h8" for y in (bottom, top))
+        parts.append(tag("path", d=f"M{x:.1f},{bottom:.1f}V{top:.1f}{ends}", class_="gap"))
+        if not close:
+            words = f"gap {number(lumo - homo, 2)} eV"
+            parts.append(_text(x + 14, (top + bottom) / 2 + 4, words, "mark strong", "start"))
+    return parts
+
+
+def bars(rows: Sequence[tuple[str, float, str]], signed: bool, id_: str) -> Markup:
+    """Name, bar and number in each row; signed bars begin in the middle."""
+    largest = max((abs(value) for _, value, _ in rows), default=0.0) or 1.0
+    lines = []
+    for name, value, words in rows:
+        share = 100 * abs(value) / largest * (0.5 if signed else 1.0)
+        start = 50 - share if signed and value < 0 else 50 if signed else 0
+        kind = "minus" if value < 0 else "plus"
+        bar = tag("i", class_=kind, style=f"left:{start:.2f}%;width:{max(share, 0.4):.2f}%")
+        track = tag("span", bar, class_="track signed" if signed else "track")
+        lines.append(tag("li", tag("b", name), track, tag("span", words, class_="value")))
+    return tag("ul", join(*lines), class_="bars", id=id_)

@@ -1,0 +1,50 @@
+"""HTML and SVG that are safe by construction: whatever is not already markup is escaped."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
+"""Elements without content; those of SVG close themselves."""
+
+
+class Markup(str):
+    """Text that is markup and is not escaped again."""
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Markup:
+    """An element; attribute names as `class_` and `stroke_width`; those that are None or False are left out."""
+    given = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in VOID and not children:
+        return Markup(f"<{name}{given}/>")
+    return Markup(f"<{name}{given}>{join(*children)}</{name}>")
+
+
+def join(*children: object) -> Markup:
+    """One after the other; None is left out, text is escaped."""
+    return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
+
+
+def _attribute(key: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = "viewBox" if key == "viewBox" else key.rstrip("_").replace("_", "-")
+    if isinstance(value, float):
+        value = f"{value:.2f}"
+    return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+
+
+def number(value: float | None, digits: int, unit: str = "") -> str:
+    """With a real minus sign; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return "\u2013"
+    text = f"{value:.{digits}f}".replace("-", "\u2212")
+    return f"{text} {unit}".rstrip()
+
+
+def seconds(value: float) -> str:
+    """Three figures at most."""
+    if value >= 120:
+        return f"{value / 60:.1f} min"
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"

@@ -1,0 +1,114 @@
+"""Frontier orbitals on a grid, packed small enough for a page; the page itself finds the surface for any value.
+
+An orbital is stored in steps of QUANTUM (far below what an eye sees of a surface at 0.01 or more), as differences along
+z, low and high bytes apart, deflated: about one byte for two points.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.errors import InputError
+from cuanto.interfaces.cube import orbital_number
+from cuanto.interfaces.wavefunction import Wavefunction
+from cuanto.properties.volume import Box, orbital_on_grid
+from cuanto.report.record import Record
+from cuanto.units import BOHR_IN_ANGSTROM
+
+Array = NDArray[np.float64]
+
+QUANTUM = 2e-4
+"""Bohr^-3/2."""
+LARGEST = 0.4
+"""Larger values are cut off: they are inside of every surface."""
+SMALLEST = 0.008
+"""The lowest value for which a surface is offered; the grid is cut down to where the orbital is larger."""
+MARGIN = 6.0
+FINEST, COARSEST = 0.2, 0.45
+POINTS, MOST_POINTS = 300_000, 900_000
+ARROWS = ("\u03b1 ", "\u03b2 ")
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """An orbital on a part of the grid; `energy` in Hartree where it is known."""
+
+    key: str
+    name: str
+    energy: float | None
+    box: Box
+    values: Array
+
+    def packed(self) -> dict[str, Any]:
+        """For the script of the page; lengths in Angstrom."""
+        return {
+            "key": self.key,
+            "name": self.name,
+            "origin": [x * BOHR_IN_ANGSTROM for x in self.box.origin],
+            "spacing": self.box.spacing * BOHR_IN_ANGSTROM,
+            "shape": list(self.box.shape),
+            "quantum": QUANTUM,
+            "data": base64.b64encode(pack(self.values)).decode("ascii"),
+        }
+
+
+def pack(values: Array) -> bytes:
+    """Differences along the last axis in steps of QUANTUM, low bytes, then high bytes, deflated."""
+    steps = np.round(np.clip(values, -LARGEST, LARGEST) / QUANTUM).astype(np.int16)
+    change = np.diff(steps, axis=2, prepend=np.int16(0)).astype("<i2")
+    split = change.reshape(-1).view(np.uint8).reshape(-1, 2).T
+    return zlib.compress(np.ascontiguousarray(split).tobytes(), 9)
+
+
+def unpack(data: bytes, shape: tuple[int, int, int]) -> Array:
+    """What the script of the page does."""
+    split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
+    change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
+    return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)
+
+
+def frontier_surfaces(record: Record) -> list[Surface]:
+    """HOMO and LUMO, of each spin where there are two; those that exist."""
+    wave = record.wave
+    if wave is None:
+        return []
+    box = _box(record)
+    found = []
+    for s in range(len(wave.n_sm)):
+        label = ARROWS[s] if len(wave.n_sm) > 1 else ""
+        for name in ("homo", "lumo"):
+            try:
+                m = orbital_number(wave, name, s)
+            except InputError:
+                continue
+            found.append(_surface(wave, s, m, f"{name}{s}", f"{label}{name.upper()}", box))
+    return [surface for surface in found if surface is not None]
+
+
+def _box(record: Record) -> Box:
+    """Fine for small molecules; for large ones as coarse as the size of the page asks for."""
+    R_ax = record.molecule.R_ax
+    volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
+    spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
+    return Box.around(R_ax, max(spacing, (volume / MOST_POINTS) ** (1 / 3)), MARGIN)
+
+
+def _surface(wave: Wavefunction, s: int, m: int, key: str, name: str, box: Box) -> Surface | None:
+    values = orbital_on_grid(wave.basis, wave.C_spm[s][:, m], box)
+    if not np.isfinite(values).all():
+        return None
+    large = np.abs(values) > SMALLEST
+    if not large.any():
+        return None
+    along = [np.flatnonzero(large.any(axis=tuple({0, 1, 2} - {x}))) for x in range(3)]
+    ax, ay, az = (max(int(i[0]) - 2, 0) for i in along)
+    bx, by, bz = (min(int(i[-1]) + 3, n) for i, n in zip(along, box.shape, strict=True))
+    energy = float(wave.eps_sm[s][m])
+    known = energy if np.isfinite(energy) else None
+    return Surface(key, name, known, box.part((ax, ay, az), (bx, by, bz)), values[ax:bx, ay:by, az:bz])

@@ -1,0 +1,86 @@
+"""Which format a text has, told by its beginning: QCSchema (JSON), Molden, else XYZ."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cuanto.errors import InputError
+from cuanto.system.molden import MOLDEN, parse_molden
+from cuanto.system.structure import Structure
+from cuanto.system.text import quoted
+from cuanto.system.xyz import parse_xyz
+
+KNOWN = "XYZ, QCSchema (JSON) or Molden"
+
+
+def parse_structure(text: str, source: str = "the input") -> Structure:
+    """One molecule; `source` begins every message."""
+    start = text.lstrip()[:100].lower()
+    if start.startswith("{"):
+        return qcschema_structure(parse_json(text, source), source)
+    if start.startswith(MOLDEN):
+        return parse_molden(text, source)
+    if not start:
+        raise InputError(f"{source} is empty: expected a molecule as {KNOWN}")
+    return parse_xyz(text, source)
+
+
+def parse_json(text: str, source: str) -> dict[str, Any]:
+    """An object; numbers are finite."""
+    try:
+        found = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source} is no valid JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{source}: expected a JSON object, found {quoted(type(found).__name__)}")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number")
+
+
+def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
+    """Of a QCSchema Molecule, or of the one within an AtomicInput or AtomicResult."""
+    inner = schema.get("molecule")
+    if isinstance(inner, Mapping):
+        schema = inner
+    symbols, geometry = schema.get("symbols"), schema.get("geometry")
+    if not isinstance(symbols, list) or not isinstance(geometry, list):
+        raise InputError(f"{source}: JSON without symbols and geometry; give a QCSchema Molecule or AtomicInput")
+    if not all(isinstance(symbol, str) for symbol in symbols):
+        raise InputError(f"{source}: symbols must be a list of texts such as ['O', 'H', 'H']")
+    if not all(schema.get("real") or [True]):
+        raise InputError(f"{source}: ghost atoms are not supported: leave out those that are not real")
+    numbers = _flat(geometry, source)
+    if len(numbers) != 3 * len(symbols):
+        raise InputError(f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates, found {len(numbers)}")
+    return Structure(
+        symbols=tuple(symbols),
+        coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),
+        charge=_whole(schema.get("molecular_charge"), "molecular_charge", source),
+        multiplicity=_whole(schema.get("molecular_multiplicity"), "molecular_multiplicity", source),
+        name=str(schema.get("name") or ""),
+        angstrom=False,
+    )
+
+
+def _flat(geometry: list[Any], source: str) -> list[float]:
+    rows = [row if isinstance(row, list) else [row] for row in geometry]
+    numbers = [number for row in rows for number in row]
+    if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
+        raise InputError(f"{source}: geometry must be numbers, in Bohr")
+    try:
+        return [float(number) for number in numbers]
+    except OverflowError:
+        raise InputError(f"{source}: geometry has a number that is too large") from None
+
+
+def _whole(value: object, what: str, source: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, int) and abs(value) > 10**9:
+        raise InputError(f"{source}: {what} {quoted(value)} is too large")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(value).is_integer():
+        raise InputError(f"{source}: {what} must be a whole number, not {quoted(value)}")
+    return int(value)

@@ -1,0 +1,88 @@
+"""The molecule of a Molden file: its atoms and, from the occupations of its orbitals, charge and multiplicity."""
+
+import math
+import re
+from collections.abc import Iterator
+
+from cuanto.errors import InputError
+from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.structure import Structure
+from cuanto.system.text import parse_real, quoted, split_lines
+
+MOLDEN = "[molden format]"
+_SECTION = re.compile(r"\s*\[([^\]]+)\]\s*(.*)")
+_ENTRY = re.compile(r"\s*(spin|occup)\s*=\s*(\S+)", re.IGNORECASE)
+
+
+def parse_molden(text: str, source: str = "molden") -> Structure:
+    """`source` begins every message."""
+    sections = list(_sections(text))
+    atoms = [(rest, lines) for name, rest, lines in sections if name == "atoms"]
+    if not atoms:
+        raise InputError(f"{source}: a Molden file without a section [Atoms]")
+    unit, lines = atoms[0]
+    if unit.strip("() ").lower() not in ("au", "angs"):
+        raise InputError(f"{source}: unit {quoted(unit)} of [Atoms]; write [Atoms] AU or [Atoms] Angs")
+    found = [_atom(line, source) for line in lines if line.strip()]
+    symbols = tuple(symbol for symbol, _ in found)
+    orbitals = [line for name, _, lines in sections if name == "mo" for line in lines]
+    charge, multiplicity = _electrons(orbitals, sum(ATOMIC_NUMBERS[symbol] for symbol in symbols))
+    return Structure(
+        symbols=symbols,
+        coordinates=tuple(position for _, position in found),
+        charge=charge,
+        multiplicity=multiplicity,
+        name="",
+        angstrom=unit.strip("() ").lower() == "angs",
+    )
+
+
+def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Name in lower case, what follows it on its line, and its lines."""
+    name, rest, lines = "", "", list[str]()
+    for line in split_lines(text):
+        head = _SECTION.fullmatch(line)
+        if head is None:
+            lines.append(line)
+            continue
+        yield name, rest, lines
+        name, rest, lines = head[1].strip().lower(), head[2], []
+    yield name, rest, lines
+
+
+def _atom(line: str, source: str) -> tuple[str, tuple[float, float, float]]:
+    """'label number atomic-number x y z': the atomic number decides, a label may be anything."""
+    tokens = line.split()
+    numbers = [parse_real(token) for token in tokens[3:6]]
+    if len(tokens) < 6 or None in numbers or not all(math.isfinite(x) for x in numbers if x is not None):
+        raise InputError(f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
+    try:
+        symbol = symbol_of(tokens[2])
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    x, y, z = (float(number or 0.0) for number in numbers)
+    return symbol, (x, y, z)
+
+
+def _electrons(lines: list[str], protons: int) -> tuple[int | None, int | None]:
+    """Charge and multiplicity, where occupations are whole numbers; None where there are no orbitals."""
+    spin, sums, single = "alpha", {"alpha": 0.0, "beta": 0.0}, 0
+    spins = set()
+    for line in lines:
+        entry = _ENTRY.match(line)
+        if entry is None:
+            continue
+        if entry[1].lower() == "spin":
+            spin = entry[2].lower()
+            spins.add(spin)
+            continue
+        occupation = parse_real(entry[2])
+        if occupation is None or spin not in sums or abs(occupation - round(occupation)) > 1e-6:
+            return None, None
+        sums[spin] += occupation
+        single += round(occupation) == 1
+    electrons = round(sum(sums.values()))
+    if electrons == 0:
+        return None, None
+    unpaired = round(sums["alpha"] - sums["beta"]) if "beta" in spins else single
+    return protons - electrons, 1 + abs(unpaired)

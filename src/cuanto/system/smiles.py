@@ -1,0 +1,44 @@
+"""A molecule from its SMILES: RDKit places the atoms (distance geometry, then a force field)."""
+
+from importlib import import_module
+from typing import Any
+
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.system.structure import Structure
+from cuanto.system.text import quoted
+
+SEED = 1
+"""The same SMILES gives the same geometry."""
+
+
+def parse_smiles(smiles: str) -> Structure:
+    """Hydrogens are added; charge and unpaired electrons are those of the SMILES."""
+    chem, all_chem, base = _rdkit()
+    with base.BlockLogs():
+        molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
+        if molecule is None or molecule.GetNumAtoms() == 0:
+            raise InputError(f"{quoted(smiles)} is no valid SMILES; write, for ethanol, smiles:CCO")
+        molecule = chem.AddHs(molecule)
+        if all_chem.EmbedMolecule(molecule, randomSeed=SEED) != 0:
+            raise InputError(f"RDKit finds no geometry for {quoted(smiles)}: give an XYZ file")
+        if all_chem.MMFFHasAllMoleculeParams(molecule):
+            all_chem.MMFFOptimizeMolecule(molecule, maxIters=2000)
+        elif all_chem.UFFHasAllMoleculeParams(molecule):
+            all_chem.UFFOptimizeMolecule(molecule, maxIters=2000)
+        positions = molecule.GetConformer().GetPositions().tolist()
+        atoms = list(molecule.GetAtoms())
+        return Structure(
+            symbols=tuple(atom.GetSymbol() for atom in atoms),
+            coordinates=tuple((x, y, z) for x, y, z in positions),
+            charge=chem.GetFormalCharge(molecule),
+            multiplicity=1 + sum(atom.GetNumRadicalElectrons() for atom in atoms),
+            name=smiles.strip(),
+            angstrom=True,
+        )
+
+
+def _rdkit() -> tuple[Any, Any, Any]:
+    try:
+        return import_module("rdkit.Chem"), import_module("rdkit.Chem.AllChem"), import_module("rdkit.rdBase")
+    except ImportError:
+        raise MissingDependencyError("SMILES need RDKit: `pip install 'cuanto[smiles]'`, or give an XYZ file") from None

@@ -1,0 +1,126 @@
+"""The documentation is true: its Python runs, its imports exist, its commands parse, its links lead somewhere.
+
+Blocks that begin with ```python are executed, page by page, in the folders of `RUN`; elsewhere, and where a title says
+that they need more than this machine has, they are compiled and their imports tried.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import cuanto
+from cuanto.cli import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RUN = [page for page in PAGES if page.parent.name in ("tutorials", "howto") or page.name in ("kernels.md", "README.md")]
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$? ?(?:\S.*\| )?(cuanto [^|>\n]*)", re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, *kinds: str) -> list[str]:
+    """Contents of fenced blocks; a kind with a `*` also means those with a title."""
+    return [
+        text
+        for kind, text in FENCE.findall(page.read_text())
+        if kind.strip() in kinds or any(k.endswith("*") and kind.startswith(k[:-1]) for k in kinds)
+    ]
+
+
+@pytest.mark.parametrize("page", [page for page in RUN if blocks(page, "python")], ids=name_of)
+def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = Path(cuanto.__file__).parent / "data" / "molecules"
+    for xyz in shipped.glob("*.xyz"):
+        shutil.copy(xyz, tmp_path)
+    (tmp_path / "src/cuanto/data").mkdir(parents=True)  # as in a checkout
+    (tmp_path / "src/cuanto/data/molecules").symlink_to(shipped)
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {"__name__": "page"}
+    for number, code in enumerate(blocks(page, "python"), start=1):
+        exec(compile(code, f"{page.name}, block {number}", "exec"), space)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_compiles_and_imports_what_exists(page: Path) -> None:
+    for code in blocks(page, "python*"):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cuanto"):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    assert hasattr(module, alias.name), f"{node.module} has no {alias.name}"
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cuanto":
+                assert hasattr(cuanto, node.attr), f"cuanto has no {node.attr}"
+
+
+def parsed(words: list[str]) -> None:
+    """One command line through its parser, nothing executed."""
+    group: Any = typer.main.get_command(main.app)
+    if words[0].startswith("-"):
+        assert words[0] in {name for parameter in group.params for name in parameter.opts}, words[0]
+    else:
+        assert words[0] in group.commands, f"no command {words[0]!r}"
+        group.commands[words[0]].make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in blocks(page, "", "console", "sh", "bash"):
+        for line in COMMAND.findall(text.replace("\\\n", " ")):
+            words = shlex.split(line, comments=True)[1:]
+            if not words or words[0].isupper():  # `cuanto COMMAND --help`
+                continue
+            try:
+                parsed(words)
+            except typer.Exit:
+                pass  # --help
+            except Exception as error:  # typer has no public name for the class of its errors
+                pytest.fail(f"{line}: {getattr(error, 'message', error)}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_and_geometries_exist(page: Path) -> None:
+    text = page.read_text()
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", FENCE.sub("", text)):
+        assert (page.parent / link).exists(), link
+    for path in re.findall(r"\b(?:src|examples|benchmarks|tools)/[\w/.-]+\.(?:xyz|py)\b", text):
+        assert (ROOT / path).exists() or (ROOT / "src" / "cuanto" / path).exists(), path
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES[1:])
+
+
+def test_pages_need_no_network() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "http" not in settings and "font: false" in settings
+
+
+def test_every_environment_variable_is_documented() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    documented = re.findall(r"^`(CUANTO_\w+)`$", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(set(re.findall(r"\bCUANTO_[A-Z_]+", sources)))
+
+
+def test_every_target_that_is_mentioned_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE))
+        assert mentioned <= targets, f"{name_of(page)}: {mentioned - targets}"
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -1,0 +1,238 @@
+"""Results that come back from files, QCEngine's way to ask, and ASE's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
+from cuanto.scf.checkpoint import Checkpoint
+from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
+from fitting_cases import DATA
+
+HF = "2\nname=hf\nH 0 0 0\nF 0 0 0.92\n"
+COMMON = ("energy", "converged", "iterations", "s_squared", "homo", "lumo", "notes", "keywords", "energies")
+ARRAYS = ("dipole", "dipole_debye", "charges", "orbital_energies", "occupations")
+
+
+@pytest.fixture(scope="module")
+def molecule() -> cuanto.Molecule:
+    return cuanto.Molecule.from_string(HF)
+
+
+@pytest.fixture(scope="module", params=["rhf", "pbe", "pm6"])
+def computed(request: pytest.FixtureRequest, molecule: cuanto.Molecule) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+        return cuanto.energy(molecule, request.param, "sto-3g", backend="cpu", max_iterations=60)
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+# --------------------------------------------------------------------------------------------- one result for all
+
+
+def test_every_method_gives_the_same_kind(computed: Result) -> None:
+    assert isinstance(computed, cuanto.Result)
+    assert [step.iteration for step in computed.history] == list(range(1, computed.iterations + 1))
+    assert computed.history[-1].energy == computed.energy
+    assert sum(computed.energies.values()) == pytest.approx(computed.energy, abs=1e-9)
+    assert computed.charges.sum() == pytest.approx(0.0, abs=1e-9) and computed.charges[0] > 0.1
+    assert computed.keywords["max_iterations"] == 60
+    assert f"{computed.energy:.9f} Hartree, converged in" in repr(computed) and "\n" not in repr(computed)
+
+
+def test_what_was_written_is_read(computed: Result, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(computed.to_qcschema(), allow_nan=False))
+    again = cuanto.read(path)
+    assert type(again) is type(computed)
+    for name in COMMON:
+        assert getattr(again, name) == getattr(computed, name), name
+    for name in ARRAYS:
+        np.testing.assert_allclose(getattr(again, name), getattr(computed, name), atol=1e-12, err_msg=name)
+    assert again.molecule.symbols == computed.molecule.symbols
+    assert np.array_equal(again.molecule.R_ax, computed.molecule.R_ax)
+    assert [step.energy for step in again.history] == [step.energy for step in computed.history]
+    assert again.timings.seconds == computed.timings.seconds
+    assert again.to_qcschema()["extras"] == computed.to_qcschema()["extras"]
+    if isinstance(computed, GaussianResult):
+        assert isinstance(again, GaussianResult)
+        np.testing.assert_allclose(again.density, computed.density, atol=1e-9)
+        del vars(again)["dipole"]
+        np.testing.assert_allclose(again.dipole, computed.dipole, atol=1e-9)
+        restarted = cuanto.energy(again.molecule, again.method, "sto-3g", backend="cpu", guess=again)
+        assert restarted.iterations <= 3
+    if isinstance(computed, SemiempiricalResult):
+        assert isinstance(again, SemiempiricalResult)
+        assert again.heat_of_formation == pytest.approx(computed.heat_of_formation, abs=1e-9)
+        np.testing.assert_allclose(again.bond_orders, computed.bond_orders)
+        with pytest.raises(InputError, match="no density matrix; compute it again"):
+            _ = again.density
+
+
+def test_a_checkpoint_is_a_result(molecule: cuanto.Molecule, tmp_path: Path) -> None:
+    basis, backend = cuanto.Basis("sto-3g", molecule), cuanto.backends.get_backend("cpu")
+    keep = Checkpoint(tmp_path / "a.h5", molecule, basis, "rhf", backend)
+    result = cuanto.energy(molecule, "rhf", basis, backend="cpu", on_iteration=keep)
+    again = cuanto.read(tmp_path / "a.h5")
+    assert (again.energy, again.converged, again.iterations) == (result.energy, True, result.iterations)
+    np.testing.assert_allclose(again.dipole, result.dipole, atol=1e-9)
+    with pytest.raises(InputError, match="no orbital energies"):
+        _ = again.homo
+
+
+def test_results_of_other_programs(computed: Result) -> None:
+    schema = computed.to_qcschema()
+    del schema["extras"]
+    schema.pop("wavefunction", None)
+    schema |= {"keywords": {"scf_type": "df"}, "model": {"method": "b3lyp-d3bj", "basis": "def2-svp"}}
+    theirs = cuanto.read(schema)
+    assert theirs.energy == computed.energy and theirs.converged and theirs.method == "b3lyp-d3bj"
+    np.testing.assert_allclose(theirs.dipole, computed.dipole)
+    with pytest.raises(InputError, match="no atomic charges"):
+        _ = theirs.charges
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no valid JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"schema_name": "qcschema_molecule"}', "no result: give a QCSchema AtomicResult"),
+        ('{"success": false, "error": {}}', "a failed calculation"),
+        ('{"model": {"method": "hf"}, "return_result": 1.0}', "symbols and geometry"),
+        (
+            '{"model": {}, "return_result": 1.0, "molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}}',
+            "no complete QCSchema",
+        ),
+    ],
+)
+def test_files_that_are_no_results(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(InputError) as refused:
+        cuanto.read(path)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="No such file"):
+        cuanto.read(tmp_path / "nowhere.json")
+
+
+# --------------------------------------------------------------------------------------------- QCEngine
+
+
+def atomic_input(method: str = "rhf", driver: str = "energy", **keywords: Any) -> dict[str, Any]:
+    geometry = [0.0, 0.0, 0.0, 0.0, 0.0, 0.92 / BOHR_IN_ANGSTROM]
+    return {
+        "schema_name": "qcschema_input",
+        "schema_version": 1,
+        "id": "17",
+        "molecule": {"symbols": ["H", "F"], "geometry": geometry},
+        "driver": driver,
+        "model": {"method": method, "basis": None if method == "pm6" else "sto-3g"},
+        "keywords": {"backend": "cpu", **keywords},
+        "extras": {"tag": "mine"},
+    }
+
+
+def test_compute_as_qcengine_does() -> None:
+    from qcelemental.models import AtomicInput, AtomicResult, FailedOperation
+
+    done = cuanto.compute(atomic_input())
+    assert isinstance(done, dict) and done["success"] and done["id"] == "17" and done["extras"]["tag"] == "mine"
+    model = cuanto.compute(AtomicInput(**atomic_input(driver="properties")))
+    assert isinstance(model, AtomicResult) and model.return_result["energy"] == pytest.approx(done["return_result"])
+    failed = cuanto.compute(AtomicInput(**atomic_input(driver="gradient")))
+    assert isinstance(failed, FailedOperation) and failed.error.error_type == "input_error"
+    assert failed.input_data["id"] == "17"
+
+
+def test_gradients_by_compute() -> None:
+    done = cuanto.compute(atomic_input("pm6", "gradient"))
+    slope_ax = np.array(done["return_result"]).reshape(2, 3)
+    np.testing.assert_allclose(slope_ax.sum(axis=0), 0.0, atol=1e-10)
+    assert done["properties"]["return_gradient"] == done["return_result"] and abs(slope_ax[0, 2]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        (atomic_input("hff"), "input_error", "unknown method"),
+        (atomic_input(driver="hessian"), "input_error", "choose energy, gradient"),
+        (atomic_input(max_iter=3), "input_error", "did you mean 'max_iterations'?"),
+        (atomic_input(max_iterations=2), "convergence_error", "not converged in 2"),
+        ({**atomic_input(), "model": {"method": "rhf"}}, "input_error", "rhf needs a basis"),
+        ({**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}}, "input_error", "no basis to choose"),
+        ({**atomic_input(), "model": None}, "input_error", "has no model"),
+        ({**atomic_input(), "molecule": {}}, "input_error", "symbols and geometry"),
+    ],
+)
+def test_failures_of_compute(given: dict[str, Any], kind: str, message: str) -> None:
+    failed = cuanto.compute(given)
+    assert failed["success"] is False and failed["input_data"]["id"] == "17"
+    assert failed["error"]["error_type"] == kind and message in failed["error"]["error_message"]
+    with pytest.raises(cuanto.errors.CuantoError, match=message.replace("?", r"\?")):
+        cuanto.compute(given, raise_error=True)
+
+
+# --------------------------------------------------------------------------------------------- ASE
+
+
+def test_ase_calculator() -> None:
+    from ase import Atoms
+    from ase.calculators.calculator import PropertyNotImplementedError, SCFError
+
+    from cuanto.interfaces.ase import Cuanto
+
+    atoms = Atoms("HF", [[0, 0, 0], [0, 0, 0.92]], calculator=Cuanto("rhf", basis="sto-3g", backend="cpu"))
+    expected = cuanto.energy(cuanto.Molecule.from_string(HF), "rhf", "sto-3g", backend="cpu")
+    assert atoms.get_potential_energy() == pytest.approx(expected.energy * HARTREE_IN_EV, abs=1e-7)
+    np.testing.assert_allclose(atoms.get_dipole_moment(), expected.dipole * BOHR_IN_ANGSTROM, atol=1e-5)
+    np.testing.assert_allclose(atoms.get_charges(), expected.mulliken_charges, atol=1e-5)
+    with pytest.raises(PropertyNotImplementedError):
+        atoms.get_forces()
+    first = atoms.calc.result.iterations
+    atoms.positions[1, 2] += 0.001
+    atoms.get_potential_energy()
+    assert atoms.calc.result.iterations < first, "it starts from the orbitals before"
+    atoms.calc.set(max_iterations=1)
+    with pytest.raises(SCFError, match="not converged"):
+        atoms.get_potential_energy()
+
+
+def test_ase_forces() -> None:
+    from ase import Atoms
+
+    from cuanto.interfaces.ase import Cuanto
+
+    atoms = Atoms("HF", [[0, 0, 0], [0.1, 0, 0.97]], calculator=Cuanto("pm6", backend="cpu"))
+    force, step, energies = atoms.get_forces()[1, 2], 1e-3, []
+    for sign in (1, -1):
+        moved = atoms.copy()
+        moved.positions[1, 2] += sign * step
+        moved.calc = Cuanto("pm6", backend="cpu")
+        energies.append(moved.get_potential_energy())
+    assert force == pytest.approx(-(energies[0] - energies[1]) / (2 * step), abs=1e-4)
+    cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto("pm6", backend="cpu"))
+    cation.get_potential_energy()
+    assert (cation.calc.result.molecule.charge, cation.calc.result.molecule.multiplicity) == (1, 2)
+
+
+def test_optional_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys; sys.modules['ase.calculators.calculator'] = None\nimport cuanto.interfaces.ase"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.rstrip().endswith("the calculator needs ASE: `pip install 'cuanto[ase]'`")
+    monkeypatch.setitem(sys.modules, "qcelemental.models", None)
+    with pytest.raises(MissingDependencyError, match="pip install qcelemental"):
+        cuanto.compute(atomic_input(), return_dict=False)

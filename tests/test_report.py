@@ -1,0 +1,322 @@
+"""The HTML page of a result: complete, self-contained, and safe whatever the file says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import re
+import shlex
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cuanto
+from cuanto import Basis
+from cuanto.cli.main import app, run
+from cuanto.errors import InputError
+from cuanto.interfaces.wavefunction import Wavefunction
+from cuanto.report import read_record, report_html, reproduce, write_report
+from cuanto.report.page import viewer_script
+from cuanto.report.record import Record
+from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack, unpack
+from fitting_cases import DATA, molecule
+
+VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
+EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'\"&"
+
+
+class Page(HTMLParser):
+    """Every element is closed where it should be; text by class and by element."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.text: list[str] = []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        given = dict(attrs)
+        self.ids += [str(given["id"])] if "id" in given else []
+        self.addresses += [str(given[name]) for name in ("src", "href") if name in given]
+        assert not any(name.startswith("on") for name in given), given
+        if tag not in VOID or self.get_starttag_text()[-2:] != "/>":  # type: ignore[index]
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def basis_files() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return cuanto.energy(molecule("water_01"), "rhf", "cc-pvdz", backend="cpu", energy_tolerance=1e-8)
+
+
+@pytest.fixture(scope="module")
+def schema(water: Any) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(water.to_qcschema())))
+
+
+def changed(schema: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    return {**json.loads(json.dumps(schema)), **parts}
+
+
+def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
+    html = report_html(schema)
+    page = Page(html)
+    for words in (
+        "rhf / cc-pvdz",
+        "converged",
+        "HOMO\u2013LUMO gap",
+        "Dipole moment",
+        "Where the time went",
+        "Mulliken",
+    ):
+        assert words in page.words
+    assert f"\u2212{-water.energy:.8f}" in page.words and "NOT converged" not in page.words
+    wanted = {"plot-convergence", "plot-levels", "plot-timings", "plot-charges-0", "plot-charges-1", "viewer"}
+    assert wanted <= set(page.ids) and len(page.ids) == len(set(page.ids))
+    assert [s["key"] for s in json.loads(embedded(html))["surfaces"]] == ["homo0", "lumo0"]
+    assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # hints of both curves
+
+
+def embedded(html: str) -> str:
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', html, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_nothing_is_fetched(schema: dict[str, Any]) -> None:
+    """No address in any attribute, and a policy that allows only the two scripts."""
+    html = report_html(schema)
+    page = Page(html)
+    assert page.addresses == [] and not {"link", "iframe", "object", "base", "form"} & set(page.tags)
+    assert html.isascii()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    assert policy and "default-src &#x27;none&#x27;" in policy[1] and policy[1].count("sha256-") == len(scripts) == 2
+    assert "unsafe-eval" not in policy[1] and "url(" not in (files("cuanto") / "data/report/page.css").read_text()
+
+
+def test_result_dictionary_and_file_give_the_same_page(water: Any, schema: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "water.json"
+    path.write_text(json.dumps(schema))
+    write_report(tmp_path / "water.html", path)
+    assert (tmp_path / "water.html").read_text() == report_html(schema)
+    assert abs(len(report_html(water)) - len(report_html(schema))) < 200  # orbitals of a file are rounded
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["water.html", "water.json"]
+
+
+def test_whatever_a_file_says_is_text(schema: dict[str, Any]) -> None:
+    bad = changed(schema, model={"method": EVIL, "basis": EVIL}, keywords={EVIL: EVIL, "fitting": [EVIL]})
+    bad["molecule"]["name"] = EVIL
+    bad["provenance"] = {"creator": EVIL, "version": EVIL}
+    extras = bad["extras"]["cuanto"]
+    extras |= {"notes": [EVIL], "backend": EVIL, "timings": {EVIL: 1.0}, "energies": {EVIL: 1.0}}
+    extras["history"][1]["step"] = EVIL
+    page = Page(report_html(bad))
+    assert page.tags.count("script") == 3 and "img" not in page.tags
+    assert page.words.count("window.hacked") >= 10
+    assert shlex.split(reproduce.command_line(read_record(bad)).replace("\\\n", ""))[:5] == [
+        "cuanto", "energy", reproduce.file_name(read_record(bad)), "-m", EVIL,
+    ]  # fmt: skip
+    compile(reproduce.python_text(read_record(bad)), "page", "exec")
+    assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(read_record(bad)))
+
+
+def test_what_is_missing_or_no_number_is_said(schema: dict[str, Any]) -> None:
+    """As another program writes it, and with numbers that are none."""
+    bare = {key: schema[key] for key in ("schema_name", "molecule", "model", "return_result", "success")}
+    page = Page(report_html({**bare, "provenance": {"creator": "Other", "version": "1.0"}}))
+    for words in ("no orbitals", "iterations are not", "Timings are not", "charges are not", "Other 1.0"):
+        assert words in page.words
+    odd = changed(schema, return_result=float("nan"), success="yes")
+    odd["extras"]["cuanto"] |= {
+        "history": [{"energy": float("nan"), "gradient": None}, 7, {"gradient": 0.0}],
+        "timings": {"a": float("inf"), "b": -1.0, "c": "x"},
+        "mulliken_charges": [0.1, float("nan"), None],
+        "loewdin_charges": "none",
+        "charges": [1.0],
+        "orbital_energies": [["a"]],
+    }
+    del odd["wavefunction"]
+    page = Page(report_html(odd))
+    assert "NOT converged" in page.words and "charges are not" in page.words and "nan" not in page.words.lower()
+
+
+def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None:
+    """Values replaced at random by what does not belong there."""
+    junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
+    small = {key: value for key, value in schema.items() if key != "wavefunction"}
+    places = list(paths(small))
+    random = np.random.default_rng(5)
+    pages = 0
+    for _ in range(60):
+        bad = changed(small)
+        *way, last = places[int(random.integers(len(places)))]
+        inner: Any = bad
+        for key in way:
+            inner = inner[key]
+        inner[last] = junk[int(random.integers(len(junk)))]
+        try:
+            Page(report_html(bad))
+            pages += 1
+        except InputError as error:
+            assert "\n" not in str(error)
+    assert pages > 30
+
+
+def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """To every value of a dictionary, however deep; of lists the first ones."""
+    inner = value.items() if isinstance(value, dict) else list(enumerate(value))[:4] if isinstance(value, list) else ()
+    for key, below in inner:
+        yield (*way, key)
+        yield from paths(below, (*way, key))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "neither JSON nor HDF5"),
+        ("{", "neither JSON nor HDF5"),
+        ("[" * 100_000, "neither JSON nor HDF5"),
+        ("[1, 2]", "no schema_name"),
+        ('{"schema_name": "qcschema_molecule"}', "'qcschema_molecule'"),
+        ('{"schema_name": "qcschema_output"}', "symbols and geometry"),
+        (
+            '{"schema_name": "qcschema_output", "molecule": {"symbols": ["Zz"], "geometry": [0, 0, 0]}}',
+            "unknown element",
+        ),
+        ('{"schema_name": "qcschema_output", "molecule": {"symbols": ["H"], "geometry": [0, 1]}}', "geometry"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        run(["report", str(tmp_path / "a.json")])
+    told = capsys.readouterr()
+    assert stopped.value.code == 2 and told.err.count("\n") == 1 and message in told.err
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        read_record(tmp_path / "missing.json")
+    with pytest.raises(InputError, match="no report of a float"):
+        read_record(1.0)  # type: ignore[arg-type]
+
+
+def test_a_checkpoint_shows_what_it_has(tmp_path: Path) -> None:
+    it = molecule("water_01")
+    basis = Basis("cc-pvdz", it)
+    from cuanto.backends import get_backend
+    from cuanto.scf.checkpoint import Checkpoint
+
+    keep = Checkpoint(tmp_path / "water.h5", it, basis, "rhf", get_backend("cpu"))
+    cuanto.energy(it, "rhf", basis, backend="cpu", on_iteration=keep, max_iterations=2)
+    page = Page(report_html(tmp_path / "water.h5"))
+    assert "NOT converged" in page.words and "checkpoint" in page.words and "Orbital energies are not" in page.words
+    assert [s.name for s in frontier_surfaces(read_record(tmp_path / "water.h5"))] == ["HOMO"]
+
+
+def test_methods_without_a_basis_and_two_spins() -> None:
+    pm6 = report_html(cuanto.energy(molecule("water_01"), "pm6", backend="cpu"))
+    assert "Heat of formation" in Page(pm6).words and "Slater functions" in Page(pm6).words
+    methyl = cuanto.energy(molecule("CH3"), "uhf", "cc-pvdz", backend="cpu", max_iterations=2)
+    page = Page(report_html(methyl))
+    assert "\u27e8S\u00b2\u27e9" in page.words and "\u03b2 LUMO" in page.words and "\u03b1 and \u03b2" in page.words
+
+
+def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = read_record(water)
+    Path(reproduce.file_name(record)).write_text(reproduce.xyz_text(record))
+    words = shlex.split(reproduce.command_line(record).replace("\\\n", ""))
+    assert "energy_tolerance=1e-08" in words
+    done = CliRunner().invoke(app, [*words[1:], "--json", "again.json", "--backend", "cpu"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(Path("again.json").read_text())["return_result"] == pytest.approx(water.energy, abs=1e-8)
+    calls: list[Any] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or water)
+        exec(compile(reproduce.python_text(record), "page", "exec"), {})
+    (((it, method, basis), named),) = calls
+    assert (it.natom, method, basis, named["energy_tolerance"]) == (3, "rhf", "cc-pvdz", 1e-8)
+
+
+def test_packed_orbitals() -> None:
+    values = np.random.default_rng(3).normal(scale=0.1, size=(3, 4, 5))
+    np.testing.assert_allclose(unpack(pack(values), (3, 4, 5)), np.clip(values, -0.4, 0.4), atol=QUANTUM)
+
+
+def test_a_page_of_caffeine_is_small() -> None:
+    """Orbitals that are everywhere, so that nothing is left out."""
+    it = molecule("caffeine")
+    basis = Basis("def2-svp", it)
+    C_spm = np.random.default_rng(4).normal(scale=0.1, size=(1, basis.nbf, 2))
+    wave = Wavefunction(basis, C_spm, np.array([[-0.2, 0.1]]), np.array([[2.0, 0.0]]))
+    record = Record(it, "b3lyp", "def2-svp", -1.0, True, wave=wave)
+    packed = [len(surface.packed()["data"]) for surface in frontier_surfaces(record)]
+    assert len(packed) == 2 and sum(packed) + len(viewer_script()) < 1_900_000
+
+
+def test_the_viewer_is_what_its_provenance_says() -> None:
+    folder = files("cuanto") / "data" / "report"
+    script = lzma.decompress((folder / "3Dmol-min.js.xz").read_bytes())
+    assert hashlib.sha256(script).hexdigest() in (folder / "README.md").read_text()
+    assert "3dmol v2.5.5" in script.decode() or "2.5.5" in (folder / "README.md").read_text()
+    assert "University of Pittsburgh" in (folder / "3Dmol.LICENSE.txt").read_text()
+    assert "BSD-3-Clause" in viewer_script()[:200] and viewer_script().isascii()
+
+
+def test_commands(schema: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text(json.dumps(schema))
+    runner = CliRunner()
+    done = runner.invoke(app, ["report", str(tmp_path / "w.json")])
+    assert done.exit_code == 0 and "w.html" in done.output
+    for orbital in ("lumo", "density"):
+        options = ["--orbital", orbital, "--spacing", "0.8"]
+        assert runner.invoke(app, ["cube", str(tmp_path / "w.json"), *options]).exit_code == 0
+    assert {p.name for p in tmp_path.iterdir()} == {"w.json", "w.html", "w_lumo.cube", "w_density.cube"}
+    bare = {key: value for key, value in schema.items() if key != "wavefunction"}
+    (tmp_path / "bare.json").write_text(json.dumps(bare))
+    for arguments in (
+        ["bare.json"],
+        ["w.json", "--orbital", "../x"],
+        ["w.json", "--beta"],
+        ["w.json", "--spacing", "0"],
+    ):
+        assert isinstance(
+            runner.invoke(app, ["cube", str(tmp_path / arguments[0]), *arguments[1:]]).exception, InputError
+        )

@@ -1,0 +1,141 @@
+"""The page in a real browser: it draws, it turns, it complains about nothing and asks nothing of the network."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+import cuanto
+from browser import Browser, browser_paths
+from cuanto.grid.reference import functions_at
+from cuanto.report import write_report
+from cuanto.units import BOHR_IN_ANGSTROM
+from fitting_cases import DATA, molecule
+
+pytestmark = pytest.mark.skipif(
+    browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"
+)
+EVIL = "<script>window.hacked=1</script>"
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+        return cuanto.energy(molecule("water_01"), "rhf", "cc-pvdz", backend="cpu")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, result: Any, tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    path = tmp_path_factory.mktemp("page") / "water.html"
+    write_report(path, result)
+    browser.open(path)
+    browser.wait("document.getElementById('viewer').dataset.shapes === '2'")
+    return browser
+
+
+def picture(page: Browser, selector: str = "#viewer") -> np.ndarray:
+    return np.asarray(matplotlib.image.imread(io.BytesIO(page.picture(selector))))[..., :3]
+
+
+def complaints(page: Browser) -> list[str]:
+    """Messages of the console; those of the software renderer about its own speed are none of ours."""
+    return [entry["message"] for entry in page.log("browser") if "GL Driver Message" not in entry["message"]]
+
+
+def choose(page: Browser, name: str, value: str) -> None:
+    page.run('document.querySelector(`input[name="${arguments[0]}"][value="${arguments[1]}"]`).click()', name, value)
+
+
+def test_it_draws_without_a_complaint_or_a_request(page: Browser) -> None:
+    assert complaints(page) == [] and page.requests() == []
+    shown = picture(page)
+    assert len(np.unique(shown.reshape(-1, 3), axis=0)) > 500  # shaded, not blank
+    blue, orange = (
+        np.count_nonzero(np.abs(shown - colour).max(axis=2) < 0.3) for colour in ((0.2, 0.5, 1), (1, 0.5, 0.2))
+    )
+    assert blue > 500 and orange > 500
+    for plot in ("plot-convergence", "plot-levels", "plot-charges-0", "plot-timings"):
+        width, height = page.run("const b = document.getElementById(arguments[0]).getBoundingClientRect();"
+                                 "return [b.width, b.height]", plot)  # fmt: skip
+        assert width > 200 and height > 40, plot
+    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # but deep ones
+
+
+def test_the_molecule_can_be_turned(page: Browser) -> None:
+    before, view = picture(page), page.run("return window.report.viewer.getView()")
+    page.drag("#viewer", 120, 40)
+    turned = page.run("return window.report.viewer.getView()")
+    assert np.abs(np.subtract(turned, view)[4:]).max() > 0.1  # the quaternion
+    assert np.abs(picture(page) - before).max() > 0.3
+    page.run("document.getElementById('reset').click()")
+    np.testing.assert_allclose(page.run("return window.report.viewer.getView()"), view, atol=1e-6)
+
+
+def test_controls(page: Browser) -> None:
+    homo = picture(page)
+    choose(page, "surface", "lumo0")
+    page.wait("document.getElementById('viewer').dataset.surface === 'lumo0'")
+    assert np.abs(picture(page) - homo).mean() > 0.01
+    choose(page, "surface", "none")
+    page.wait("document.getElementById('viewer').dataset.shapes === '0'")
+    atoms = picture(page)
+    for name, value in (("style", "sphere"), ("labels", "charges")):
+        choose(page, name, value)
+        assert np.abs(picture(page) - atoms).mean() > 1e-3
+    choose(page, "charges", "L\u00f6wdin")
+    assert page.run("return document.getElementById('plot-charges-0').offsetHeight") == 0
+    assert page.run("return document.getElementById('plot-charges-1').offsetHeight") > 0
+    light = page.run("return getComputedStyle(document.body).backgroundColor")
+    page.run("document.getElementById('theme').click()")
+    assert page.run("return getComputedStyle(document.body).backgroundColor") != light
+    assert picture(page)[3, 3].max() < 0.3
+    page.run("document.getElementById('theme').click()")
+    assert complaints(page) == [] and page.requests() == []
+
+
+def test_the_surface_is_where_the_orbital_has_its_value(page: Browser, result: Any) -> None:
+    """Vertices of the browser against the functions of the basis; every edge belongs to two triangles."""
+    mesh = page.run(
+        "const r = window.report, s = r.data.surfaces[0], list = (a) => a.map((p) => [p.x, p.y, p.z]);"
+        "return r.unpack(s).then((v) => r.surfaceNet(s, v, 1, 0.05))"
+        ".then((m) => [list(m.vertexArr), list(m.normalArr), m.faceArr])"
+    )
+    vertices, normals, faces = np.array(mesh[0]), np.array(mesh[1]), np.array(mesh[2]).reshape(-1, 3)
+    values = functions_at(result.basis, vertices / BOHR_IN_ANGSTROM) @ result.coefficients[0][:, 4]
+    slope = np.linalg.norm(values[1:], axis=0)
+    away = np.abs(values[0] - 0.05) / slope  # Bohr, to first order
+    assert len(vertices) > 300 and away.max() < 0.08 and np.median(away) < 0.005
+    downhill = -values[1:].T / slope[:, None]
+    assert (normals * downhill).sum(axis=1).min() > 0.9
+    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+    assert set(np.unique(edges, axis=0, return_counts=True)[1]) == {2}
+    corner = [vertices[faces[:, i]] for i in range(3)]
+    outward = np.cross(corner[1] - corner[0], corner[2] - corner[0])
+    assert ((outward * normals[faces[:, 0]]).sum(axis=1) > 0).mean() > 0.99  # seen from outside
+
+
+def test_a_narrow_window_and_a_malicious_name(browser: Browser, result: Any, tmp_path: Path) -> None:
+    schema = json.loads(json.dumps(result.to_qcschema()))
+    schema["molecule"]["name"] = EVIL
+    schema["extras"]["cuanto"]["notes"] = [EVIL * 5]
+    write_report(tmp_path / "evil.html", schema)
+    browser.open(tmp_path / "evil.html")
+    browser.wait("document.getElementById('viewer').dataset.shapes === '2'")
+    assert browser.run("return window.hacked === undefined && document.querySelector('h1').textContent") == EVIL
+    browser.resize(400, 800)
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert complaints(browser) == [] and browser.requests() == []
