@@ -1,19 +1,83 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and without a network: tests marked gpu, then benchmarks; results under $OUT (default: build/).
+# On a machine with a GPU and without a network: tests marked gpu, benchmarks, kernels under compute-sanitizer.
+#
+#   tools/gpu_check.sh                      tests, sanitize and every benchmark
+#   tools/gpu_check.sh tests scf dft        some of the PARTS below, in this order
+#   JOBS=4 tools/gpu_check.sh tests         processes of the tests, 14 by default
+#
+# Results under $OUT (default: build/): gpu_check.log, and results.tar.gz with one JSON file per benchmark; the record of
+# a benchmark that is interrupted is beside them as far as it got.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build}
+JOBS=${JOBS:-14}
 mkdir -p "$OUT"
+PARTS=(tests sanitize integrals first_call direct scf sizes thesis dft atoms semiempirical pseudodiagonalisation)
+wanted=("$@")
+[ ${#wanted[@]} -gt 0 ] || wanted=("${PARTS[@]}")
+for part in "${wanted[@]}"; do
+  if [[ " ${PARTS[*]} " != *" $part "* ]]; then
+    echo "unknown part '$part': choose from ${PARTS[*]}" >&2
+    exit 2
+  fi
+done
+folder=$(mktemp -d)
 export PYTHONPATH=src PYTHONUNBUFFERED=1 CUANTO_BASIS_PATH=$PWD/tests/data/basis
 status=0
-# Only the files with GPU tests: others may need packages (PySCF, the Basis Set Exchange) that are not there.
-python3 -m pytest -q -m gpu -p no:cacheprovider $(grep -lE 'mark\.gpu|import.* bundle|from bundle' tests/test_*.py) 2>&1 \
-  | tee "$OUT/pytest.log" || status=1
-for benchmark in mcmurchie_davidson direct_jk; do
-  python3 benchmarks/$benchmark.py --backend cuda --json "$OUT/${benchmark}_cuda.json" 2>&1 | tee "$OUT/$benchmark.log" \
-    || status=1
-done
-python3 benchmarks/first_call.py --backend cuda --json "$OUT/first_call_gpu.json" 2>&1 || status=1
-python3 benchmarks/three_centre.py --backend cuda --classes --json "$OUT/three_centre_gpu.json" 2>&1 \
-  | tee "$OUT/three_centre.log" || status=1
+
+bench() { # the name of the record, then the command
+  local name=$1 code
+  shift
+  python3 "$@" --json "$OUT/$name.json"
+  code=$?
+  [ ! -f "$OUT/$name.json" ] || mv "$OUT/$name.json" "$folder"
+  return $code
+}
+
+run_part() {
+  case $1 in
+    tests)
+      # Only files with GPU tests, their own or through a module of the tests: others may need packages that are absent.
+      local helpers files
+      helpers=$(grep -lE 'mark\.gpu' tests/*.py | grep -v '/test_' | xargs -n 1 basename -s .py | paste -sd '|' -)
+      files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" tests/test_*.py)
+      local workers=()
+      if python3 -c 'import xdist' 2>/dev/null; then workers=(-n "$JOBS"); fi
+      # shellcheck disable=SC2086
+      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider --durations=15 "${workers[@]}" $files
+      ;;
+    sanitize)
+      compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 python3 tools/run_kernels.py
+      ;;
+    integrals)
+      bench three_centre_gpu benchmarks/three_centre.py --backend cuda --classes --no-peer &&
+        bench mcmurchie_davidson_cuda benchmarks/mcmurchie_davidson.py --backend cuda
+      ;;
+    first_call) bench first_call_gpu benchmarks/first_call.py --backend cuda ;;
+    direct) bench direct_jk_cuda benchmarks/direct_jk.py --backend cuda --no-peer ;;
+    scf) bench scf_cuda benchmarks/scf.py --backend cuda ;;
+    sizes)
+      bench scf_alkanes_cuda benchmarks/scf.py --backend cuda --scan alkanes --limit 20 &&
+        bench scf_waters_cuda benchmarks/scf.py --backend cuda --scan waters --limit 20
+      ;;
+    thesis) bench scf_thesis_cuda benchmarks/scf.py --backend cuda --thesis ;;
+    dft) bench dft_cuda benchmarks/dft.py --backend cuda ;;
+    atoms) bench atoms_h200 benchmarks/atoms.py --backend cuda ;;
+    semiempirical) bench semiempirical_cuda benchmarks/semiempirical.py --backend cuda --mopac --batch 1000 ;;
+    pseudodiagonalisation)
+      bench pseudodiagonalisation_cuda benchmarks/pseudodiagonalisation.py --backend cuda --orbitals 2000 6000 11600
+      ;;
+  esac
+}
+
+for part in "${wanted[@]}"; do
+  begin=$SECONDS
+  echo "==== $part"
+  run_part "$part"
+  code=$?
+  echo "==== $part: status $code after $((SECONDS - begin)) s"
+  [ $code -eq 0 ] || status=1
+  tar -czf "$OUT/results.tar.gz" -C "$folder" .
+done > >(tee "$OUT/gpu_check.log") 2>&1
+wait
 exit $status

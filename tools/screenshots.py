@@ -1,0 +1,61 @@
+"""The picture of a terminal in README and docs, made from a calculation: docs/images/energy.svg.
+
+    python tools/screenshots.py [FOLDER]
+
+What is drawn is what `cuanto energy` prints on a terminal, by the same functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+import cuanto
+from cuanto.cli.show import IterationTable, print_heading, print_summary
+
+ROOT = Path(__file__).parents[1]
+METHOD, BASIS = "b3lyp", "def2-svp"
+WIDTH = 100
+
+
+class Paper(Console):
+    """Long lines are wrapped, as a terminal does, instead of being cut off at the edge of the picture."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{**options, "soft_wrap": False})
+
+
+def picture() -> str:
+    """SVG without anything from a network: fonts are those of the reader."""
+    with as_file(files("cuanto") / "data" / "molecules" / "water.xyz") as path:
+        molecule = cuanto.Molecule.from_xyz(path)
+    console = Paper(record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=io.StringIO())
+    console.print(Text(f"$ cuanto energy water.xyz -m {METHOD} -b {BASIS}", style="bold cyan"))
+    table = IterationTable(console, quiet=True)  # rows are kept; a live table would be recorded many times
+    result = cuanto.energy(molecule, METHOD, BASIS, on_iteration=table.add)
+    functions = f"/{BASIS}, {len(result.orbital_energies[0])} functions"
+    print_heading(console, molecule, METHOD, functions)
+    console.print(table._table(table._rows))
+    print_summary(console, result)
+    svg = console.export_svg(title="cuanto")
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "energy.svg"
+    path.write_text(picture())
+    print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Draw the terminal of README and docs.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "images")
+    main(parser.parse_args().folder)
