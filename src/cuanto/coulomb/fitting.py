@@ -52,6 +52,8 @@ MIRRORED_HOST, MIRRORED_DEVICE = 128, 16384
 """Rows copied at once: on the host through the cache, on a GPU with few launches."""
 OCCUPIED = 5
 """Functions for each occupied orbital, about: where integrals are made again, all orbitals should go at once."""
+GRAM_ROWS = 384
+"""Functions of a panel of K on a GPU."""
 EMPTY = 1e-14
 """Orbitals of a density with a smaller occupation are left out, relative to the largest."""
 
@@ -265,11 +267,12 @@ class FittedJK:
 
     def _exchange_of_parts(self, parts: list[tuple[Any, Any]], rows: FunctionRows) -> Any:
         """K of orbitals of parts of the molecule, such as its atoms."""
-        threads = threads_of(self.backend)
-        step = max(1, self.plan.columns // threads)
+        rooms = min(threads_of(self.backend), self.plan.columns)
+        step = self.plan.columns // rooms
         parts = [(part, C_qi[:, i : i + step]) for part, C_qi in parts for i in range(0, C_qi.shape[1], step)]
         most = max(C_qi.shape[1] * len(rows.beside(part)) for part, C_qi in parts)
-        return rows.exchange_of_parts(parts, self._space(-(-most * threads // self.basis.nbf)).reshape(-1))
+        room = self._space(-(-most * rooms // self.basis.nbf)).reshape(-1)
+        return rows.exchange_of_parts(parts, np.array_split(room, rooms))
 
     def _exchange(self, C_pi: Any) -> Any:
         """K of orbitals, so many at once as memory allows."""
@@ -278,7 +281,7 @@ class FittedJK:
             return self._exchange_of_parts(parts, self._rows)
         K_pq = xp.zeros((n, n))
         passes = -(-C_pi.shape[1] // self.plan.columns)
-        at_once = -(-C_pi.shape[1] // max(1, passes))
+        at_once = max(1, -(-C_pi.shape[1] // max(1, passes)))
         if self._rows is None:
             C_pi = C_pi[self._order]
         for start in range(0, C_pi.shape[1], at_once):
@@ -291,8 +294,7 @@ class FittedJK:
                 for X_pP in X_ipP:
                     K_pq += X_pP @ X_pP.T  # half of a product: NumPy sees that it is symmetric
             else:
-                X_px = X_ipP.transpose(1, 0, 2).reshape(n, -1)
-                K_pq += X_px @ X_px.T
+                K_pq += _gram(X_ipP.transpose(1, 0, 2).reshape(n, -1), xp)
         return K_pq.take(self._place_pq) if self._rows is None else K_pq
 
     def _half_transformed(self, C_pi: Any) -> Any:
@@ -335,3 +337,16 @@ class FittedJK:
             rows[...] = 0.0
             block_integrals(bras, kets, rows, self.backend)
             yield part, rows
+
+
+def _gram(X_px: Any, xp: Any) -> Any:
+    """X X^T; of large ones the lower half by panels of rows, and its mirror image."""
+    n = len(X_px)
+    if n < 4 * GRAM_ROWS:
+        return X_px @ X_px.T
+    K_pq = xp.empty((n, n))
+    for begin in range(0, n, GRAM_ROWS):
+        end = min(n, begin + GRAM_ROWS)
+        K_pq[begin:end, :end] = X_px[begin:end] @ X_px[:end].T
+        K_pq[:begin, begin:end] = K_pq[begin:end, :begin].T
+    return K_pq

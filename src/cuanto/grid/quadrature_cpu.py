@@ -39,7 +39,7 @@ TASK_POINTS = 4 * BLOCK_POINTS
 LINE = 64
 """Bytes of a line of the cache."""
 TILE = 4
-"""Functions that a kernel multiplies at once."""
+"""Functions for which kernels get one depth of their products (DEPTH_TILE there)."""
 ROWS = 24
 """Functions are filled up to a multiple of this."""
 
@@ -135,7 +135,7 @@ class CpuQuadrature:
         source = cpu_density(self.table.kinds, self.table.columns, self.family, self.real, C_spi is not None)
         out = np.empty((spins, self.components, len(self.grid.w_g)), dtype=self.dtype)
         rows = int(-(-self.grid.functions.max() // ROWS)) * ROWS
-        padded = -(-width // 8) * 8
+        padded = -(-width // 8) * 8  # the kernels' largest tile
         packed = 2 * rows * (rows if C_spi is None else padded)
         room = spins * packed + PANEL_PAD * (2 * self.values * rows + 4 * padded)
         extra = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "out": out}

@@ -12,15 +12,19 @@ from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 
+ROUNDING = 2e-12
+"""Of the energy: its terms are larger than it, and summed up in an order that may differ from run to run."""
+
 
 @dataclass(frozen=True)
 class Criteria:
     """Energy change (Hartree), orbital gradient and change of the dipole moment (e Bohr) that must all be reached.
 
     The gradient alone bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point
-    where the gradient is small and the energy still falls. Properties are wrong by |F_ov|/gap, which a soft direction
-    makes large: the dipole moment is watched itself, and costs no iteration where it stands still. It must not have
-    moved in the last step (which knows of soft directions) nor move in the next one (the last may be small by chance).
+    where the gradient is small and the energy still falls, as far as rounding lets that be seen. Properties are wrong
+    by |F_ov|/gap, which a soft direction makes large: the dipole moment is watched itself, and costs no iteration where
+    it stands still. It must not have moved in the last step (which knows of soft directions) nor move in the next one
+    (the last may be small by chance).
     """
 
     energy: float
@@ -28,9 +32,11 @@ class Criteria:
     dipole: float = np.inf
     displacement: Callable[[Any], float] | None = None
 
-    def met(self, energy_change: float, gradient: float, D_spq: Any = None, before: Any = None) -> bool:
+    def met(
+        self, energy_change: float, gradient: float, D_spq: Any = None, before: Any = None, energy: float = 0.0
+    ) -> bool:
         """All are reached, by a density and the one `before`; a number that is not finite never is."""
-        if not (abs(energy_change) < self.energy and gradient < self.gradient):
+        if not (abs(energy_change) < max(self.energy, ROUNDING * abs(energy)) and gradient < self.gradient):
             return False
         return before is None or self.calm(D_spq - before)
 

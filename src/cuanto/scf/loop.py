@@ -85,7 +85,7 @@ def iterate(
     for iteration in range(1, max_iterations + 1):
         state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
         change, previous = state.energy - previous, state.energy
-        converged, before = criteria.met(change, state.gradient, state.D_spq, before), state.D_spq
+        converged, before = criteria.met(change, state.gradient, state.D_spq, before, state.energy), state.D_spq
         if converged and problem.occupations.integer:
             with frame.algebra:
                 converged = criteria.calm(relaxation(problem, F_eff, C_sjm, state.n_sm))
