@@ -57,7 +57,7 @@ HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
         **DOWNHILL,
         "atomic_charges": [2, -2],
         "atomic_spins": [1, 0],
-        "dipole_tolerance": 4e-7,  # in a flat valley: the reference itself is 8e-6 Debye away
+        "dipole_tolerance": 1e-7,  # in a flat valley: the reference itself is 8e-6 Debye away
     },
     ("CuO", "sto-3g", True, None): DOWNHILL,
     ("CuO", "6-31g**", False, None): DOWNHILL,

@@ -347,3 +347,50 @@ def test_bad_input_is_an_error_before_the_work(arguments: list[str], problem: st
     assert [path.name for path in tmp_path.iterdir()] == ["a.xyz"]
     none = invoke(str(tmp_path / "b.xyz"), "--out", str(tmp_path / "b.csv"))
     assert "none of the molecules can be read" in str(none.exception)
+
+
+# ------------------------------------------------------------------------------------------------- before it begins
+
+
+def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
+    (path := tmp_path / "t.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\n")
+    found = entries_of(str(path), Model("pm6"), ("hf", "sto-3g"), None, None)
+    assert [entry.molecule is not None for entry in found] == [True, True, False]
+    assert "structure 3: announces 2 atoms but has only 1" in found[2].problem
+    assert len(structures(xyz(0.7) + "2\n")) == 2 and len(structures(xyz(0.7) + xyz(0.8) + "garbage")) == 3
+
+
+@pytest.mark.parametrize(
+    ("slip", "message"),
+    [
+        ({"max_iter": 3}, "unknown key 'max_iter'; did you mean 'max_iterations'?"),
+        ({"grid": "foo"}, "foo"),
+        ({"guess": "foo"}, "unknown guess 'foo'"),
+        ({"auxbasis": "nonsense"}, "nonsense"),
+        ({"max_iterations": -1}, "max_iterations"),
+    ],
+)
+def test_keywords_that_are_wrong_for_all(slip: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        energies(H2[:2], out=tmp_path / "a.csv", **{**HF, **slip})
+    assert message in str(refused.value) and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("slip", [("--grid", "foo"), ("--guess", "foo"), ("--auxbasis", "foo"), ("--scheduler", "foo")])
+def test_slips_of_a_command_write_nothing(slip: tuple[str, str], tmp_path: Path) -> None:
+    (path := tmp_path / "h.xyz").write_text(xyz(0.7))
+    done = CliRunner().invoke(app, ["energy", str(path), *CALL, *slip, "--out", str(tmp_path / "a.csv")])
+    assert isinstance(done.exception, InputError) and "foo" in str(done.exception)
+    assert [one.name for one in tmp_path.iterdir()] == ["h.xyz"]
+
+
+def test_the_table_is_no_input(tmp_path: Path) -> None:
+    (path := tmp_path / "h.csv").write_text(xyz(0.7))
+    done = CliRunner().invoke(app, ["energy", str(path), *CALL, "--out", str(path)])
+    assert "would overwrite the input" in str(done.exception) and path.read_text() == xyz(0.7)
+
+
+def test_failures_are_not_computed() -> None:
+    with Batch([Entry("iron", cuanto.Molecule(["Fe"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
+        batch.run(lambda row: None)
+    assert (batch.counts.computed, batch.counts.failed) == (0, 1)

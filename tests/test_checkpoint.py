@@ -106,6 +106,20 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
     assert read_checkpoint(path).iteration == 3
 
 
+def test_a_damaged_file_is_refused_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is made of pieces."""
+    monkeypatch.setattr(module, "PIECE", 1000)
+    path = tmp_path / "a.h5"
+    keep, state = a_state(path)
+    keep(state)
+    assert read_checkpoint(path).iteration == state.iteration
+    whole = path.read_bytes()
+    for bad in (whole[:-1], whole + b"x", whole[:20], whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:]):
+        path.write_bytes(bad)
+        with pytest.raises(InputError, match="or it is damaged"):
+            read_checkpoint(path)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no checkpoint"):
         read_checkpoint(tmp_path / "none.h5")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.table import Table
 
-from cuanto import Molecule
+from cuanto import Molecule, read
 from cuanto.cli.arguments import complete_basis, complete_method, parse_options
 from cuanto.cli.main import run
-from cuanto.cli.show import IterationTable
+from cuanto.cli.show import IterationTable, print_table
 from cuanto.errors import InputError
 from cuanto.interfaces import qcschema
+from cuanto.interfaces.files import write_text
 from cuanto.interfaces.keywords import parse_size
 from cuanto.interfaces.qcschema import plain
 from cuanto.scf.checkpoint import read_checkpoint
@@ -67,7 +74,7 @@ def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
     assert water() == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "3 atoms, charge 0, multiplicity 1, hf/cc-pvdz, 24 functions" in out and "density fitting: in-core" in out
+    assert "3 atoms, charge 0, multiplicity 1, rhf/cc-pvdz, 24 functions" in out and "density fitting: in-core" in out
     rows = re.findall(r"^ +(\d+) +(-\d+\.\d{9})", out, re.MULTILINE)
     assert [int(n) for n, _ in rows] == list(range(1, len(rows) + 1))
     assert float(rows[-1][1]) == pytest.approx(WATER_ENERGY, abs=1e-8)
@@ -204,7 +211,7 @@ def test_several_molecules(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     helium.write_text("1\nname=../../he\nHe 0 0 0\n")
     both, settings = (str(h2), str(helium)), ("-b", "sto-3g", "--backend", "cpu")
     assert status_of(*both, *settings, "--json", str(tmp_path / "{name}.json")) == 0
-    assert re.search(r"│ he +│ +-2\.8079", capsys.readouterr().out)
+    assert re.search(r"^he +-2\.8079\d+ +\d+ +\d+\.\d\d  converged$", capsys.readouterr().out, re.MULTILINE)
     assert json.loads((tmp_path / "he.json").read_text())["return_result"] == pytest.approx(-2.8079, abs=1e-3)
     assert (tmp_path / "h2.json").is_file()
     assert status_of(*both, *settings, "--json", str(tmp_path / "one.json")) == 2
@@ -212,8 +219,8 @@ def test_several_molecules(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert status_of(str(h2), str(h2), "--json", str(tmp_path / "{name}.json")) == 2
     assert "several molecules are called h2" in error_line(capsys)
     assert status_of(*both, "-m", "am1", "--backend", "cpu", "-q") == 2
-    out, _ = capsys.readouterr()
-    assert "h2 -1." in out and re.search(r"^he: .*He", out, re.MULTILINE), "one that fails does not stop the others"
+    out, err = capsys.readouterr()
+    assert "h2 -1." in out and re.search(r"^cuanto: he: .*He", err), "one that fails does not stop the others"
 
 
 def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,3 +274,143 @@ def test_options() -> None:
 def test_completion_knows_methods_and_basis_sets() -> None:
     assert complete_method("b3lyp") == ["b3lyp", "b3lyp5"] and "pm6" in complete_method("PM")
     assert "def2-svp" in complete_basis("def2-s")
+
+
+# ------------------------------------------------------------------------------------------------- the front door
+
+
+AM1 = ("-m", "am1", "--backend", "cpu")
+
+
+def test_outputs_are_regular_files_and_no_inputs(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe, link, text = tmp_path / "pipe", tmp_path / "link.json", h2.read_text()
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "real.json")
+    for name in (str(pipe), "/dev/null"):
+        assert status_of(str(h2), *AM1, "--json", name) == 2
+        assert "it is a device or a pipe" in error_line(capsys)
+    (tmp_path / "again.xyz").symlink_to(h2)
+    for name in (str(h2), str(tmp_path / "again.xyz")):
+        assert status_of(str(h2), *AM1, "--json", name) == 2
+        assert "would overwrite the input" in error_line(capsys) and h2.read_text() == text
+    assert status_of(str(h2), *AM1, "-q", "--json", str(link)) == 0
+    assert link.is_symlink() and json.loads((tmp_path / "real.json").read_text())["success"]
+    capsys.readouterr()
+    assert status_of(str(h2), *AM1, "--json", str(link), "--report", str(tmp_path / "real.json")) == 2
+    assert "are the same file" in error_line(capsys)
+
+
+def test_read_only_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path := tmp_path / "a.json").write_text("mine")
+    monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != path)  # root may write everything
+    with pytest.raises(InputError, match="read-only"):
+        write_text(path, "other")
+    write_text(tmp_path / "b.json", "\u00e9")
+    assert path.read_text() == "mine" and (tmp_path / "b.json").read_bytes() == b"\xc3\xa9"
+
+
+@pytest.mark.parametrize("slip", [("-m", ""), ("-b", " "), ("--auxbasis", "")])
+def test_empty_names(slip: tuple[str, str], h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(str(h2), *slip) == 2
+    assert "is empty" in error_line(capsys)
+
+
+def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "k.json", tmp_path / "out.json"
+    molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.5]}
+    asked = {"molecule": molecule, "driver": "gradient", "model": {"method": "am1"}}
+    path.write_text(json.dumps(asked))
+    assert status_of(str(path), "--backend", "cpu", "--json", str(out)) == 0
+    assert "norm of the gradient" in capsys.readouterr().out
+    schema = json.loads(out.read_text())
+    assert schema["driver"] == "gradient" and len(schema["return_result"]) == 6
+    assert np.allclose(read(out).gradient.reshape(-1), schema["return_result"])
+    assert status_of(str(path), "-m", "hf", "-b", "sto-3g") == 2
+    assert "hf has no gradients yet" in error_line(capsys)
+    path.write_text(json.dumps({**asked, "driver": "hessian"}))
+    assert status_of(str(path)) == 2
+    assert "driver 'hessian' is not possible" in error_line(capsys)
+
+
+def test_nothing_is_shown_before_an_error_in_the_input(h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(str(h2), "-b", "cc-pvdz", "--backend", "cpu", "--guess", "foo") == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "unknown guess 'foo'" in err
+    assert status_of(str(h2), WATER, *AM1, "-o", "diagonaliser=pseudo", "-o", "variant=nonsense") == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_errors_of_one_of_several_go_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (iron := tmp_path / "iron.xyz").write_text("1\n\nFe 0 0 0\n")
+    assert status_of(WATER, str(iron), *AM1, "-q") == 2
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and err.startswith("cuanto: iron: ") and err.count("\n") == 1
+
+
+def test_ions_and_open_shells_are_labelled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(WATER, *AM1, "--charge", "1") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^ dipole moment .* Debye \(.*\) about the centre of mass$", out, re.MULTILINE)
+    assert "highest occupied orbital, alpha" in out and "lowest empty orbital, beta" in out
+    assert not re.search(r" $", out, re.MULTILINE)
+
+
+def test_one_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(WATER, *AM1, "-o", "max_iterations=1") == 1
+    err = capsys.readouterr().err
+    assert "NOT converged in 1 iteration: the gradient" in err and "inf" not in err
+
+
+def test_narrow_terminals_cut_no_number() -> None:
+    nothing = np.zeros((1, 1))
+    state = State(7, -12345.123456789, {}, -1.5, 0.1, False, "diis, full", *[nothing] * 5)
+    for width in (40, 72, 80):
+        with open("/dev/null", "w") as nowhere:
+            console = Console(force_terminal=True, width=width, height=10, record=True, file=nowhere)
+            with IterationTable(console) as table:
+                table.add(state)
+            shown = console.export_text()
+        assert "-12345.123456789" in shown and "\u2026" not in shown
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("-", "-", *AM1) == 2
+    assert "standard input can be read once" in error_line(capsys)
+    for data, problem in ((b"\xff\xfe", "not UTF-8"), (b"2\n\0", "zero bytes")):
+        stream = io.TextIOWrapper(io.BytesIO(data), "utf-8", "surrogateescape")
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert status_of("-", *AM1) == 2
+        assert problem in error_line(capsys)
+
+
+def test_nobody_reads_on() -> None:
+    command = [sys.executable, "-c", "from cuanto.cli.main import run; run()", "functionals"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == 141
+
+
+def test_names_that_a_terminal_cannot_show(tmp_path: Path) -> None:
+    (path := tmp_path / "h.xyz").write_text("2\nname=\u03b1\nH 0 0 0\nH 0 0 0.74\n", encoding="utf-8")
+    command = [sys.executable, "-c", "from cuanto.cli.main import run; run()", "energy", str(path), *AM1]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and done.stdout.startswith(b"?: 2 atoms")
+
+
+def test_restart_is_offered_of_what_was_written(h2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path := tmp_path / "old.h5").write_text("of another day")
+    monkeypatch.setattr("cuanto.api.energy", lambda *given, **more: signal.raise_signal(signal.SIGINT))
+    notes: list[str] = []
+    monkeypatch.setattr(IterationTable, "note", lambda self, text: notes.append(text))
+    assert status_of(str(h2), "-b", "cc-pvdz", "--backend", "cpu", "--checkpoint", str(path)) == 130
+    assert not notes
+
+
+def test_tables_are_broken_not_cut() -> None:
+    table = Table("name", "value")
+    table.add_row("x" * 30, "-12345.123456789")
+    with open("/dev/null", "w") as nowhere:
+        console = Console(force_terminal=True, width=40, record=True, file=nowhere)
+        print_table(console, table)
+        assert "-12345.123456789" in console.export_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -318,6 +319,13 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
     D_pq = C_pi @ C_pi.T
     expected = fit(D_pq[None], turned[None], False, True)[1]
     close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
+    if not mixed:  # fewer columns at once than threads
+        few = fit.plan = replace(fit.plan, columns=1)
+        fit._X = None
+        close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
+        assert fit._X is not None and fit._X.size <= few.columns * basis.nbf * aux.nbf
+        nothing = fit(0.0 * D_pq[None], C_pi[None, :, :0], False, True)[1]
+        assert not separate_parts(C_pi[:, :0]) and not nothing.any()
 
 
 @pytest.mark.parametrize("omega", [0.1, 0.05])

@@ -159,6 +159,8 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"model": "hf"}, "must be objects"),
         ({"keywords": {"fitting": 3}}, "fitting must be a text"),
         ({"keywords": {"max_memory": "lots"}}, "give a size such as"),
+        ({"keywords": {"point_charges": [[1, 2]]}}, "point_charges must be two lists"),
+        ({"keywords": {"guess": ""}}, "guess is empty"),
     ],
 )
 def test_slips_of_a_schema(changes: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import KohnSham
 from cuanto.methods.kohn_sham import Model
+from cuanto.options import ScfOptions
 from cuanto.scf.loop import Density, fock
 from cuanto.terms import Dispersion
 from scf_cases import DATA, WATER, basis, molecule, records, water
@@ -171,6 +173,29 @@ def test_single_precision_tells_its_error() -> None:
     assert abs(found["mixed"].energy - double) < 1e-7
     assert abs(found["single"].energy - double) < 1e-5
     assert any(re.match(r"single precision on the grid: \S+ Hartree; converged to", n) for n in found["single"].notes)
+
+
+def test_without_a_functional_there_is_no_grid() -> None:
+    """Hartree-Fock with dispersion: no tolerance is loosened for a grid, and none is reported."""
+    mol, orbital = water()
+    common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "precision": "single", "max_iterations": 1}
+    found = cuanto.energy(mol, "hf-d3bj", orbital, **common)
+    assert found.grid is None and "grid" not in found.keywords
+    model = Model.of("hf-d3bj", mol)
+    builder: Any = None
+    made = KohnSham(mol, orbital, found.backend, builder, builder, model=model, precision="single")
+    assert made.options == ScfOptions()
+
+
+def test_settings_of_a_grid_are_keywords() -> None:
+    mol, orbital = water()
+    settings = GridSettings(level=(30, 110), partition="stratmann")
+    found = cuanto.energy(mol, "pbe", orbital, fitting="none", backend="cpu", grid=settings, max_iterations=1)
+    assert found.keywords["grid"] == {"level": (30, 110), "partition": "stratmann"}
+    assert GridSettings.of(json.loads(json.dumps(found.keywords["grid"]))) == settings
+    assert GridSettings.of("coarse").plain == "coarse"
+    with pytest.raises(InputError, match="unknown 'rule' of a grid: choose level, radial"):
+        GridSettings.of({"rule": "becke"})
 
 
 def leave(*arguments: str) -> Any:

@@ -43,6 +43,7 @@ def work(molecule, kind, limit):
 CALCULATION = """
 def work(molecule, kind, limit):
     options = {"fitting": kind, "auxbasis": "cc-pvdz-jkfit", "max_memory": limit, "max_iterations": MAX_ITERATIONS}
+    options["storage"] = "direct"  # of exchange beside a fitted J, which would take what there is
     result = cuanto.energy(molecule, "rhf", "cc-pvdz", backend="cpu", energy_tolerance=1e-10, **options)
     return {"plan": result.notes[0], "energy": result.energy, "iterations": result.iterations}
 """

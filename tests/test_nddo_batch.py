@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from cuanto import Molecule, energies
+from cuanto.backends.base import get_backend
 from cuanto.cli.main import app
 from cuanto.errors import InputError
+from cuanto.methods.semiempirical import semiempirical_energies
 from nddo_cases import METHODS, molecule, run, values
 
 
@@ -53,6 +56,16 @@ def test_stragglers_go_through_the_common_loop() -> None:
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
     assert all(label.converged for label in found)
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"max_iterations": 2}, {"smearing": 0.05}, {"diagonaliser": "sp2"}], ids=str)
+def test_options_that_only_single_molecules_have(options: dict[str, Any]) -> None:
+    both = shaken("water_01", 2)
+    found = semiempirical_energies(both, "pm6", get_backend("cpu"), **options)
+    for mol, label in zip(both, found, strict=True):
+        alone = run(mol, "pm6", **options)
+        assert label.converged == alone.converged and label.iterations == alone.iterations
+        assert label.energy == pytest.approx(alone.energy, abs=1e-10)
 
 
 def test_a_batch_needs_molecules() -> None:

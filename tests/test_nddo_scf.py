@@ -15,6 +15,7 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full
+from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.purify import Purification, project
 from cuanto.semiempirical.rotations import BlockRotations, divide_by_blocks, newton_schulz
 from nddo_cases import METHODS, NAMES, TIGHT, made, molecule, polyethylene, reference, run, water_cluster
@@ -58,6 +59,16 @@ def test_large_molecules(mol: Molecule) -> None:
             assert found.coefficients.dtype == found.orbital_energies.dtype == np.float64
         if options["diagonaliser"] == "sp2":
             assert steps.count("sp2") == found.iterations - 1
+
+
+def test_a_calculation_that_stops_in_single_precision() -> None:
+    states: list[Any] = []
+    found = run(water_cluster(51), "pm6", on_iteration=states.append, max_iterations=2)
+    assert states[-1].D_spq.dtype == np.float32
+    assert found.density.dtype == found.coefficients.dtype == found.orbital_energies.dtype == np.float64
+    gradient = found.calculation.engine.gradient(states[-1].D_spq[None])[0]
+    assert np.isfinite(found.gradient).all() and np.abs(found.gradient).max() < 1.0
+    assert np.array_equal((gradient + found.calculation.corrections[1]) * RESCALE, found.gradient)
 
 
 def test_single_precision_is_left_out_where_it_would_show() -> None:

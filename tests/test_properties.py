@@ -10,6 +10,7 @@ import pytest
 import cuanto
 from cuanto import properties
 from cuanto.methods import Result
+from cuanto.system.masses import MASSES, dipole_origin
 from scf_cases import record, run_record, water
 
 TIGHT: dict[str, Any] = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
@@ -63,15 +64,24 @@ def test_loewdin_charges_do_not_depend_on_the_order_of_functions(of_water: Resul
     assert np.abs(charges - of_water.loewdin_charges).max() < 1e-9
 
 
-def test_dipole_of_an_ion_moves_with_the_origin(of_water: Result) -> None:
+def test_dipole_of_an_ion_is_about_its_centre_of_mass(of_water: Result) -> None:
     mol, shift = of_water.molecule, np.array([1.0, -2.0, 0.5])
     moved = cuanto.Molecule(mol.symbols, mol.R_ax + shift)
     basis = cuanto.Basis.from_shells(of_water.basis.shells, moved.R_ax)
     mu = properties.dipole(moved, basis, of_water.state.D_spq, of_water.backend)
     assert np.abs(mu - of_water.dipole).max() < 1e-9
-    ion = properties.dipole(moved, basis, 0.9 * of_water.state.D_spq, of_water.backend)
-    still = properties.dipole(mol, of_water.basis, 0.9 * of_water.state.D_spq, of_water.backend)
-    assert np.abs(ion - still - shift).max() < 1e-9  # a charge of +1
+    D_spq = 0.9 * of_water.state.D_spq  # a charge of +1
+    here, there = (cuanto.Molecule(mol.symbols, R_ax, 1) for R_ax in (mol.R_ax, moved.R_ax))
+    still = properties.dipole(here, of_water.basis, D_spq, of_water.backend)
+    assert np.abs(properties.dipole(there, basis, D_spq, of_water.backend) - still).max() < 1e-9
+    unshifted = properties.dipole(mol, of_water.basis, D_spq, of_water.backend)
+    mass_a = np.array([15.999, 1.008, 1.008])
+    assert np.abs(unshifted - still - mass_a @ mol.R_ax / mass_a.sum()).max() < 1e-9
+
+
+def test_masses() -> None:
+    assert len(MASSES) == 118 and MASSES["H"] == 1.008 and MASSES["Og"] == 294.214
+    assert not dipole_origin(["H"], np.ones((1, 3)), 0).any() and dipole_origin(["H"], np.ones((1, 3)), -1).all()
 
 
 def test_spin_of_orthogonal_orbitals_is_exact() -> None:

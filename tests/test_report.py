@@ -315,8 +315,21 @@ def test_commands(schema: dict[str, Any], tmp_path: Path) -> None:
         ["bare.json"],
         ["w.json", "--orbital", "../x"],
         ["w.json", "--beta"],
+        ["w.json", "--beta", "--orbital", "density"],
+        ["w.json", "--out", str(tmp_path / "w.json")],
         ["w.json", "--spacing", "0"],
     ):
         assert isinstance(
             runner.invoke(app, ["cube", str(tmp_path / arguments[0]), *arguments[1:]]).exception, InputError
         )
+    done = runner.invoke(app, ["report", str(tmp_path / "w.json"), "--out", str(tmp_path / "w.json")])
+    assert "would overwrite the input" in str(done.exception)
+
+
+def test_spins_have_names_of_their_own(tmp_path: Path) -> None:
+    atom = cuanto.energy(cuanto.Molecule(["H"], [[0.0, 0.0, 0.0]]), "hf", "cc-pvdz", fitting="none", backend="cpu")
+    (tmp_path / "h.json").write_text(json.dumps(atom.to_qcschema()))
+    for spin in ([], ["--beta"]):
+        done = CliRunner().invoke(app, ["cube", str(tmp_path / "h.json"), "--orbital", "1", "--spacing", "1", *spin])
+        assert done.exit_code == 0
+    assert {p.name for p in tmp_path.glob("*.cube")} == {"h_1.cube", "h_1_beta.cube"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import cuanto
 from cuanto.coulomb.direct import DirectJK
 from cuanto.errors import InputError
+from cuanto.interfaces.keywords import checked_keywords
 from cuanto.methods import Result
 from cuanto.scf.state import State
 from scf_cases import (
@@ -254,6 +256,10 @@ def test_a_zwitterion_converges() -> None:
         ({"max_iterations": 2.5}, "whole number"),
         ({"gradient_tolerance": float("nan")}, "must be a number"),
         ({"smearing": 0.1, "occupations": [[2] * 5]}, "exclude each other"),
+        ({"precision": "half"}, "unknown precision 'half': choose double, mixed, single"),
+        ({"fitting": "jk", "max_memory": 0}, "max_memory must be a positive number of bytes, 0 was given"),
+        ({"max_memory": "4GB"}, "max_memory must be a positive number of bytes, '4GB' was given"),
+        ({"point_charges": [[1.0, 2.0]]}, "point_charges are a pair"),
         ({"fitting": "k"}, "unknown fitting 'k': choose auto, none, j, jk"),
         ({"method": "casscf"}, "unknown method 'casscf': choose hf"),
         ({"method": "rohf", "smearing": 0.1}, "rohf has no orbital energies that could be smeared: use uhf"),
@@ -285,3 +291,27 @@ def test_too_many_electrons_for_the_basis() -> None:
     assert filled.converged and filled.lumo == (np.inf,)
     with pytest.raises(InputError, match="2 electrons do not fit into 1 orbitals"):
         cuanto.energy(cuanto.Molecule(["H"], np.zeros((1, 3)), -1, 3), "uhf", basis("sto-3g", mol), **DIRECT)
+
+
+def test_what_has_no_effect_is_told() -> None:
+    mol, _ = water(name="sto-3g")
+    common: dict[str, Any] = {"backend": "cpu", "max_iterations": 1, "precision": "mixed", "storage": "stored"}
+    fitted = cuanto.energy(mol, "hf", basis("def2-svp", mol), **common)
+    of_nddo = cuanto.energy(mol, "pm6", **common)
+    for result in (fitted, of_nddo):
+        assert sum("has no effect here" in note for note in result.notes) == 2
+    direct = cuanto.energy(mol, "hf", basis("sto-3g", mol), fitting="none", **common)
+    assert not any("no effect" in note for note in direct.notes)
+
+
+def test_surroundings_are_keywords() -> None:
+    """And the keywords, after a way through JSON, give the same energy."""
+    mol, orbital = water(name="sto-3g")
+    given = {"point_charges": ([0.5], np.array([[0.0, 0.0, 6.0]])), "field": (0.0, 0.01, 0.0)}
+    found = cuanto.energy(mol, "hf", orbital, **DIRECT, **given)
+    keywords = checked_keywords(json.loads(json.dumps(found.keywords)), "test")
+    assert keywords["point_charges"] == [[0.5], [[0.0, 0.0, 6.0]]] and keywords["field"] == [0.0, 0.01, 0.0]
+    again = cuanto.energy(mol, "hf", orbital, **{**DIRECT, **keywords})
+    assert abs(again.energy - found.energy) < 1e-10
+    fixed = cuanto.energy(mol, "hf", orbital, **DIRECT, occupations=np.array([[2.0] * 5 + [0.0] * 2]))
+    assert np.array_equal(fixed.keywords["occupations"], [[2.0] * 5 + [0.0] * 2])

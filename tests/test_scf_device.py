@@ -257,6 +257,14 @@ def test_small_matrices_on_one_thread() -> None:
     assert [read() for read, _ in _controls()] == threads
 
 
+def test_nobody_is_inside_who_could_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("cuanto.backends.blas._controls", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError), one_thread:
+            pass
+    assert one_thread._depth == 0
+
+
 def test_rotations_begin_with_eigenvectors_at_hand() -> None:
     """Of a guess, say: no full diagonalisation where the matrix is near enough, and one where it is not."""
     F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]

@@ -14,6 +14,8 @@ from cuanto.scf.accelerator import LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.loop import Density, fock
 from cuanto.scf.state import State
+from cuanto.system.masses import dipole_origin
+from cuanto.units import DIPOLE_IN_DEBYE
 from scf_cases import (
     DIPOLE,
     N2_STRETCHED,

@@ -84,7 +84,7 @@ def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis], monkeyp
     finally:
         tracemalloc.stop()
     assert 0.3 * plan.needed < peak < plan.needed + MIB
-    short = DirectJK(water[1], backend="cpu", storage="auto", max_memory=plan.needed - 1)
+    short = DirectJK(water[1], backend="cpu", storage="auto", max_memory=2 * plan.needed - 2)  # half is not enough
     assert not short.stored and short.plan is not None
     close(short.k(D), stored.k(D), 1e-11)
     with pytest.raises(InputError, match=r"takes .* MiB, .* MiB are allowed: raise max_memory") as refused:
@@ -106,12 +106,31 @@ def test_counting_stops_where_it_is_too_much(
     assert not plan.stored and not plan.complete and "more than" in str(plan)
 
 
+def test_a_task_may_have_more_than_its_share(
+    water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
+    monkeypatch.setattr("cuanto.coulomb.stored.UNEVEN", 0)
+    quartets = DirectJK(water[1], backend="cpu").quartets
+    digest, window = quartets._parts[0]
+    assert count_quartets(digest, window, len(quartets._members), 2**30).complete
+
+
+def test_coulomb_in_single_precision_is_the_engine_s(water: tuple[cuanto.Molecule, Basis]) -> None:
+    stored, J, K = matrices(water[1], storage="stored", precision="single")
+    _, *without = matrices(water[1], precision="single")
+    assert stored.stored and stored.statistics.coulomb is not None
+    close(J, without[0], 1e-12)
+    close(K, without[1], 1e-5)
+
+
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     device = CpuBackend()
     free = device.memory()[0]
     assert 0.4 * free < store_limit(device, None, False) < 0.6 * free < store_limit(device, None, True) < free
     monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
-    assert store_limit(device, 1000 * MIB, False) == 700 * MIB
+    assert store_limit(device, 1000 * MIB, True) == 700 * MIB
+    assert store_limit(device, 1000 * MIB, False) == 350 * MIB  # the rest is for the grid
     assert store_limit(device, 200 * MIB, False) == 0  # direct, which needs next to nothing
     with pytest.raises(InputError, match="less than the 300 MiB"):
         store_limit(device, 200 * MIB, True)
@@ -157,3 +176,14 @@ def test_energies(method: str, multiplicity: int) -> None:
     assert stored.converged and abs(stored.energy - direct.energy) < 1e-9
     assert any("stored: all four-centre" in note for note in stored.notes) == (method != "pbe")
     assert not any("four-centre" in note for note in direct.notes)
+
+
+def test_the_grid_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integrals that nobody asked for leave the memory of a grid alone."""
+    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
+    molecule = cuanto.Molecule(["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]])
+    common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse", "max_iterations": 1}
+    for size, plan in ((cuanto.api.GRID_BYTES, "stored: all"), (10**6, "direct: four-centre")):
+        monkeypatch.setattr("cuanto.api.GRID_BYTES", size)
+        found = cuanto.energy(molecule, "b3lyp", "6-31g", max_memory=2**30, **common)
+        assert any(plan in note for note in found.notes)

@@ -29,14 +29,16 @@ MANY_COLUMNS = 99
 
 
 def classes(max_l: int, max_aux: int) -> Iterator[Class]:
-    """Operator, bra, ket, algorithm. Single shells meet in both orders; a pair has its larger momentum first."""
+    """Operator, bra, ket, algorithm. Two shells have the larger momentum first, on one side or on both."""
     orbital, aux = range(max_l + 1), range(max_aux + 1)
-    for operator, a, b in product(("overlap", "kinetic", "dipole"), orbital, orbital):
-        yield operator, Shells((a,)), Shells((b,)), "os"
+    for operator, a in product(("overlap", "kinetic", "dipole"), orbital):
+        for b in range(a + 1):
+            yield operator, Shells((a,)), Shells((b,)), "os"
     # Pairs with an s ket serve the nuclear attraction as well.
     bras = [Shells((a,)) for a in aux] + [Shells((a, b)) for a in orbital for b in range(a + 1)]
     for bra, c, algorithm in product(bras, aux, ("hgp", "md")):
-        yield "coulomb", bra, Shells((c,)), algorithm
+        if len(bra.l) == 2 or bra.l[0] >= c:
+            yield "coulomb", bra, Shells((c,)), algorithm
 
 
 def four_centre_classes(max_l: int) -> Iterator[Class]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from cuanto.basis.library import BasisChoice
 from cuanto.coulomb.base import DirectBuilder, JKBuilder
 from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.quartets import PRECISIONS
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.integrals.api import uploaded_pairs
@@ -27,11 +29,11 @@ from cuanto.methods import (
     SEMIEMPIRICAL,
     GaussianResult,
     HartreeFock,
-    Iteration,
     KohnSham,
     Result,
 )
 from cuanto.methods.kohn_sham import Model
+from cuanto.methods.result import watched
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.options import ScfOptions
 from cuanto.scf.checkpoint import read_checkpoint
@@ -41,6 +43,8 @@ from cuanto.system import Molecule
 from cuanto.terms import CoreHamiltonian, Surroundings
 
 FITTINGS = ("auto", "none", "j", "jk")
+GRID_BYTES = 256
+"""Of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine: 210)."""
 
 
 def energy(
@@ -52,10 +56,10 @@ def energy(
     auxbasis: BasisChoice | Basis | None = None,
     backend: str | Backend = "auto",
     precision: str = "double",
-    grid: str | tuple[int, int] | GridSettings = "fine",
+    grid: str | tuple[int, int] | Mapping[str, Any] | GridSettings = "fine",
     max_memory: float | None = None,
     guess: str | os.PathLike[str] | Orbitals | Result = "sad",
-    point_charges: tuple[ArrayLike, ArrayLike] | None = None,
+    point_charges: Sequence[ArrayLike] | None = None,
     field: ArrayLike | None = None,
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
@@ -65,7 +69,7 @@ def energy(
     `method`: hf, rhf, uhf or rohf, or a functional (`cuanto functionals` lists them; with `u` before it: unrestricted).
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` the Coulomb
     matrix only, `none` neither; `auto` is `jk` where there is exact exchange. `precision` of direct J and K, and of the
-    integration of a functional on its `grid` (a level, or radial and angular points).
+    integration of a functional on its `grid` (a level, radial and angular points, or `GridSettings`, also by name).
     `max_memory`: bytes that density fitting and stored integrals keep to. `guess`: `sad`, `core`, or a result or the
     path of a checkpoint to start from.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
@@ -74,22 +78,26 @@ def energy(
     Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) need neither basis nor fitting, and take
     `mopac_compatible`.
     """
-    check(molecule, method, fitting)
+    check(molecule, method, fitting, precision, max_memory)
     if method.lower() in SEMIEMPIRICAL:
         if point_charges is not None or field is not None:
             raise InputError(f"{method} takes neither point_charges nor field: use hf, or leave them out")
-        return semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
+        found = semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
+        idle = _idle(method, precision, found.options.storage, False, False)
+        return replace(found, notes=(*found.notes, *idle)) if idle else found
     settings, device = ScfOptions.of(**options), resolve(backend)
     timings = Timings(synchronize=getattr(device, "synchronize", None) if settings.profile else None)
-    charges, positions = point_charges if point_charges is not None else (None, None)
-    surroundings = Surroundings.of(charges, positions, field)
+    surroundings = _surroundings(point_charges, field)
     model = None if method.lower() in METHODS else Model.of(method, molecule)
-    grid_settings = grid if isinstance(grid, GridSettings) else GridSettings.of(grid)
-    kind = fitting if fitting != "auto" else "jk" if model is None or model.exchange else "j"
+    grid_settings = GridSettings.of(grid)
+    exchange, integrated = model is None or model.exchange, model is not None and bool(model.functional.parts)
+    kind = fitting if fitting != "auto" else "jk" if exchange else "j"
+    idle = _idle(method, precision, settings.storage, kind != "jk" or integrated, kind != "jk" and exchange)
     with timings.measure("basis sets"):
         orbital_basis = basis if isinstance(basis, Basis) else Basis(basis, molecule)
         aux = _fitting_basis(molecule, orbital_basis, kind, auxbasis)
-    builders = _Builders(orbital_basis, aux, kind, device, precision, max_memory, settings, timings, model)
+    of_grid = GRID_BYTES * grid_settings.points(molecule.numbers) if integrated else 0
+    builders = _Builders(orbital_basis, aux, kind, device, precision, max_memory, settings, timings, model, of_grid)
     with timings.measure("one-electron integrals"):
         core = CoreHamiltonian(molecule, orbital_basis, surroundings, device, builders.pairs)
     common = (molecule, orbital_basis, device, *builders.plain(), method.lower(), settings, surroundings, timings, core)
@@ -99,7 +107,7 @@ def energy(
         more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "grid": grid_settings}
         calculation = KohnSham(*common, model=model, attenuated=builders.attenuated(), **more)
     del builders  # and with it the pairs on the device
-    state, history = _watched(calculation.states(_start(guess)), on_iteration)
+    state, history = watched(calculation.states(_start(guess)), on_iteration)
     return GaussianResult(
         molecule=molecule,
         method=calculation.method,
@@ -108,30 +116,21 @@ def energy(
         options=settings,
         timings=timings,
         history=history,
-        notes=_notes(calculation, state),
+        notes=(*_notes(calculation, state), *idle),
         basis=orbital_basis,
         fitting=kind,
         auxbasis=aux,
         precision=precision,
-        grid=grid_settings.level if model is not None else None,
+        grid=grid_settings.plain if integrated else None,
+        surroundings=surroundings,
     )
 
 
-def _watched(
-    states: Iterator[State], on_iteration: Callable[[State], object] | None
-) -> tuple[State, tuple[Iteration, ...]]:
-    """The last state, and what is kept of every one."""
-    state, history = None, []
-    for state in states:
-        history.append(Iteration.of(state))
-        if on_iteration is not None:
-            on_iteration(state)
-    assert state is not None  # at least one iteration is made
-    return state, tuple(history)
-
-
 class _Builders:
-    """Makes J and K builders of a calculation; on a GPU their integrals share `pairs` of shells with others."""
+    """Makes J and K builders of a calculation; on a GPU their integrals share `pairs` of shells with others.
+
+    Integrals that nobody asked to store leave the bytes `of_grid` alone.
+    """
 
     def __init__(
         self,
@@ -144,10 +143,14 @@ class _Builders:
         settings: ScfOptions,
         timings: Timings,
         model: Model | None,
+        of_grid: int = 0,
     ) -> None:
         self._direct: dict[str, Any] = {"backend": device, "threshold": settings.screening, "precision": precision}
         if model is None or model.exchange:  # J alone is made faster than integrals are stored
-            self._direct |= {"storage": settings.storage, "max_memory": max_memory}
+            spared = max_memory
+            if max_memory is not None and settings.storage == "auto":
+                spared = max(1.0, max_memory - of_grid)
+            self._direct |= {"storage": settings.storage, "max_memory": spared}
         self.omega = None
         if model is not None and model.functional.range_separation is not None:
             self.omega = model.functional.range_separation.omega
@@ -181,7 +184,13 @@ class _Builders:
             return DirectBuilder(DirectJK(self.basis, omega=omega, **self._direct))
 
 
-def check(molecule: Molecule, method: str, fitting: str = "auto") -> None:
+def check(
+    molecule: Molecule,
+    method: str,
+    fitting: str = "auto",
+    precision: str = "double",
+    max_memory: float | None = None,
+) -> None:
     """What can be wrong with the arguments of `energy` before anything is computed."""
     if not isinstance(molecule, Molecule):
         raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
@@ -198,6 +207,32 @@ def check(molecule: Molecule, method: str, fitting: str = "auto") -> None:
             raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
     if fitting not in FITTINGS:
         raise InputError(f"unknown fitting {fitting!r}: choose {', '.join(FITTINGS)}")
+    if precision not in PRECISIONS:
+        raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
+    number = isinstance(max_memory, (int, float, np.integer, np.floating)) and not isinstance(max_memory, bool)
+    if max_memory is not None and not (number and max_memory > 0):
+        raise InputError(f"max_memory must be a positive number of bytes, {max_memory!r} was given")
+
+
+def _surroundings(point_charges: Sequence[ArrayLike] | None, field: ArrayLike | None) -> Surroundings:
+    """Point charges are a pair of arrays."""
+    if point_charges is None:
+        return Surroundings.of(field=field)
+    try:
+        charges, positions = point_charges
+    except (TypeError, ValueError):
+        raise InputError("point_charges are a pair: charges (e) and their positions (Bohr)") from None
+    return Surroundings.of(charges, positions, field)
+
+
+def _idle(method: str, precision: str, storage: str, precise: bool, stored: bool) -> list[str]:
+    """What was asked for and has no effect: `precise` where the precision has one, `stored` where the storage has."""
+    notes = []
+    if precision != "double" and not precise:
+        notes.append(f"precision={precision!r} has no effect here: {method} has neither direct J and K nor a grid")
+    if storage == "stored" and not stored:
+        notes.append("storage='stored' has no effect here: no exchange is made from four-centre integrals")
+    return notes
 
 
 def _fitting_basis(molecule: Molecule, basis: Basis, kind: str, given: BasisChoice | Basis | None) -> Basis | None:

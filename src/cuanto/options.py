@@ -37,7 +37,8 @@ class ScfOptions:
     more way to begin, where many solutions exist.
     `stability`: `check` whether the energy is a minimum; `follow` the direction in which it is not, and converge again.
     `screening`: threshold of direct J and K. `storage` of their integrals: `stored` (on the CPU), `direct` (made in
-    every iteration), or `auto`: stored where `max_memory`, or half of the free memory, allows it and there is exchange.
+    every iteration), or `auto`: stored where half of `max_memory`, or of the free memory, allows it and there is
+    exchange.
     `profile`: wait for the device after each step, so that timings are exact.
     """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ Function = Callable[[dict[str, Any]], dict[str, Any]]
 Result = tuple[str, dict[str, Any] | BaseException]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
 CONNECT_SECONDS = 20
+ADDRESS = re.compile(r"inproc://\S+|(\w+://)?[^\s/]+:\d{1,5}/?")
 
 
 class Runner(Protocol):
@@ -78,6 +80,10 @@ class DaskRunner:
             )
 
     def _connect(self, scheduler: str) -> Any:
+        if not ADDRESS.fullmatch(scheduler):  # Dask would leave half a client behind
+            raise InputError(
+                f"no Dask scheduler answers at {scheduler:.200}: write HOST:PORT, such as tcp://node1:8786"
+            )
         try:
             return self._distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

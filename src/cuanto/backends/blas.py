@@ -33,11 +33,11 @@ class _OneThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._depth += 1
-            if self._depth == 1:
+            if self._depth == 0:
                 self._before = [(control, control[0]()) for control in _controls()]
                 for (_, set_threads), _count in self._before:
                     set_threads(1)
+            self._depth += 1  # last: whatever fails leaves nobody inside
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

@@ -13,8 +13,17 @@ from typing import Any
 from cuanto import __version__
 from cuanto.basis.library import is_file
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import SMILES, STDIN, Source, read_source, read_stdin, safe_label, text_source
+from cuanto.interfaces.qcschema import plain, require_driver
+from cuanto.interfaces.sources import (
+    SMILES,
+    STDIN,
+    Source,
+    first_given,
+    read_source,
+    read_stdin,
+    safe_label,
+    text_source,
+)
 from cuanto.system import Molecule
 from cuanto.system.text import parse_whole, quoted, read_text, split_lines
 
@@ -122,21 +131,32 @@ def _entry(file: str, source: Source | CuantoError, model: Model, defaults: tupl
 
     if isinstance(source, CuantoError):
         return _unreadable(file, model, source)
-    method = model.method or source.method or defaults[0]
-    basis = None if method.lower() in SEMIEMPIRICAL else model.basis or source.basis or defaults[1]
+    method = first_given(model.method, source.method, defaults[0])
+    try:
+        require_driver(source.driver, method)
+    except CuantoError as error:
+        return Entry(source.label, None, model, file, str(error))
+    basis = None if method.lower() in SEMIEMPIRICAL else first_given(model.basis, source.basis, defaults[1])
     keywords = {**(source.keywords if model.method is None else {}), **model.keywords}
-    return Entry(source.label, source.molecule, Model(method, basis, keywords, model.gradient), file)
+    gradient = model.gradient or source.driver == "gradient"
+    return Entry(source.label, source.molecule, Model(method, basis, keywords, gradient), file)
 
 
 def structures(text: str) -> list[str]:
-    """The structures of an XYZ file with several; the text itself where it is not exactly that."""
-    lines, found = split_lines(text), []
-    while any(line.strip() for line in lines):
-        natom = parse_whole(lines[0].strip())
-        if natom is None or natom < 1 or len(lines) < natom + 2:
+    """The structures of an XYZ file with several, the last as far as it goes; the text itself of everything else."""
+    lines, i = split_lines(text), 0
+    found: list[str] = []
+    while len(lines) > 1 and not lines[-1].strip():
+        lines.pop()
+    while i < len(lines):
+        natom = parse_whole(lines[i].strip())
+        if natom is None or natom < 1 or len(lines) < i + natom + 2:
+            if len(found) > 1 or (found and natom is not None):
+                found.append("\n".join(lines[i:]))
+                break
             return [text]
-        found.append("\n".join(lines[: natom + 2]))
-        lines = lines[natom + 2 :]
-        while lines and not lines[0].strip():
-            del lines[0]
+        found.append("\n".join(lines[i : i + natom + 2]))
+        i += natom + 2
+        while i < len(lines) and not lines[i].strip():
+            i += 1
     return found if len(found) > 1 else [text]

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +21,13 @@ from cuanto.batch.evaluate import TOGETHER, described, evaluate, explained
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError
+from cuanto.grid import GridSettings
+from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, require_known, without_basis
 from cuanto.interfaces.qcschema import plain
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
+from cuanto.scf.guess import GUESSES
+from cuanto.semiempirical.diagonalisers import settings
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
@@ -65,6 +69,8 @@ def energies(
     """
     for molecule in molecules:
         check(molecule, method, keywords.get("fitting", "auto"))
+    require_known(keywords, (*ARGUMENTS, *OPTIONS), "cuanto.energies")
+    require_sound(method, keywords, molecules)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(basis)
     if gradient and chosen is not None:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or gradient=False")
@@ -106,7 +112,7 @@ class Counts:
 
     def add(self, row: Row) -> None:
         """One more."""
-        self.computed += not row.known and row.entry.molecule is not None
+        self.computed += not row.known and not row.error
         self.known += row.known
         self.failed += bool(row.error)
         self.unconverged += not row.error and not row.converged
@@ -275,15 +281,36 @@ def require_some_basis(entries: Sequence[Entry]) -> None:
         if entry.molecule is not None and entry.model.basis is not None:
             symbols.setdefault(entry.model.basis, set()).update(entry.molecule.symbols)
     for basis, elements in symbols.items():
-        problem = None
-        for symbol in sorted(elements):
-            try:
-                element_tables(sources_by_element(basis, [symbol])[symbol], [symbol])
-                break
-            except InputError as error:
-                problem = problem or error
-        else:
-            raise InputError(str(problem)) from None
+        _require_basis(basis, elements)
+
+
+def _require_basis(basis: str, elements: Iterable[str]) -> None:
+    """It must have one of the elements."""
+    problem = None
+    for symbol in sorted(elements):
+        try:
+            element_tables(sources_by_element(basis, [symbol])[symbol], [symbol])
+            return
+        except InputError as error:
+            problem = problem or error
+    if problem is not None:
+        raise InputError(str(problem)) from None
+
+
+def require_sound(method: str, keywords: Mapping[str, Any], molecules: Sequence[Molecule]) -> None:
+    """Values that are wrong for every molecule are one error, before anything is computed."""
+    guess, auxbasis = keywords.get("guess", "sad"), keywords.get("auxbasis")
+    settings({name: keywords[name] for name in OPTIONS if name in keywords and name != "mopac_compatible"})
+    if method.lower() in SEMIEMPIRICAL:
+        without_basis(method, keywords)
+        if isinstance(guess, str) and guess != "sad":
+            raise InputError(f"unknown guess {guess!r} of {method}: it starts from neutral atoms, leave it out")
+        return
+    GridSettings.of(keywords.get("grid", "fine"))
+    if isinstance(guess, str) and guess not in GUESSES:
+        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}")
+    if isinstance(auxbasis, str):
+        _require_basis(auxbasis, {symbol for molecule in molecules for symbol in molecule.symbols})
 
 
 class Journal:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, MissingDependencyError
-from cuanto.interfaces.files import write_text
+from cuanto.interfaces.files import replacing, write_text
 
 Array = NDArray[np.float64]
 
@@ -153,16 +153,10 @@ class Table:
         write_text(self.path, text.getvalue())
 
     def _parquet(self, records: list[dict[str, Any]], arrow: Any = None) -> None:
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in COLUMNS.items()])
-        try:
+        with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)
-            os.replace(draft, self.path)
-        except OSError as error:
-            raise InputError(f"cannot write {self.path}: {error.strerror or error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
 
 
 def _pyarrow() -> Any:

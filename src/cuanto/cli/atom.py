@@ -14,6 +14,7 @@ import typer
 from cuanto import __version__
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
 from cuanto.cli.integrals import require_writable
+from cuanto.cli.show import count
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
@@ -75,7 +76,7 @@ def atom(
 ) -> None:
     """Compute an atom by Dirac-Hartree-Fock; exit status 0 converged, 1 not converged, 2 bad input."""
     outputs = Outputs(json, export, diffuse if contract else None, plot, plot_optimisation)
-    outputs.check()
+    outputs.check(file)
     given: dict[str, Any] = {"basis": basis, "configuration": config, "charge": charge, "nucleus": nucleus, "c": c}
     given |= {"parameters": parameters, "ranges": ranges}
     job = _job(file, element, given)
@@ -115,12 +116,12 @@ class Outputs:
     plot: Path | None
     plot_optimisation: Path | None
 
-    def check(self) -> None:
-        """What cannot be written is said before the work."""
+    def check(self, file: Path | None = None) -> None:
+        """What cannot be written is said before the work; the input `file` stays."""
         pictures = [path for path in (self.plot, self.plot_optimisation) if path is not None]
         for path in (self.json, self.export, *pictures):
             if path is not None:
-                require_writable(path)
+                require_writable(path, file)
         if self.export is not None:
             from cuanto.atomic.export import format_of
 
@@ -329,7 +330,7 @@ def print_result(console: Console, result: AtomResult) -> None:
         spinors.add_row(*row)
     console.print(spinors)
     if result.converged:
-        console.print(f"converged in {result.iterations} iterations")
+        console.print(f"converged in {count(result.iterations, 'iteration')}")
         return
     line = f"NOT converged in {result.iterations} iterations; try more iterations, ixtrp=1 or a smaller dfctr"
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")

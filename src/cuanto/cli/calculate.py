@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 NOT_CONVERGED = 1
 BAD_INPUT = 2
 STDOUT = "-"
+STDIN = "-"
 DEFAULT_METHOD, DEFAULT_BASIS = "hf", "def2-svp"
+EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,11 @@ class Outputs:
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: path for name, path in named.items() if path is not None}
 
-    def check(self) -> None:
-        """What cannot be written is said before the work."""
+    def check(self, inputs: Sequence[str] = ()) -> None:
+        """What cannot be written, or would overwrite an input, is said before the work."""
         for name, path in self.given().items():
             if path != STDOUT:
-                require_writable(Path(path))
+                require_writable(Path(path), *inputs)
             elif name != "json":
                 raise InputError(f"--{name} - is not possible: only --json can go to standard output")
 
@@ -56,7 +59,8 @@ class Outputs:
 class Request:
     """What to compute: molecules as a person named them, and `keywords` of `cuanto.energy`.
 
-    What is None comes from the file (a QCSchema input has a method of its own), else it has a default.
+    What is None comes from the file (a QCSchema input has a method of its own), else it has a default. `job`: the file
+    that asks for it.
     """
 
     sources: Sequence[str]
@@ -68,6 +72,20 @@ class Request:
     outputs: Outputs = field(default_factory=Outputs)
     restart: str | None = None
     quiet: bool = False
+    job: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("method", self.method), ("basis", self.basis)):
+            if value is not None and not value.strip():
+                raise InputError(f"the {name} is empty: give a name such as {EXAMPLE[name]}, or leave it out")
+        if list(self.sources).count(STDIN) > 1:
+            raise InputError(f"`{STDIN}` is there twice: standard input can be read once")
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of files that are read and must stay; a checkpoint may go on in its own file."""
+        known = (*self.sources, self.job, self.basis, self.keywords.get("auxbasis"))
+        return [name for name in known if isinstance(name, str) and name != STDIN]
 
 
 def carry_out(request: Request) -> int:
@@ -77,8 +95,9 @@ def carry_out(request: Request) -> int:
     from cuanto.interfaces.sources import read_source
 
     sources = [read_source(given, request.charge, request.multiplicity) for given in request.sources]
-    places = _places(request.outputs, [source.label for source in sources])
+    places = _places(request, [source.label for source in sources])
     console = Console(highlight=False, stderr=request.outputs.json == STDOUT)
+    errors = Console(highlight=False, stderr=True)
     if len(sources) == 1:
         return 0 if _one(console, sources[0], request, places[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Result | None, str]] = []
@@ -87,7 +106,7 @@ def carry_out(request: Request) -> int:
             done.append((source.label, _one(console, source, request, outputs), ""))
         except CuantoError as error:
             done.append((source.label, None, " ".join(str(error).split())))
-            console.print(f"{source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="red")
+            errors.print(f"cuanto: {source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="bold red")
         if not request.quiet:
             console.print()
     if not request.quiet:
@@ -97,14 +116,16 @@ def carry_out(request: Request) -> int:
     return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
 
 
-def _places(outputs: Outputs, labels: Sequence[str]) -> list[Outputs]:
+def _places(request: Request, labels: Sequence[str]) -> list[Outputs]:
     """The files of every molecule, no two the same."""
+    outputs = request.outputs
     places, patterns = [outputs.expanded(label) for label in labels], outputs.given()
     seen: dict[str, tuple[str, str]] = {}
     for label, place in zip(labels, places, strict=True):
-        place.check()
+        place.check(request.inputs)
         for name, path in place.given().items():
-            other, whose = seen.setdefault(path, (name, label))
+            file = path if path == STDOUT else str(Path(path).resolve())
+            other, whose = seen.setdefault(file, (name, label))
             if other != name:
                 raise InputError(f"--{other} and --{name} are the same file {path}: give two names")
             if whose != label and "{name}" not in patterns[name]:
@@ -117,24 +138,26 @@ def _places(outputs: Outputs, labels: Sequence[str]) -> list[Outputs]:
 
 def _one(console: Console, source: Source, request: Request, outputs: Outputs) -> Result:
     """One molecule: computed, kept, shown."""
+    from cuanto.interfaces.qcschema import require_driver
+    from cuanto.interfaces.sources import first_given
     from cuanto.methods import SEMIEMPIRICAL
 
-    method = request.method or source.method or DEFAULT_METHOD
+    method = first_given(request.method, source.method, DEFAULT_METHOD)
+    require_driver(source.driver, method)
     if method.lower() in SEMIEMPIRICAL:
         given = {"--basis": request.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
         refuse(method, given | {"--restart": request.restart})
         calculation = _semiempirical(source, method, request)
     else:
         calculation = _gaussian(source, method, request, outputs)
-    if not request.quiet:
-        print_heading(console, source.molecule, method, calculation.described)
-    result = calculation.watched(IterationTable(console, request.quiet))
-    write_files(result, outputs)
+    heading = partial(print_heading, console, source.molecule, method, calculation.described)
+    result = calculation.watched(IterationTable(console, request.quiet, heading))
+    write_files(result, outputs, source.driver)
     if request.quiet:
         verdict = "" if result.converged else ", NOT converged"
         console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
     else:
-        print_summary(console, result)
+        print_summary(console, result, source.driver)
     return result
 
 
@@ -151,16 +174,20 @@ class Calculation:
         """Every iteration is kept, then shown, so that what was seen can be restarted from."""
         from cuanto.api import energy as compute
 
+        kept = False
+
         def watch(state: State) -> None:
+            nonlocal kept
             if self.keep is not None:
                 self.keep(state)
+                kept = True
             table.add(state)
 
         with table:
             try:
                 return compute(*self.arguments, on_iteration=watch, **self.keywords)
             except KeyboardInterrupt:
-                if self.keep is not None and self.keep.path.exists():
+                if kept:
                     table.note(f"interrupted; go on with --restart {self.keep.path}")
                 raise
 
@@ -184,6 +211,8 @@ def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -
     from cuanto.basis import Basis
     from cuanto.grid import GridSettings
     from cuanto.integrals.engine import resolve
+    from cuanto.interfaces.files import destination
+    from cuanto.interfaces.sources import first_given
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
     inherited = dict(source.keywords)
@@ -193,10 +222,12 @@ def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -
     check(source.molecule, method, keywords.get("fitting", "auto"))
     GridSettings.of(keywords.get("grid", "fine"))
     molecule, device = source.molecule, resolve(keywords.pop("backend", "auto"))
-    orbital = Basis(request.basis or source.basis or DEFAULT_BASIS, molecule)
+    orbital = Basis(first_given(request.basis, source.basis, DEFAULT_BASIS), molecule)
     if request.restart is not None:
         keywords["guess"] = read_checkpoint(request.restart).orbitals
-    keep = Checkpoint(outputs.checkpoint, molecule, orbital, method, device) if outputs.checkpoint else None
+    keep = None
+    if outputs.checkpoint is not None:
+        keep = Checkpoint(destination(outputs.checkpoint), molecule, orbital, method, device)
     described = f"/{orbital.name}, {orbital.nbf} functions"
     return Calculation((molecule, method, orbital), {**keywords, "backend": device}, described, keep)
 
@@ -208,15 +239,15 @@ def refuse(method: str, given: Mapping[str, object]) -> None:
             raise InputError(f"{name} is not for {method}: leave it out")
 
 
-def write_files(result: Result, outputs: Outputs) -> None:
+def write_files(result: Result, outputs: Outputs, driver: str = "energy") -> None:
     """What was asked for, also of a calculation that did not converge: the files say so."""
     from cuanto.interfaces.qcschema import qcschema_text, write_qcschema
     from cuanto.methods import GaussianResult
 
     if outputs.json == STDOUT:
-        print(qcschema_text(result), end="")
+        print(qcschema_text(result, driver), end="")
     elif outputs.json is not None:
-        write_qcschema(outputs.json, result)
+        write_qcschema(outputs.json, result, driver)
     if outputs.molden is not None and isinstance(result, GaussianResult):
         from cuanto.interfaces.molden import write_molden
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -55,7 +54,7 @@ def integrals(
     from cuanto.log import Timings
 
     if out is not None:
-        require_writable(out)
+        require_writable(out, molecule, basis, auxbasis)
     it = read_source(molecule, charge, multiplicity).molecule
     orbital = Basis(basis, it)
     fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
@@ -118,10 +117,10 @@ def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dic
     from rich.table import Table
 
     from cuanto.cli.cache import readable_size
+    from cuanto.cli.show import count, print_table
 
-    table = Table(
-        title=f"{molecule.natom} atoms, {orbital.nbf} functions of {orbital.name}, {fitting.nbf} of {fitting.name}"
-    )
+    sets = f"{orbital.nbf} functions of {orbital.name}, {fitting.nbf} of {fitting.name}"
+    table = Table(title=f"{count(molecule.natom, 'atom')}, {sets}")
     table.add_column("array")
     for heading in ("shape", "memory", "seconds", "norm"):
         table.add_column(heading, justify="right")
@@ -129,7 +128,7 @@ def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dic
         shape = " x ".join(str(n) for n in array.shape)
         norm = np.linalg.norm(array.ravel())
         table.add_row(name, shape, readable_size(array.nbytes), f"{timings.seconds[name]:.3f}", f"{norm:.6f}")
-    Console().print(table)
+    print_table(Console(), table)
 
 
 def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, Any]:
@@ -148,30 +147,19 @@ def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, 
     }
 
 
-def require_writable(path: Path) -> None:
-    """Say so before the work starts, not after."""
-    from cuanto.errors import InputError
+def require_writable(path: Path, *inputs: str | Path | None) -> None:
+    """Say so before the work starts, not after; `inputs` are files that must stay."""
+    from cuanto.interfaces.files import destination, require_apart
 
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"cannot write {path}: the folder {path.parent} does not exist")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(f"cannot write {path}: no permission to write in {path.absolute().parent}")
+    destination(path)
+    require_apart([path], [name for name in inputs if name is not None])
 
 
 def save_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Complete or not at all: written beside its final name, then renamed."""
+    """Complete or not at all."""
     import numpy as np
 
-    from cuanto.errors import InputError
+    from cuanto.interfaces.files import replacing
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.savez(file, **arrays)

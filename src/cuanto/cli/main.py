@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from cuanto.errors import CompilerError, CuantoError
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`
 
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors that are the machine's, not ours."""
@@ -82,10 +84,19 @@ def options(
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback instead."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names of molecules have letters that a terminal may not have
     try:
         status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
+        sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
+    except BrokenPipeError:
+        status = _leave_pipe()
+    except SystemExit as leaving:  # rich and click make it of a broken pipe
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
+        status = _leave_pipe()
     except Exception as error:
         debug = os.environ.get("CUANTO_DEBUG", "0") not in ("", "0")
         if debug and _usage_error(error) is None:
@@ -95,6 +106,14 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     if status == INTERRUPTED:
         _print_error("interrupted")
     sys.exit(status)
+
+
+def _leave_pipe() -> int:
+    """Nobody reads on: what is still in buffers goes nowhere, quietly."""
+    out = sys.__stdout__
+    if out is not None and out is sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    return NO_READER
 
 
 def explain(error: Exception) -> tuple[str, int]:

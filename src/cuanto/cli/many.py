@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuanto.cli.calculate import BAD_INPUT, DEFAULT_BASIS, DEFAULT_METHOD, NOT_CONVERGED, Request, refuse
 from cuanto.cli.integrals import require_writable
+from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def carry_out_many(request: Request, out: Path, workers: int | None, scheduler: 
     for name, path in {**request.outputs.given(), "restart": request.restart}.items():
         if path is not None:
             raise InputError(f"--{name} is of one molecule, --out of many: leave out one of them")
-    require_writable(out)
     table = Table(out)
+    for file in (out, table.journal):
+        require_writable(file, *request.inputs)
     entries = _entries(request)
     console = Console(highlight=False, soft_wrap=True)
     with Batch(entries, table, workers, scheduler) as batch:
@@ -51,6 +53,7 @@ def carry_out_many(request: Request, out: Path, workers: int | None, scheduler: 
 def _entries(request: Request) -> list[Entry]:
     from cuanto.api import check
     from cuanto.batch.entry import Model, entries_of
+    from cuanto.batch.run import require_sound
     from cuanto.interfaces.keywords import without_basis
     from cuanto.methods import SEMIEMPIRICAL
 
@@ -70,6 +73,7 @@ def _entries(request: Request) -> list[Entry]:
     first = readable[0]
     assert first.molecule is not None and first.model.method is not None
     check(first.molecule, first.model.method, str(first.model.keywords.get("fitting", "auto")))
+    require_sound(first.model.method, request.keywords, [one.molecule for one in readable if one.molecule is not None])
     return found
 
 
@@ -106,7 +110,7 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
     """Those that failed or did not converge, the first few of them."""
     bad = [row for row in rows if row.error or not row.converged]
     for row in bad[:MOST_FAILURES]:
-        text = row.error or f"NOT converged in {row.iterations} iterations"
+        text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
         console.print(f"{row.name}: {text}", markup=False, style="red")
     if len(bad) > MOST_FAILURES:
         console.print(f"and {len(bad) - MOST_FAILURES} more; the table has them all", style="red")
@@ -115,7 +119,7 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
     """What was done, and how fast."""
     parts = [
-        f"{total} molecules",
+        count(total, "molecule"),
         f"{counts.computed} computed in {counts.seconds:.1f} s ({counts.rate:.3g} per second)",
     ]
     parts += [f"{counts.known} known already"] * bool(counts.known)

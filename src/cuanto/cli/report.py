@@ -10,6 +10,7 @@ import typer
 from cuanto.cli.arguments import examples
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.verbose import Verbose
+from cuanto.errors import InputError
 
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp --json water.json && cuanto report water.json",
@@ -32,7 +33,7 @@ def report(
 ) -> None:
     """Make one HTML page of a result: turn the molecule, see its orbitals, how it converged, what took the time."""
     path = out if out is not None else result.with_suffix(".html")
-    require_writable(path)
+    require_writable(path, result)
     from cuanto.report import write_report
 
     write_report(path, result)
@@ -54,9 +55,11 @@ def cube(
 ) -> None:
     """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
     name = orbital.strip().lower()
-    path = out if out is not None else result.with_name(f"{result.stem}_{_file_part(name)}.cube")
-    require_writable(path)
-    from cuanto.errors import InputError
+    if beta and name == "density":
+        raise InputError("the density is of all electrons: leave out --beta, or choose an orbital")
+    ending = "_beta" if beta else ""
+    path = out if out is not None else result.with_name(f"{result.stem}_{_file_part(name)}{ending}.cube")
+    require_writable(path, result)
     from cuanto.interfaces.cube import write_density, write_orbital
     from cuanto.properties.volume import Box
     from cuanto.report import read_record

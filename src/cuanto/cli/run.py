@@ -84,6 +84,8 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request
         arguments["auxbasis"] = place.of_basis(arguments["auxbasis"], "auxbasis")
     basis, restart = _text(job, "basis", where), _text(job, "restart", where)
     outputs = {name: _text(output, name, where) for name in output}
+    if STDOUT in outputs.values():
+        raise InputError(f"{where}: a job writes files, not to standard output; name one, such as '{{name}}.json'")
     return Request(
         sources=[place.of_molecule(name) for name in _molecules(job, where)],
         method=_text(job, "method", where),
@@ -94,6 +96,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request
         outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
         restart=None if restart is None else place.of(restart, "restart"),
         quiet=quiet,
+        job=str(path),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuanto.cli.arguments import Device, examples
+from cuanto.cli.show import print_table
 from cuanto.cli.verbose import Verbose
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def print_outcomes(console: Console, done: list[Outcome]) -> None:
         difference = "" if one.value is None else f"{one.value - one.expected:.1e}"
         mark = Text("ok", style="green") if one.good else Text("FAILED", style="bold red")
         table.add_row(one.title, one.backend, value, one.unit, difference, f"{one.seconds:.2f}", mark)
-    console.print(table)
+    print_table(console, table)
     for one in done:
         if not one.good:
             text = one.problem or f"differs by more than {one.tolerance:.0e} {one.unit} from {one.expected:.9f}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from cuanto.methods import Result
     from cuanto.scf.state import State
@@ -18,6 +20,10 @@ FRAME = 6
 MOST_CHARGES = 12
 """Atoms whose charges are shown; more would drown the rest (they are in the JSON file)."""
 LONGEST_NAME = 60
+WIDEST = 10_000
+"""Columns in which every table fits."""
+NARROWEST = 72
+"""Columns of a terminal in which the numbers of an iteration fit into a table."""
 LAST_ENERGY = "last energy, NOT converged"
 FASTEST = 0.005
 """Seconds of a step worth mentioning."""
@@ -26,8 +32,9 @@ FASTEST = 0.005
 class IterationTable:
     """Rows as they come: a live table with what is going on below it on a terminal, plain lines in a file or pipe."""
 
-    def __init__(self, console: Console, quiet: bool = False) -> None:
-        self.console, self.quiet = console, quiet
+    def __init__(self, console: Console, quiet: bool = False, heading: Callable[[], object] | None = None) -> None:
+        """`heading` is called before the first row: what cannot be computed has none."""
+        self.console, self.quiet, self._heading = console, quiet, heading
         self._rows: list[list[str]] = []
         self._live: Any = None
         self._spinner: Any = None
@@ -35,15 +42,13 @@ class IterationTable:
     def __enter__(self) -> IterationTable:
         if self.quiet:
             return self
-        if self.console.is_terminal:
+        if self.console.is_terminal and self.console.width >= NARROWEST:
             from rich.live import Live
             from rich.spinner import Spinner
 
             self._spinner = Spinner("dots", text=" integrals and guess")
             self._live = Live(self._spinner, console=self.console, refresh_per_second=8)
             self._live.start()
-        else:
-            self._line([name for name, _ in FIELDS])
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -53,6 +58,11 @@ class IterationTable:
 
     def add(self, state: State) -> None:
         """One more iteration."""
+        if not self._rows and not self.quiet:
+            if self._heading is not None:
+                self._heading()
+            if self._live is None:
+                self._line([name for name, _ in FIELDS])
         change = "" if state.iteration == 1 else f"{state.energy_change:.2e}"
         row = [str(state.iteration), f"{state.energy:.9f}", change, f"{state.gradient:.2e}", state.step]
         self._rows.append(row)
@@ -75,7 +85,7 @@ class IterationTable:
 
         table = Table(*(name for name, _ in FIELDS), box=box.ROUNDED, border_style="dim")
         for column in table.columns[:-1]:
-            column.justify = "right"
+            column.justify, column.no_wrap = "right", True  # steps give way
         for row in rows:
             table.add_row(*row)
         return table
@@ -89,37 +99,44 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
     """What is computed."""
     named = molecule.name.isprintable() and 0 < len(molecule.name) <= LONGEST_NAME
     name = f"{molecule.name}: " if named else ""  # no escape sequences on somebody's terminal
-    atoms = "1 atom" if molecule.natom == 1 else f"{molecule.natom} atoms"
+    if method.lower() == "hf":
+        method = "rhf" if molecule.multiplicity == 1 else "uhf"
     charge = f"{molecule.charge:+d}" if molecule.charge else "0"
     state = f"charge {charge}, multiplicity {molecule.multiplicity}"
-    console.print(f"{name}{atoms}, {state}, {method}{basis}", markup=False, soft_wrap=True, style="bold")
+    line = f"{name}{count(molecule.natom, 'atom')}, {state}, {method}{basis}"
+    console.print(line, markup=False, soft_wrap=True, style="bold")
 
 
-def print_summary(console: Console, result: Result) -> None:
+def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
     """Energies by term, frontier orbitals, dipole, charges, spin, timings; and whether it converged."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(show_header=False, box=None)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
+    rows = list(_rows(result, driver))
+    names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
     bold = "energy" if result.converged else LAST_ENERGY
-    for name, value, unit in _rows(result):
-        table.add_row(name, value, unit, style="bold" if name == bold else "")
-    console.print(table)
+    for name, value, unit in rows:
+        line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
+        console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
     for line in (*_lines(result), *result.notes):
         console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
+    made = count(result.iterations, "iteration")
     if result.converged:
-        console.print(f"converged in {result.iterations} iterations", style="bold green")
+        console.print(f"converged in {made}", style="bold green")
         return
-    line = f"NOT converged in {result.iterations} iterations: the energy change is {result.state.energy_change:.1e}, "
+    change = result.state.energy_change
+    line = f"NOT converged in {made}: "
+    line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
     line += "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
 
 
-def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
+def count(number: int, what: str) -> str:
+    """1 atom, 2 atoms."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _rows(result: Result, driver: str) -> Iterator[tuple[str, str, str]]:
     """Name, value, unit."""
     from cuanto.units import HARTREE_IN_EV
 
@@ -130,11 +147,16 @@ def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
     if heat is not None:
         yield "heat of formation", f"{heat:.6f}", "kcal/mol"
     for name, levels in (("highest occupied orbital", result.homo), ("lowest empty orbital", result.lumo)):
-        there = [level for level in levels if abs(level) < float("inf")]
-        volts = ", ".join(f"{level * HARTREE_IN_EV:.3f}" for level in there)
-        yield name, ", ".join(f"{level:.6f}" for level in there) or "none", f"Hartree ({volts} eV)" if there else ""
-    dipole = result.dipole_debye
-    yield "dipole moment", f"{(dipole @ dipole) ** 0.5:z.6f}", f"Debye ({', '.join(f'{x:z.6f}' for x in dipole)})"
+        spins = (", alpha", ", beta") if len(levels) == 2 else ("",)
+        for spin, level in zip(spins, levels, strict=True):
+            there = isfinite(level)
+            unit = f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if there else ""
+            yield name + spin, f"{level:.6f}" if there else "none", unit
+    dipole, about = result.dipole_debye, " about the centre of mass" if result.molecule.charge else ""
+    vector = ", ".join(f"{x:z.6f}" for x in dipole)
+    yield "dipole moment", f"{(dipole @ dipole) ** 0.5:z.6f}", f"Debye ({vector}){about}"
+    if driver == "gradient":
+        yield "norm of the gradient", f"{(result.gradient**2).sum() ** 0.5:.6f}", "Hartree/Bohr"
     if len(result.occupations) == 2:
         yield "<S^2>", f"{result.s_squared:z.6f}", ""
 
@@ -151,17 +173,37 @@ def _lines(result: Result) -> Iterator[str]:
 def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
     """A line for each of several molecules: label, result or None, what went wrong."""
     from rich import box
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("molecule", "energy / Hartree", "iterations", "time / s", "", box=box.ROUNDED, border_style="dim")
+    heads = ("molecule", "energy / Hartree", "iterations", "time / s", "")
+    rows = [_overview(*one) for one in done]
+    table = Table(*heads, box=box.ROUNDED, border_style="dim")
     for column in table.columns[1:4]:
         column.justify = "right"
-    for label, result, problem in done:
-        if result is None:
-            table.add_row(label, "", "", "", Text(problem), style="red")
-            continue
-        verdict = "converged" if result.converged else "NOT converged"
-        time = f"{result.timings.total:.2f}"
-        table.add_row(label, f"{result.energy:.9f}", str(result.iterations), time, verdict)
-    console.print(table)
+    for row, (_, result, _) in zip(rows, done, strict=True):
+        table.add_row(*(Text(cell) for cell in row), style="red" if result is None else "")
+    wide = console.options.update(width=WIDEST)
+    if console.is_terminal and Measurement.get(console, wide, table).maximum <= console.width:
+        console.print(table)
+        return
+    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(4)]
+    for row in (heads, *rows):
+        numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True))
+        console.print(f"{row[0]:<{widths[0]}}{numbers}  {row[4]}".rstrip(), markup=False, soft_wrap=True)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """As wide as it is: a narrow terminal breaks lines, and cuts no number."""
+    from rich.measure import Measurement
+
+    needed = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+    console.print(table, width=max(needed, console.width), soft_wrap=needed > console.width)
+
+
+def _overview(label: str, result: Result | None, problem: str) -> tuple[str, str, str, str, str]:
+    if result is None:
+        return label, "", "", "", problem
+    verdict = "converged" if result.converged else "NOT converged"
+    return label, f"{result.energy:.9f}", str(result.iterations), f"{result.timings.total:.2f}", verdict

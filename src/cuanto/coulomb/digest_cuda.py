@@ -15,7 +15,7 @@ from cuanto.backends.cuda.launch import (
     GroupTables,
     columns_at_once,
     group_lanes,
-    group_need,
+    kind_of,
     straight_is_right,
     worth_compiling,
 )
@@ -209,8 +209,7 @@ class CudaDigest:
             spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, columns_at_once(job))
             if schedule == "thread" or self.backend.ready(cuda_straight(spec)):
                 return cuda_straight(spec), self._grid(items, THREAD_BLOCK), THREAD_BLOCK, 0, {}
-        programs, tables = self._tables(job)
-        need = group_need(job, programs)
+        tables, need = self._tables(job)[1], kind_of(job).need
         lanes, shared = group_lanes(job, need, self.real.itemsize, self.backend.shared_limit - 64)
         grid = self._grid(items // lanes + 1, 1)
         extra = {

@@ -19,10 +19,10 @@ from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
 from cuanto.log import logger
+from cuanto.options import STORAGES
 
 SYMMETRIC = 1e-12
 """Densities whose transposes differ by less, relative to their largest element, are symmetric."""
-STORAGES = ("auto", "stored", "direct")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class DirectJK:
     `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
     `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
-    `storage`: `direct`; `stored` (the CPU keeps the integrals of all quartets, and J comes from them, too); `auto`:
-    stored where they fit. `max_memory`: bytes that the process may then take; `plan` says what is done.
+    `storage`: `direct`; `stored` (the CPU keeps the integrals of all quartets, and J comes from them, too, but for
+    single precision); `auto`: stored where they fit into half of what is allowed. `max_memory`: bytes that the process
+    may then take; `plan` says what is done.
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class DirectJK:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
         D_npq = self._checked(D)
         symmetric, odd = self._parts(D_npq)
-        by_quartets = want_j and (self.one_pass or self.stored)
+        # In single precision the J engine keeps more digits than quartets do.
+        by_quartets = want_j and (self.one_pass or (self.stored and self.precision != "single"))
         J = self.j_engine(symmetric) if want_j and not by_quartets else None
         K = None
         if want_k or by_quartets:

@@ -184,14 +184,13 @@ class FunctionRows:
         total: Array = K_npq.sum(axis=0)
         return total
 
-    def exchange_of_parts(self, parts: Sequence[tuple[Indices, Array]], room: Array) -> Array:
+    def exchange_of_parts(self, parts: Sequence[tuple[Indices, Array]], rooms: Sequence[Array]) -> Array:
         """K of orbitals C_qi that are zero but for functions q of one part each, as in superposed atomic densities.
 
-        Only functions p beside a part see its orbitals. `room`: numbers for X of the largest part for each thread.
+        Only functions p beside a part see its orbitals. `rooms`: numbers for X of the largest part, for each thread.
         """
-        count = min(len(parts), threads_of(self.backend))
+        count = min(len(parts), len(rooms))
         K_npq = np.zeros((count, self.n, self.n))
-        rooms = np.array_split(room, count)
         self._do([partial(self._some_parts, parts[n::count], rooms[n], K_npq[n]) for n in range(count)])
         total: Array = K_npq.sum(axis=0)
         return total
@@ -230,7 +229,7 @@ def separate_parts(C_pi: Array) -> list[tuple[Indices, Array]]:
 
     Nothing where there are no parts, or where they are so large that taking them apart does not pay.
     """
-    if SMALL_PART * np.count_nonzero(C_pi) > C_pi.size:
+    if not C_pi.size or SMALL_PART * np.count_nonzero(C_pi) > C_pi.size:
         return []
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components

@@ -20,7 +20,7 @@ from cuanto.errors import InputError
 SHARE_OF_FREE = 0.9
 """Of the free memory, where no limit is given: the rest of the calculation needs some, too."""
 STORED_SHARE = 0.5
-"""Of the free memory for four-centre integrals, where no limit is given: they save time, but are not needed."""
+"""Of the memory that is allowed, for four-centre integrals that nobody asked for: others need theirs (the grid)."""
 COLUMNS = 32
 """Occupied orbitals that are transformed at once at least, where memory allows it: fewer make poor products."""
 BUFFER_SHARE = 0.25
@@ -107,7 +107,7 @@ def store_limit(backend: Backend, max_memory: float | None, asked: bool) -> int:
     if max_memory is None:
         return int((SHARE_OF_FREE if asked else STORED_SHARE) * backend.memory()[0])
     try:
-        return memory_limit(backend, max_memory)
+        return int((1.0 if asked else STORED_SHARE) * memory_limit(backend, max_memory))
     except InputError:
         if asked or not max_memory > 0:
             raise

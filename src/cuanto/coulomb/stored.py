@@ -49,11 +49,15 @@ class Amount:
 def count_quartets(digest: CpuDigest, window: Window, segments: int, limit: int) -> Amount:
     """What keeping these quartets takes; counting may stop when it is more than `limit` bytes."""
     tasks, itemsize = digest.most_tasks, digest.real.itemsize
-    most = max(UNEVEN * limit // tasks, min(limit, LITTLE)) // itemsize
-    stores = [_Store(head=0, value=0, heads=0, values=0, limit=most) for _ in range(tasks)]
-    _fill(digest, window, segments, stores)
-    heads, values = zip(*((store.heads, store.values) for store in stores), strict=True)
-    return Amount(heads, values, itemsize, max(values) <= most)
+    share = max(UNEVEN * limit // tasks, min(limit, LITTLE))
+    for most in (share // itemsize, limit // itemsize):
+        stores = [_Store(head=0, value=0, heads=0, values=0, limit=most) for _ in range(tasks)]
+        _fill(digest, window, segments, stores)
+        heads, values = zip(*((store.heads, store.values) for store in stores), strict=True)
+        amount = Amount(heads, values, itemsize, max(values) <= most)
+        if amount.complete or amount.bytes > limit:  # else a task had more than its share, which may yet fit
+            break
+    return amount
 
 
 class StoredDigest:

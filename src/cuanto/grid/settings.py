@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import prod
 from typing import Any
 
 from cuanto.errors import InputError
@@ -75,11 +76,24 @@ class GridSettings:
         _within("batch_bytes", self.batch_bytes, 1 << 20, 1 << 50)
 
     @classmethod
-    def of(cls, given: GridSettings | str | Sequence[int] | None = None, **more: Any) -> GridSettings:
-        """From what a user gave: settings, a level such as "fine", or "99,590", or (99, 590)."""
+    def of(
+        cls, given: GridSettings | str | Sequence[int] | Mapping[str, Any] | None = None, **more: Any
+    ) -> GridSettings:
+        """From what a user gave: settings (also by name), a level such as "fine", or "99,590", or (99, 590)."""
+        if isinstance(given, Mapping):
+            if unknown := given.keys() - asdict(cls()):
+                raise InputError(f"unknown {min(unknown)!r} of a grid: choose {', '.join(asdict(cls()))}")
+            return cls(**given, **more)
         if isinstance(given, GridSettings):
             return replace(given, **more) if more else given
         return cls(**more) if given is None else cls(level=_level(given), **more)
+
+    @property
+    def plain(self) -> Level | dict[str, Any]:
+        """What `of` makes the same settings from: the level, or what is not as usual by name."""
+        usual = asdict(GridSettings(level=self.level))
+        changed = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {"level": self.level, **changed} if changed else self.level
 
     def numbers(self, Z: int) -> tuple[int, int]:
         """Radial shells and points of a full shell of an element."""
@@ -88,6 +102,10 @@ class GridSettings:
         shells, points = LEVELS[self.level]
         period = next(i for i, last in enumerate(LAST_OF_PERIOD) if last >= Z)
         return shells[period], points
+
+    def points(self, numbers: Iterable[int]) -> int:
+        """About how many of a molecule: pruning leaves half of them."""
+        return sum(prod(self.numbers(int(Z))) for Z in numbers) // (2 if self.pruned else 1)
 
     @property
     def pruned(self) -> bool:

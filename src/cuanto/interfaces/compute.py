@@ -10,13 +10,12 @@ from typing import Any
 from cuanto import __version__
 from cuanto.api import energy
 from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
-from cuanto.interfaces.qcschema import plain, to_qcschema
+from cuanto.interfaces.qcschema import plain, require_driver, to_qcschema
 from cuanto.interfaces.sources import model_of
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
-DRIVERS = ("energy", "gradient", "properties")
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """Of errors, by the names of QCEngine."""
 
@@ -47,10 +46,7 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if not asked:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
     driver, method = asked["driver"], asked["method"]
-    if driver not in DRIVERS:
-        raise InputError(f"driver {driver!r} is not possible: choose {', '.join(DRIVERS)}")
-    if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
+    require_driver(driver, method)
     found = qcschema_structure(given, "the input")
     molecule = Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
     basis = {} if asked["basis"] is None else {"basis": asked["basis"]}
@@ -71,8 +67,7 @@ class ConvergenceError(CuantoError):
 def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
     """Ours, with what the input had beside the calculation."""
     protocol = (given.get("protocols") or {}).get("wavefunction", "none")
-    schema = to_qcschema(result, orbitals=protocol not in (None, "none"))
-    schema["driver"] = driver
+    schema = to_qcschema(result, protocol not in (None, "none"), driver)
     schema["keywords"] = given.get("keywords") or {}
     schema["provenance"] = {"creator": "cuanto", "version": __version__, "routine": "cuanto.compute"}
     schema["model"] = given["model"]
@@ -80,15 +75,6 @@ def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, 
     for name in ("id", "protocols"):
         if given.get(name) is not None:
             schema[name] = given[name]
-    if driver == "gradient":
-        schema["return_result"] = result.gradient.reshape(-1).tolist()
-        schema["properties"]["return_gradient"] = schema["return_result"]
-    if driver == "properties":
-        schema["return_result"] = {
-            "energy": result.energy,
-            "dipole_moment": result.dipole.tolist(),
-            "charges": result.charges.tolist(),
-        }
     return schema
 
 

@@ -3,19 +3,67 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cuanto.errors import InputError
 
+Name = str | os.PathLike[str]
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Written beside the final name, then renamed."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+
+def destination(path: Name) -> Path:
+    """The file that a name means, symbolic links followed; what a file cannot or must not replace is refused."""
     try:
-        temporary.write_text(text)
-        os.replace(temporary, target)
+        target = Path(path).resolve()
+        found, folder = target.exists(), target.parent
+        if target.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
+        if found and not target.is_file():
+            raise InputError(f"cannot write {path}: it is a device or a pipe; give the name of a file")
+        if not folder.is_dir():
+            raise InputError(f"cannot write {path}: the folder {Path(path).parent} does not exist")
+        if found and not os.access(target, os.W_OK):
+            raise InputError(f"cannot write {path}: the file is read-only")
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"cannot write {path}: no permission to write in {folder}")
+    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names that no file can have
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InputError(f"cannot write {str(path)[:200]!r}: {reason}") from None
+    return target
+
+
+@contextmanager
+def replacing(path: Name) -> Iterator[Path]:
+    """A draft beside the file; it takes the file's name when it is complete."""
+    target = destination(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        os.replace(draft, target)
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Name, text: str) -> None:
+    """Written beside the final name, then renamed."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def require_apart(outputs: Iterable[Name], inputs: Iterable[Name]) -> None:
+    """No output takes the place of what is read."""
+    read = [Path(name) for name in inputs if "\0" not in os.fspath(name)]
+    for output in outputs:
+        for name in read:
+            if _same(Path(output), name):
+                raise InputError(f"{output} would overwrite the input {name}: give the output another name")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False  # one of them is not there

@@ -37,13 +37,24 @@ def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name in TEXTS:
         if name in found and not isinstance(found[name], str):
             raise InputError(f"{where}: {name} must be a text, not {quoted(found[name])}")
+        if name in found and not found[name].strip():
+            raise InputError(f"{where}: {name} is empty: give a name, or leave it out")
     if "grid" in found and isinstance(found["grid"], list):
         found["grid"] = tuple(found["grid"])
+    if "point_charges" in found:
+        _check_point_charges(found["point_charges"], where)
     if "max_memory" in found:
         found["max_memory"] = parse_size(found["max_memory"], f"{where}: max_memory")
     options = {name: value for name, value in found.items() if name in OPTIONS and name != "mopac_compatible"}
     settings(options)
     return found
+
+
+def _check_point_charges(given: object, where: str) -> None:
+    """Numbers and their shapes are looked at where they are used."""
+    if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(x, list | tuple) for x in given):
+        wanted = "two lists, charges (e) and positions (Bohr), such as [[0.5], [[0.0, 0.0, 4.0]]]"
+        raise InputError(f"{where}: point_charges must be {wanted}, not {quoted(given)}")
 
 
 def parse_size(size: object, what: str) -> float:

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from cuanto import __version__
+from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
 from cuanto.interfaces.wavefunction import wavefunction_schema
-from cuanto.methods import GaussianResult, Result, SemiempiricalResult
+from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
+DRIVERS = ("energy", "gradient", "properties")
 MAX_ORBITALS = 1000
 """Functions of a basis whose orbitals go into the file: 20 MB of text; a checkpoint holds larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
@@ -33,13 +35,13 @@ TERMS = {
 """Our names of the terms of an energy, and the schema's."""
 
 
-def to_qcschema(result: Result, orbitals: bool = True) -> dict[str, Any]:
-    """A dictionary that JSON can hold; checked by QCElemental where it is installed."""
+def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -> dict[str, Any]:
+    """A dictionary that JSON can hold; checked by QCElemental where it is installed. `driver`: one of DRIVERS."""
     schema: dict[str, Any] = {
         "schema_name": "qcschema_output",
         "schema_version": 1,
         "molecule": molecule_schema(result.molecule),
-        "driver": "energy",
+        "driver": driver,
         "model": {"method": result.method, "basis": result.basis_name},
         "keywords": plain(result.keywords),
         "protocols": {},
@@ -52,6 +54,7 @@ def to_qcschema(result: Result, orbitals: bool = True) -> dict[str, Any]:
     if orbitals and isinstance(result, GaussianResult) and result.basis.nbf <= MAX_ORBITALS:
         schema["wavefunction"] = wavefunction_schema(result)
         schema["protocols"] = {"wavefunction": "all"}
+    _drive(schema, result)
     if not result.converged:
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
@@ -59,14 +62,35 @@ def to_qcschema(result: Result, orbitals: bool = True) -> dict[str, Any]:
     return schema
 
 
-def write_qcschema(path: str | os.PathLike[str], result: Result) -> None:
+def _drive(schema: dict[str, Any], result: Result) -> None:
+    """What the driver asks for in the place of the energy."""
+    if schema["driver"] == "gradient":
+        schema["return_result"] = result.gradient.reshape(-1).tolist()
+        schema["properties"]["return_gradient"] = schema["return_result"]
+    if schema["driver"] == "properties":
+        schema["return_result"] = {
+            "energy": result.energy,
+            "dipole_moment": result.dipole.tolist(),
+            "charges": result.charges.tolist(),
+        }
+
+
+def require_driver(driver: str, method: str) -> None:
+    """What cannot be computed is said before the work."""
+    if driver not in DRIVERS:
+        raise InputError(f"driver {driver!r} is not possible: choose {', '.join(DRIVERS)}")
+    if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
+
+
+def write_qcschema(path: str | os.PathLike[str], result: Result, driver: str = "energy") -> None:
     """As a JSON file."""
-    write_text(path, qcschema_text(result))
+    write_text(path, qcschema_text(result, driver))
 
 
-def qcschema_text(result: Result) -> str:
+def qcschema_text(result: Result, driver: str = "energy") -> str:
     """The text of the file."""
-    return json.dumps(result.to_qcschema(), indent=1, allow_nan=False) + "\n"
+    return json.dumps(to_qcschema(result, driver=driver), indent=1, allow_nan=False) + "\n"
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:

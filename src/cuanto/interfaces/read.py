@@ -162,12 +162,14 @@ def _state(schema: Mapping[str, Any], ours: Mapping[str, Any], **arrays: Array |
 def _remember(result: Result, ours: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Numbers of the file in the place of what would be computed again: cached properties look there first."""
     known: dict[str, Any] = {name: ours[name] for name in KEPT if ours.get(name) is not None}
-    dipole, keywords = (schema.get("properties") or {}).get("scf_dipole_moment"), schema.get("keywords")
-    if dipole is not None:
-        known["dipole"] = dipole
+    properties, keywords = schema.get("properties") or {}, schema.get("keywords")
+    for name, key in (("dipole", "scf_dipole_moment"), ("gradient", "return_gradient")):
+        if properties.get(key) is not None:
+            known[name] = properties[key]
     for name, value in known.items():
         array = np.array(value, dtype=float)
-        vars(result)[name] = float(array) if array.ndim == 0 else array.reshape(-1) if name == "dipole" else array
+        shape = {"dipole": (-1,), "gradient": (-1, 3)}.get(name, array.shape)
+        vars(result)[name] = float(array) if array.ndim == 0 else array.reshape(shape)
     if isinstance(keywords, Mapping):
         vars(result)["keywords"] = dict(keywords)
 

@@ -13,7 +13,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json
-from cuanto.system.text import quoted, read_text
+from cuanto.system.text import decoded, quoted, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -73,6 +73,11 @@ def model_of(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
+def first_given(*values: str | None) -> str:
+    """The first that is not None."""
+    return next(value for value in values if value is not None)
+
+
 def safe_label(text: str) -> str:
     """What can stand in the name of a file: no separators, no leading dot, not too long."""
     kept = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
@@ -83,7 +88,6 @@ def read_stdin() -> str:
     """What was piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError:
-        raise InputError("standard input is not text (it is not UTF-8)") from None
+    raw = getattr(sys.stdin, "buffer", None)
+    data = sys.stdin.read().encode() if raw is None else raw.read()
+    return decoded(data, "standard input is not text")

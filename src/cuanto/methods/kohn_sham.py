@@ -77,7 +77,7 @@ class KohnSham(HartreeFock):
 
     def __post_init__(self) -> None:
         assert self.model is not None
-        if self.precision == "single":
+        if self.precision == "single" and self.model.functional.parts:
             object.__setattr__(self, "options", _attainable(self.options, self.molecule.nelectron))
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:

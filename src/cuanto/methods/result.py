@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -19,6 +19,7 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
+from cuanto.terms import Surroundings
 from cuanto.units import DIPOLE_IN_DEBYE
 
 Array = NDArray[np.float64]
@@ -38,6 +39,19 @@ class Iteration:
     def of(cls, state: State) -> Iteration:
         """What is kept of a state."""
         return cls(state.iteration, state.energy, state.energy_change, state.gradient, state.step)
+
+
+def watched(
+    states: Iterator[State], on_iteration: Callable[[State], object] | None
+) -> tuple[State, tuple[Iteration, ...]]:
+    """The last state, and what is kept of every one."""
+    state, history = None, []
+    for state in states:
+        history.append(Iteration.of(state))
+        if on_iteration is not None:
+            on_iteration(state)
+    assert state is not None  # at least one iteration is made
+    return state, tuple(history)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -117,12 +131,12 @@ class Result:
 
     @cached_property
     def dipole(self) -> Array:
-        """Dipole moment, e Bohr."""
+        """Dipole moment, e Bohr; of an ion about the centre of mass."""
         raise self._lacks("dipole moment")
 
     @property
     def dipole_debye(self) -> Array:
-        """Dipole moment, Debye."""
+        """The same in Debye."""
         return self.dipole * DIPOLE_IN_DEBYE
 
     @cached_property
@@ -149,7 +163,8 @@ class Result:
     def keywords(self) -> dict[str, Any]:
         """What, beside molecule, method, basis and backend, gives the same result again with `cuanto.energy`."""
         default = asdict(ScfOptions())
-        return {name: value for name, value in asdict(self.options).items() if value != default[name]}
+        given = asdict(self.options)
+        return {name: given[name] for name in given if not np.array_equal(given[name], default[name])}
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema AtomicResult as a dictionary."""
@@ -164,7 +179,8 @@ class Result:
     def _host(self, array: Any, what: str) -> Array:
         if array is None:
             raise self._lacks(what)
-        return np.asarray(array if isinstance(array, np.ndarray) else self.backend.to_host(array))
+        # A calculation that was stopped early may have orbitals in single precision.
+        return np.asarray(array if isinstance(array, np.ndarray) else self.backend.to_host(array), dtype=np.float64)
 
     def _lacks(self, what: str) -> InputError:
         return InputError(f"{self.molecule.name or 'this result'}: the file has no {what}; compute it again")
@@ -178,8 +194,9 @@ class GaussianResult(Result):
     fitting: str = "none"
     auxbasis: Basis | None = None
     precision: str = "double"
-    grid: str | tuple[int, int] | None = None
+    grid: str | tuple[int, int] | dict[str, Any] | None = None
     """None where nothing is integrated numerically."""
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     @property
     def basis_name(self) -> str:
@@ -194,7 +211,9 @@ class GaussianResult(Result):
             found["auxbasis"] = self.auxbasis.name
         if self.precision != "double":
             found["precision"] = self.precision
-        return found | ({} if self.grid is None else {"grid": self.grid}) | super().keywords
+        if self.grid is not None:
+            found["grid"] = self.grid
+        return found | self.surroundings.keywords | super().keywords
 
     @property
     def orbitals(self) -> Orbitals:
@@ -203,7 +222,7 @@ class GaussianResult(Result):
 
     @cached_property
     def dipole(self) -> Array:
-        """Dipole moment, e Bohr."""
+        """Dipole moment, e Bohr; of an ion about the centre of mass."""
         if self.state.D_spq is None:
             raise self._lacks("density matrix")
         return properties.dipole(self.molecule, self.basis, self.state.D_spq, self.backend)

@@ -15,7 +15,7 @@ from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.log import Timings
-from cuanto.methods.result import Iteration, Result
+from cuanto.methods.result import Result, watched
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
@@ -41,6 +41,8 @@ from cuanto.terms.base import Term
 Array = NDArray[np.float64]
 
 SEMIEMPIRICAL = (*METHODS, *(f"u{method}" for method in METHODS))
+TOGETHER = ("energy_tolerance", "gradient_tolerance")
+"""Options that molecules computed together may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +147,7 @@ class Semiempirical:
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""
-        state: State | None = None
-        history = []
-        for state in self.states(start):
-            history.append(Iteration.of(state))
-            if on_iteration is not None:
-                on_iteration(state)
-        assert state is not None  # at least one iteration is made
+        state, history = watched(self.states(start), on_iteration)
         return SemiempiricalResult(
             molecule=self.molecule,
             method=self.method,
@@ -159,7 +155,7 @@ class Semiempirical:
             backend=self.backend,
             options=self.options,
             timings=self.timings,
-            history=tuple(history),
+            history=history,
             notes=self._notes(),
             calculation=self,
         )
@@ -212,7 +208,7 @@ class SemiempiricalResult(Result):
 
     @property
     def dipole_debye(self) -> Array:
-        """Dipole moment, Debye."""
+        """The same in Debye."""
         return self.dipole * DEBYE
 
     @cached_property
@@ -298,8 +294,13 @@ def semiempirical_energies(
     """Energies of many molecules, those of one composition together, in the order given.
 
     Matrices are small: on a CPU every thread works on molecules of its own, and its linear algebra needs no others.
+    With other options than tolerances of energy and gradient each is computed alone.
     """
     checked, diagonaliser = settings(options)
+    if not options.keys() <= set(TOGETHER):
+        given = (backend, checked)
+        alone = [Semiempirical(one, method.lower(), *given, diagonaliser=diagonaliser) for one in molecules]
+        return [_labelled(one.run(), gradient) for one in alone]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
@@ -307,7 +308,7 @@ def semiempirical_energies(
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
-        first.engine.prepare()
+        first.engine.prepare()  # before threads ask for the same kernels
         size = batch.chunk(first.layout, backend, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 
@@ -334,10 +335,7 @@ def _chunk(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) 
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
         if not solved.converged_b[b]:
-            result = alone.run()
-            about = (result.energy, result.heat_of_formation, result.converged, result.iterations)
-            slope = result.gradient if gradient else None
-            made.append(Labelled(*about, max(result.homo), min(result.lumo), result.dipole, result.charges, slope))
+            made.append(_labelled(alone.run(), gradient))
             continue
         extra, extra_ax = alone.corrections
         energy = float(solved.energy_b[b]) + extra
@@ -350,6 +348,12 @@ def _chunk(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) 
         )
         made.append(Labelled(*about, *_frontier(eps_bsm[b], electrons), *of_density, slope))
     return made
+
+
+def _labelled(result: SemiempiricalResult, gradient: bool) -> Labelled:
+    about = (result.energy, result.heat_of_formation, result.converged, result.iterations)
+    slope = result.gradient if gradient else None
+    return Labelled(*about, max(result.homo), min(result.lumo), result.dipole, result.charges, slope)
 
 
 def _frontier(eps_sm: Array, electrons: tuple[int, int]) -> tuple[float, float]:

@@ -136,7 +136,8 @@ def _facts(record: Record) -> Markup:
     if gaps:
         facts.append(("HOMO\u2013LUMO gap" + (", \u03b1 and \u03b2" if len(gaps) == 2 else ""), "; ".join(gaps), "eV"))
     if record.dipole is not None:
-        facts.append(("Dipole moment", number(math.hypot(*record.dipole), 3), "Debye"))
+        about = ", about the centre of mass" if molecule.charge else ""
+        facts.append((f"Dipole moment{about}", number(math.hypot(*record.dipole), 3), "Debye"))
     facts.append(
         ("Charge, multiplicity", f"{molecule.charge:+d}".replace("+0", "0") + f", {molecule.multiplicity}", "")
     )
@@ -253,7 +254,8 @@ def _notes(record: Record) -> tuple[Markup, ...]:
     lines = list(record.notes)
     if record.dipole is not None:
         x, y, z = (number(value, 4) for value in record.dipole)
-        lines.append(f"Dipole moment / Debye: x {x}, y {y}, z {z}.")
+        about = ", about the centre of mass" if record.molecule.charge else ""
+        lines.append(f"Dipole moment / Debye{about}: x {x}, y {y}, z {z}.")
     settings = ", ".join(f"{name} = {value}" for name, value in _short(record.keywords).items())
     if settings:
         lines.append(f"Settings: {settings}.")

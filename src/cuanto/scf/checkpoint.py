@@ -25,8 +25,10 @@ from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
 FORMAT = "cuanto checkpoint"
-VERSION = 1
+VERSION = 2
 SIGNATURE, SEAL = b"\x89HDF\r\n\x1a\n", b"\ncuanto sha256 "
+PIECE = 2**20
+"""Bytes that are read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +117,17 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
 
 def _check_seal(path: Path) -> None:
     """Whole and unchanged? Only then is it given to HDF5."""
-    content = path.read_bytes()
-    body, seal, digest = content.rpartition(SEAL)
-    if not content.startswith(SIGNATURE):
-        raise OSError("it is no HDF5 file")
-    if not seal or digest != hashlib.sha256(body).digest():
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        if file.read(len(SIGNATURE)) != SIGNATURE:
+            raise OSError("it is no HDF5 file")
+        left = file.seek(0, os.SEEK_END) - len(SEAL) - digest.digest_size
+        file.seek(0)
+        while left > 0 and (piece := file.read(min(left, PIECE))):
+            digest.update(piece)
+            left -= len(piece)
+        seal = file.read()
+    if seal != SEAL + digest.digest():
         raise InputError(f"{path} is no checkpoint of this version of cuanto, or it is damaged: start without it")
 
 

@@ -259,7 +259,7 @@ class PairEngine:
         """dE/dR_bax of pairs at fixed density, without corrections."""
         spins = D_bspq.shape[1]
         values = {
-            "D": self.backend.xp.ascontiguousarray(D_bspq),
+            "D": self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64),  # early ones are in single
             **self.model,
             "spins": spins,
             "factor": 1.0 if spins == 2 else 0.5,

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.semiempirical.layout import Layout
+from cuanto.system.masses import dipole_origin
 
 Array = NDArray[np.float64]
 
-MASSES = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "F": 18.998, "P": 30.974, "S": 32.06, "Cl": 35.45}
-MASSES |= {"Br": 79.904, "I": 126.904}
-"""Standard atomic weights, for the centre of mass of ions."""
 T = 1.0 / sqrt(3.0)
 P_WITH_D = {
     0: {(3, 5): 1.0, (1, 4): 1.0, (2, 8): 1.0, (1, 6): -T},
@@ -27,14 +25,6 @@ def charges(layout: Layout, D_pq: Array) -> Array:
     """Net charge of every atom (`D_pq`: both spins)."""
     populations = np.bincount(layout.atom_of_orbital, weights=np.diagonal(D_pq), minlength=len(layout.symbols))
     return np.asarray(layout.core_charges - populations)
-
-
-def origin(layout: Layout, R_ax: Array, charge: int) -> Array:
-    """Where the dipole moment of an ion is referred to: the centre of mass; zero where it does not matter."""
-    if charge == 0:
-        return np.zeros(3)
-    mass_a = np.array([MASSES[symbol] for symbol in layout.symbols])
-    return np.asarray(mass_a @ R_ax / mass_a.sum())
 
 
 def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -59,8 +49,8 @@ def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDAr
 
 
 def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:
-    """Dipole moment, e Bohr."""
-    shifted = R_ax - origin(layout, R_ax, charge)
+    """Dipole moment, e Bohr; of an ion about the centre of mass."""
+    shifted = R_ax - dipole_origin(layout.symbols, R_ax, charge)
     rows, columns, weights = dipole_vectors(layout, shifted)
     return np.asarray(layout.core_charges @ shifted + weights @ D_pq[rows, columns])
 

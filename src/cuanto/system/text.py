@@ -43,12 +43,17 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{what} {shown} cannot be read: {reason}") from None
+    return decoded(data, f"{what} {shown} is not a text file")
+
+
+def decoded(data: bytes, problem: str) -> str:
+    """Text in UTF-8; what is none is the `problem`."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{what} {shown} is not a text file (it is not UTF-8)") from None
+        raise InputError(f"{problem} (it is not UTF-8)") from None
     if "\0" in text:
-        raise InputError(f"{what} {shown} is not a text file (it has zero bytes)")
+        raise InputError(f"{problem} (it has zero bytes)")
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as _field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,14 @@ class Surroundings:
             raise InputError(f"{len(q)} point charges have {len(R)} positions: give one row of three for each")
         x, y, z = _vector(field)
         return cls(q, R, (x, y, z))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Those of `cuanto.energy`, as plain data; none for a molecule that is alone."""
+        found: dict[str, Any] = {}
+        if len(self.charges):
+            found["point_charges"] = [self.charges.tolist(), self.positions.tolist()]
+        return found | ({"field": list(self.field)} if any(self.field) else {})
 
 
 def _vector(given: ArrayLike | None) -> list[float]:

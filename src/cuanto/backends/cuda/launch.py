@@ -130,11 +130,6 @@ class GroupNeed:
         return self.uniforms + (self.sums + self.slots) * lanes
 
 
-def group_need(job: Job, tables: ClassTables) -> GroupNeed:
-    """Storage of the group schedule; `tables` are those of the job."""
-    return kind_of(job).need
-
-
 def group_lanes(
     job: Job, need: GroupNeed, real_bytes: int, shared_limit: int, multiprocessors: int = 1
 ) -> tuple[int, int]:

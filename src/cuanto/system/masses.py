@@ -1,0 +1,40 @@
+"""Masses of the atoms, for the centre of mass.
+
+Standard atomic weights, J. Meija et al., Pure Appl. Chem. 88, 265 (2016), doi:10.1515/pac-2015-0305, to three decimals
+(conventional values where there is a range); of the longest-lived isotope where an element has none.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.system.elements import SYMBOLS
+
+Array = NDArray[np.float64]
+
+_WEIGHTS = """
+    1.008 4.003 6.94 9.012 10.81 12.011 14.007 15.999 18.998 20.18 22.99 24.305 26.982 28.085 30.974 32.06 35.45
+    39.948 39.098 40.078 44.956 47.867 50.942 51.996 54.938 55.845 58.933 58.693 63.546 65.38 69.723 72.63
+    74.922 78.971 79.904 83.798 85.468 87.62 88.906 91.224 92.906 95.95 97.907 101.07 102.906 106.42 107.868
+    112.414 114.818 118.71 121.76 127.6 126.904 131.293 132.905 137.327 138.905 140.116 140.908 144.242 144.913
+    150.36 151.964 157.25 158.925 162.5 164.93 167.259 168.934 173.054 174.967 178.49 180.948 183.84 186.207
+    190.23 192.217 195.084 196.967 200.592 204.38 207.2 208.98 208.982 209.987 222.018 223.02 226.025 227.028
+    232.038 231.036 238.029 237.048 244.064 243.061 247.07 247.07 251.08 252.083 257.095 258.098 259.101 262.11
+    267.122 268.126 271.134 270.133 269.134 278.156 281.165 281.166 285.177 286.182 289.19 289.194 293.204
+    293.208 294.214
+"""
+
+MASSES: dict[str, float] = dict(zip(SYMBOLS, map(float, _WEIGHTS.split()), strict=True))
+"""By symbol, in atomic mass units."""
+
+
+def centre_of_mass(symbols: Sequence[str], R_ax: Array) -> Array:
+    """In the units of the positions."""
+    mass_a = np.array([MASSES[symbol] for symbol in symbols])
+    return np.asarray(mass_a @ R_ax / mass_a.sum())
+
+
+def dipole_origin(symbols: Sequence[str], R_ax: Array, charge: int) -> Array:
+    """Where a dipole moment is taken about: the centre of mass of an ion; zero where it does not matter."""
+    return centre_of_mass(symbols, R_ax) if charge else np.zeros(3)
