@@ -28,7 +28,7 @@ from typing import Any
 
 from common import DATA, ROOT, geometry, last_number, machine, pyscf_mole, save
 from dft_steps import Density, Pass, product_rate, show
-from scf_systems import OWN, timed
+from scf_systems import OWN, compare, timed
 
 import cuanto
 from cuanto.backends.base import get_backend
@@ -158,17 +158,6 @@ def peer(system: System, molecule: cuanto.Molecule, basis: cuanto.Basis, aux: An
     }
 
 
-def compare(row: dict[str, Any], what: str, energy: float | None) -> None:
-    """Note a difference, and whether it is too large."""
-    if energy is None:
-        return
-    difference = abs(row["energy"] - energy)
-    row.setdefault("differences", {})[what] = difference
-    print(f"  energy {row['energy']:.9f}, differs by {difference:.1e} from {what}")
-    if not difference < SAME_ENERGY:
-        row["troubles"].append(f"energy differs by {difference:.1e} Hartree from {what}")
-
-
 def warm_runs(row: dict[str, Any], call: Any, options: argparse.Namespace, backend: Any) -> Any:
     """First and later calls, and one that waits after each step; the result of the last but one."""
     row["first"], _ = timed(call)
@@ -215,7 +204,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
         return result
 
     result = warm_runs(row, call, options, backend)
-    compare(row, "the reference", reference_energy(system))
+    compare(row, "the reference", reference_energy(system), SAME_ENERGY)
     if not options.no_steps:
         functional, settings = get_functional(system.functional), GridSettings.of(system.grid)
         row["pass"] = Pass(molecule, basis, functional, settings, backend).measure(Density.of(result))
@@ -228,7 +217,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
         row["cpu_ratio_to_pyscf"] = row["cpu_seconds"] / found["cpu_seconds"]
         ratios = f"{row['ratio_to_pyscf']:.3f}, of processor seconds {row['cpu_ratio_to_pyscf']:.3f}"
         print(f"  cuanto / PySCF = {ratios}, asked: {ASKED_RATIO}", flush=True)
-        compare(row, "PySCF", found["energy"])
+        compare(row, "PySCF", found["energy"], SAME_ENERGY)
         if not found["converged"]:
             row["troubles"].append("PySCF did not converge")
     if backend.name == "cuda":

@@ -87,14 +87,14 @@ def reference_energy(system: System) -> float | None:
     return None
 
 
-def compare(row: dict[str, Any], what: str, energy: float | None) -> None:
+def compare(row: dict[str, Any], what: str, energy: float | None, tolerance: float = SAME_ENERGY) -> None:
     """Note a difference, and whether it is too large."""
     if energy is None:
         return
     difference = abs(row["energy"] - energy)
     row.setdefault("differences", {})[what] = difference
     print(f"  energy {row['energy']:.9f}, differs by {difference:.1e} from {what}")
-    if not difference < SAME_ENERGY:
+    if not difference < tolerance:
         row["troubles"].append(f"energy differs by {difference:.1e} Hartree from {what}")
 
 

@@ -15,6 +15,7 @@ from cuanto.api import energy
 from cuanto.errors import CuantoError
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
+from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.system import Molecule
@@ -36,8 +37,8 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= set(TOGETHER):
         try:
             return {"rows": _together(molecules, task)}
-        except Exception:  # one by one it is seen whose fault it is
-            pass
+        except Exception as error:  # one by one it is seen whose fault it is
+            logger.info("%d molecules together: %s; one by one", len(molecules), explained(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
 
 
