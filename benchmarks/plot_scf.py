@@ -20,9 +20,9 @@ from common import ROOT
 from scf_systems import disturbed
 
 RESULTS = ROOT / "benchmarks" / "results"
-WIDTH, HEIGHT = 720, 440
-LEFT, RIGHT, TOP, BOTTOM = 64, 250, 16, 48
-COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94")
+WIDTH, HEIGHT = 760, 440
+LEFT, RIGHT, TOP, BOTTOM = 64, 290, 16, 48
+COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#8a6d3b", "#444444")
 STYLE = "text{font:13px sans-serif;fill:#222}.t{font-size:11px;fill:#555}.g{stroke:#ddd}.a{stroke:#222;fill:none}"
 
 
@@ -57,7 +57,8 @@ def title(record: dict[str, Any]) -> str:
     machine = record["machine"]
     where = machine.get("gpu") or f"{machine['threads']} cores"
     grows = f", N^{record['exponent']:.1f}" if record["exponent"] is not None else ""
-    return f"{record['scan']}, {where}{grows}"
+    method = record["method"].split("-")[0]
+    return f"{record['scan']}, {method}, {where}{grows}"
 
 
 def axes(x: Scale, y: Scale) -> Iterator[str]:
@@ -99,7 +100,7 @@ def draw(records: list[dict[str, Any]]) -> str:
     for number, record in enumerate(records):
         parts += curve(record, x, y, number)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    said = "<title>Seconds of RI-RHF/cc-pVDZ against the number of basis functions</title>"
+    said = "<title>Seconds of RHF/cc-pVDZ against the number of basis functions</title>"
     return "\n".join([head, said, f"<style>{STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
@@ -108,7 +109,8 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--svg", type=Path, default=ROOT / "docs" / "images" / "scf_cost.svg")
     options = parser.parse_args()
-    known = [RESULTS / f"scf_{scan}_{where}.json" for where in ("cpu", "cuda") for scan in ("alkanes", "waters")]
+    scans = ("alkanes", "waters", "waters_direct")
+    known = [RESULTS / f"scf_{scan}_{where}.json" for where in ("cpu", "cuda") for scan in scans]
     files = options.files or [file for file in known if file.exists()]
     if not files:
         parser.error("no results yet: run scf.py --scan alkanes --json benchmarks/results/scf_alkanes_cpu.json")

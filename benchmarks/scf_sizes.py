@@ -1,4 +1,4 @@
-"""Cost of RI-RHF/cc-pVDZ against the size of the molecule: `scf.py --scan`."""
+"""Cost of RHF/cc-pVDZ, fitted or direct, against the size of the molecule: `scf.py --scan`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import cuanto
 
 ALKANES = [f"alkane_{n:02d}" for n in range(1, 19)]
 WATERS = [f"water_{n:02d}" for n in (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 64, 128)]
-STEEPEST = 4.0
-"""Exponent with which the next point is foretold: that of fitted exchange."""
+STEEPEST, STEEPEST_DIRECT = 4.0, 2.5
+"""Exponents with which the next point is foretold: that of fitted exchange, and of integrals made where they matter."""
 SHORT = 0.1
 """Share of the limit: what is expected to take longer is run once, what takes longer is not repeated."""
 LARGE = 0.4
@@ -25,20 +25,26 @@ LARGE = 0.4
 def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> None:
     """Times of growing molecules, as far as the limit allows, and their exponent; written after each of them."""
     points: list[dict[str, Any]] = []
-    record |= {"scan": options.scan, "method": "RI-RHF/cc-pVDZ", "exponent": None, "points": points}
+    method, steepest = ("direct", STEEPEST_DIRECT) if options.direct else ("RI", STEEPEST)
+    record |= {"scan": options.scan, "method": f"{method}-RHF/cc-pVDZ", "exponent": None, "points": points}
     for name in ALKANES if options.scan == "alkanes" else WATERS:
         molecule = cuanto.Molecule.from_xyz(geometry(name))
-        basis, aux = cuanto.Basis("cc-pvdz", molecule), cuanto.Basis("cc-pvdz-jkfit", molecule)
+        basis = cuanto.Basis("cc-pvdz", molecule)
+        aux = None if options.direct else cuanto.Basis("cc-pvdz-jkfit", molecule)
         expected = 0.0
         if points:
             last = points[-1]
-            expected = last["seconds"] * (basis.nbf / last["functions"]) ** STEEPEST
+            expected = last["seconds"] * (basis.nbf / last["functions"]) ** steepest
             if expected > options.limit:
                 print(f"{name} and larger ones left out: {expected:.0f} s expected, the limit is {options.limit:.0f}")
                 break
         once = expected > SHORT * options.limit
         points.append(point(name, calculation(molecule, basis, aux, backend), options, backend, once))
-        points[-1] |= {"atoms": len(molecule.symbols), "functions": basis.nbf, "auxiliary": aux.nbf}
+        points[-1] |= {
+            "atoms": len(molecule.symbols),
+            "functions": basis.nbf,
+            "auxiliary": 0 if aux is None else aux.nbf,
+        }
         show(points[-1])
         record["exponent"] = exponent(points)
         save(options.json, record)  # what is there already survives an interruption

@@ -151,16 +151,17 @@ def cost(found: dict[str, Record]) -> str:
         last, grows = record["points"][-1], record["exponent"]
         largest = f"{last['molecule']}, {last['functions']:,} functions"
         exponent = f"{grows:.1f}" if grows is not None else ""
-        rows.append([f"{record['scan']}, {place(record)}", largest, seconds(last["seconds"]), exponent])
+        what = f"{record['scan']}, {record['method'].split('-')[0]}, {place(record)}"
+        rows.append([what, largest, seconds(last["seconds"]), exponent])
     text = table(["", "largest", "warm", "exponent"], rows)
     if not (DOCS / PICTURE).exists():
         return text
-    return f"![Seconds of RI-RHF/cc-pVDZ against the number of basis functions]({PICTURE})\n\n{text}"
+    return f"![Seconds of RHF/cc-pVDZ against the number of basis functions]({PICTURE})\n\n{text}"
 
 
 TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]]] = {
     "whole SCF": ("performance.md", ("scf",), whole_scf),
-    "cost against size": ("performance.md", ("scf_alkanes", "scf_waters"), cost),
+    "cost against size": ("performance.md", ("scf_alkanes", "scf_waters", "scf_waters_direct"), cost),
     "profile of J": ("performance.md", ("scf_thesis",), profile),
     "accuracy": ("accuracy.md", ("scf_thesis",), accuracy),
     "references": ("accuracy.md", ("scf_references",), references),

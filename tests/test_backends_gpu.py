@@ -166,3 +166,13 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
         assert limit == device.shared_limit and (limit > 4000 or launch.shared_bytes == 0)
     assert np.abs(results[0]).max() > 0
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()
+
+
+def test_memory_that_was_let_go_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy keeps it for the next array; a plan that did not count it would leave half a GPU unused in a second run."""
+    cuda = CudaBackend()
+    monkeypatch.setattr(cuda.xp.cuda.runtime, "memGetInfo", lambda: (1000, 10**12))
+    held = cuda.zeros((2**20,), np.float64)
+    with_it = cuda.memory()[0]
+    del held
+    assert cuda.memory()[0] >= with_it + 8 * 2**20

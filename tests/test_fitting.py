@@ -13,11 +13,12 @@ import cuanto
 from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.coulomb import j_launch
+from cuanto.coulomb import fitting, fitting_rows_device, j_launch
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import THRESHOLD, aux_slices, make_layout
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_rows import PAIR, find_partners, large_pairs, separate_parts
+from cuanto.coulomb.fitting_rows_device import DeviceRows
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
 from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
@@ -389,3 +390,21 @@ def test_nonsense_is_refused() -> None:
         fit(np.zeros((1, basis.nbf, basis.nbf)))
     with pytest.raises(InputError, match=r"densities are \[s, 24, 24\] here"):
         fit(np.zeros((24, 24)), None, True, False)
+
+
+@pytest.mark.parametrize("name", DEVICES[1:])
+def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain, in which few pairs of functions matter: less memory, the same J and K, in parts as memory allows."""
+    monkeypatch.setattr(fitting, "SOLVED_DEVICE", 64)
+    monkeypatch.setattr(fitting_rows_device, "SOLVED_AT_ONCE", 64)
+    monkeypatch.setattr(fitting_rows_device, "SUMMED_AT_ONCE", 1000)
+    orbital, aux = bases("alkane_06")
+    C_spi, D_spq = (backend(name).to_device(x) for x in random_orbitals(orbital.nbf, 40, spins=2))
+    blocks = FittedJK(orbital, aux, backend=backend(name))
+    partners = find_partners(orbital)
+    needed = blocks._sizes_of_rows(blocks._sizes(), partners).in_core
+    assert partners.rows < orbital.nbf**2 and needed < blocks.plan.in_core
+    rows = FittedJK(orbital, aux, backend=backend(name), max_memory=needed)
+    assert rows.plan.mode == "in-core" and isinstance(rows._rows, DeviceRows)
+    for mine, expected in zip(rows(D_spq, C_spi), blocks(D_spq, C_spi), strict=True):
+        close(mine, rows.backend.to_host(expected), rows, 1e-9)

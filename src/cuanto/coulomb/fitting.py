@@ -5,10 +5,10 @@ doi:10.1063/1.1679012; Dunlap et al., 71, 3396 (1979), doi:10.1063/1.438728). Ex
 roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, and K_pq = sum_iP X_ipP X_iqP
 (Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p). Both steps of K are matrix products.
 
-Rows of B are kept per function on a host that keeps all of them (`fitting_rows`), otherwise per block of functions
-(`fitting_blocks`); blocks that the memory plan has no room for are made again in every build of K, and then it is X
-that is multiplied by M^-T: X is smaller than B. J comes from the J engine where not all blocks are kept
-(`fitting_direct`).
+Rows of B are kept per function on a host that keeps all of them (`fitting_rows`) and on a GPU where that makes them fit
+(`fitting_rows_device`), otherwise per block of functions (`fitting_blocks`); blocks that the memory plan has no room
+for are made again in every build of K, and then it is X that is multiplied by M^-T: X is smaller than B. J comes from
+the J engine where not all blocks are kept (`fitting_direct`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from cuanto.coulomb.fitting_rows import (
     separate_parts,
     threads_of,
 )
+from cuanto.coulomb.fitting_rows_device import SOLVED_AT_ONCE as SOLVED_DEVICE
+from cuanto.coulomb.fitting_rows_device import DeviceRows, gram
 from cuanto.coulomb.memory import COLUMNS, Plan, Sizes, make_plan, memory_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
@@ -52,8 +54,6 @@ MIRRORED_HOST, MIRRORED_DEVICE = 128, 16384
 """Rows copied at once: on the host through the cache, on a GPU with few launches."""
 OCCUPIED = 5
 """Functions for each occupied orbital, about: where integrals are made again, all orbitals should go at once."""
-GRAM_ROWS = 384
-"""Functions of a panel of K on a GPU."""
 EMPTY = 1e-14
 """Orbitals of a density with a smaller occupation are left out, relative to the largest."""
 
@@ -109,7 +109,7 @@ class FittedJK:
         self._order, self._place_pq = put(self._layout.order), put(place[:, None] * basis.nbf + place)
         self._q = [put(block.q) for block in self._layout.blocks]
         self._kept: list[Any] = []
-        self._rows: FunctionRows | None = None
+        self._rows: FunctionRows | DeviceRows | None = None
         self._X: Any = None
         self._buffer: Any = None
         self._slices: list[tuple[slice, list[KetBatch]]] = []
@@ -131,6 +131,12 @@ class FittedJK:
     def _plan(self, limit: int, direct: bool) -> Plan:
         """What the J engine needs is counted only where it may be used."""
         sizes = self._sizes()
+        if sizes.in_core > limit and not direct and not self._host and self.kind == "jk":
+            partners = find_partners(self.basis)
+            of_rows = self._sizes_of_rows(sizes, partners)
+            if of_rows.in_core <= limit:
+                self._partners = partners
+                return make_plan(of_rows, limit)
         if direct or sizes.in_core > limit:
             sizes = replace(sizes, engine=direct_fit_bytes(self.basis, self.aux, self.backend))
         return make_plan(sizes, limit, direct)
@@ -156,11 +162,17 @@ class FittedJK:
         columns = max(COLUMNS, n // OCCUPIED)
         return Sizes(blocks, fixed, column, work, naux, widest, metric, columns=columns, again=again, whole=whole)
 
+    def _sizes_of_rows(self, sizes: Sizes, partners: Partners) -> Sizes:
+        """On a GPU: rows of functions instead of blocks, and X in one order."""
+        n, naux = self.basis.nbf, self.aux.nbf
+        work = 8 * 3 * min(SOLVED_DEVICE, partners.rows) * naux
+        return replace(sizes, whole=8 * partners.rows * (naux + 2), column=8 * n * naux, work=work)
+
     def _keep(self, pairs: Sequence[BraBatch] | None) -> None:
         """Make the blocks that stay in memory."""
         if self.plan.mode == "in-core" and self._partners is not None:
             given = (self.basis, self._partners, self.aux, self._metric, self.backend, self.omega)
-            self._rows = FunctionRows(*given)
+            self._rows = FunctionRows(*given) if self._host else DeviceRows(*given)
             return
         self._partners = None
         if self.plan.mode == "in-core":
@@ -216,7 +228,7 @@ class FittedJK:
         if self._engine is not None:
             return self._coulomb_direct(D_spq, self._engine)
         if self._rows is not None:
-            return np.stack([self._coulomb_by_rows(D_pq, self._rows) for D_pq in D_spq])
+            return self.backend.xp.stack([self._coulomb_by_rows(D_pq, self._rows) for D_pq in D_spq])
         assert self._flat is not None  # all is kept
         return self.backend.xp.stack([self._coulomb_at_once(D_pq, *self._flat) for D_pq in D_spq])
 
@@ -244,7 +256,7 @@ class FittedJK:
         """Measures a step of J where that was asked for; on a GPU this waits for it."""
         return nullcontext() if self.profile is None else self.profile.measure(name)
 
-    def _coulomb_by_rows(self, D_pq: Any, rows: FunctionRows) -> Any:
+    def _coulomb_by_rows(self, D_pq: Any, rows: FunctionRows | DeviceRows) -> Any:
         """All rows of B in memory."""
         with self._step("fit vector"):
             x_P = rows.fit(D_pq)
@@ -277,7 +289,7 @@ class FittedJK:
     def _exchange(self, C_pi: Any) -> Any:
         """K of orbitals, so many at once as memory allows."""
         xp, n = self.backend.xp, self.basis.nbf
-        if self._rows is not None and (parts := separate_parts(C_pi)):
+        if isinstance(self._rows, FunctionRows) and (parts := separate_parts(C_pi)):
             return self._exchange_of_parts(parts, self._rows)
         K_pq = xp.zeros((n, n))
         passes = -(-C_pi.shape[1] // self.plan.columns)
@@ -294,7 +306,7 @@ class FittedJK:
                 for X_pP in X_ipP:
                     K_pq += X_pP @ X_pP.T  # half of a product: NumPy sees that it is symmetric
             else:
-                K_pq += _gram(X_ipP.transpose(1, 0, 2).reshape(n, -1), xp)
+                K_pq += gram(X_ipP.transpose(1, 0, 2).reshape(n, -1), xp)
         return K_pq.take(self._place_pq) if self._rows is None else K_pq
 
     def _half_transformed(self, C_pi: Any) -> Any:
@@ -337,16 +349,3 @@ class FittedJK:
             rows[...] = 0.0
             block_integrals(bras, kets, rows, self.backend)
             yield part, rows
-
-
-def _gram(X_px: Any, xp: Any) -> Any:
-    """X X^T; of large ones the lower half by panels of rows, and its mirror image."""
-    n = len(X_px)
-    if n < 4 * GRAM_ROWS:
-        return X_px @ X_px.T
-    K_pq = xp.empty((n, n))
-    for begin in range(0, n, GRAM_ROWS):
-        end = min(n, begin + GRAM_ROWS)
-        K_pq[begin:end, :end] = X_px[begin:end] @ X_px[:end].T
-        K_pq[:begin, begin:end] = K_pq[begin:end, :begin].T
-    return K_pq

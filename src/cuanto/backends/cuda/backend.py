@@ -119,9 +119,9 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Bytes free and in total."""
+        """Bytes free and in total; what CuPy's pool holds for later is free: it is given back where that helps."""
         free, total = self.xp.cuda.runtime.memGetInfo()
-        return int(free), int(total)
+        return int(free) + int(self.xp.get_default_memory_pool().free_bytes()), int(total)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Launch with the best kernels there are now, on several streams: small jobs run beside each other.

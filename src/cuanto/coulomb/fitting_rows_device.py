@@ -1,0 +1,103 @@
+"""Fitted J and K on a GPU with everything kept, of molecules whose blocks (`fitting_blocks`) would not fit.
+
+As on the host (`fitting_rows`) each function p has the rows B_pqP of functions q beside it only: of taxol in def2-TZVP
+48 % of all pairs, 106 instead of 222 GB. A product for each function keeps a GPU busy where functions are so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.fitting_rows import Partners, large_pairs
+from cuanto.coulomb.metric import FittingMetric
+from cuanto.integrals.api import basis_kets
+from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.engine import Engine
+
+SOLVED_AT_ONCE = 16384
+"""Rows multiplied by M^-T at once."""
+SUMMED_AT_ONCE = 2**17
+"""Rows of one product with a vector."""
+GRAM_ROWS = 384
+"""Functions of a panel of K."""
+
+
+class DeviceRows:
+    """B_pqP = (pq|P') M^-T of all pairs, with the builds of J and K."""
+
+    def __init__(
+        self,
+        basis: Basis,
+        partners: Partners,
+        aux: Basis,
+        metric: FittingMetric,
+        backend: Backend,
+        omega: float | None = None,
+    ) -> None:
+        self.partners, self.n, self.naux, self.xp = partners, len(partners.q), aux.nbf, backend.xp
+        self._rows: Any = backend.zeros((partners.rows, aux.nbf), np.float64)
+        table = partners.row_table()
+        p, q = np.nonzero(table >= 0)
+        self._q, self._pair = backend.to_device(q), backend.to_device(p * self.n + q)
+        rows = table.reshape(-1)
+        placed = (replace(attenuated(pair, omega), rows=rows[pair.rows]) for pair in large_pairs(basis))
+        Engine(backend, self._rows, row_stride=aux.nbf).run("coulomb", placed, basis_kets(aux, coulomb=True))
+        lower = q <= p
+        one, other = table[p[lower], q[lower]], table[q[lower], p[lower]]
+        self._solve(backend.to_device(one), backend.to_device(other), metric)
+
+    def _solve(self, one: Any, other: Any, metric: FittingMetric) -> None:
+        """Rows p >= q times M^-T, to the places of p, q and of q, p."""
+        for start in range(0, len(one), SOLVED_AT_ONCE):
+            some = slice(start, start + SOLVED_AT_ONCE)
+            part = metric.half_solve(self._rows[one[some]])
+            self._rows[one[some]] = part
+            self._rows[other[some]] = part
+
+    def _parts(self) -> Iterator[slice]:
+        for start in range(0, self.partners.rows, SUMMED_AT_ONCE):
+            yield slice(start, min(start + SUMMED_AT_ONCE, self.partners.rows))
+
+    def fit(self, D_pq: Any) -> Any:
+        """x_P = sum_pq B_pqP D_pq"""
+        d = D_pq.take(self._pair)
+        x_P = self.xp.zeros(self.naux)
+        for part in self._parts():
+            x_P += d[part] @ self._rows[part]
+        return x_P
+
+    def potential(self, x_P: Any) -> Any:
+        """J_pq = sum_P B_pqP x_P"""
+        J_pq = self.xp.zeros((self.n, self.n))
+        flat = J_pq.reshape(-1)
+        for part in self._parts():
+            flat[self._pair[part]] = self._rows[part] @ x_P
+        return J_pq
+
+    def exchange(self, C_pi: Any, room: Any) -> Any:
+        """K of some orbitals; `room` for X_piP."""
+        X_piP = room.reshape(self.n, C_pi.shape[1], self.naux)
+        starts = self.partners.starts
+        for p in range(self.n):
+            mine = slice(int(starts[p]), int(starts[p + 1]))
+            self.xp.matmul(C_pi[self._q[mine]].T, self._rows[mine], out=X_piP[p])
+        return gram(X_piP.reshape(self.n, -1), self.xp)
+
+
+def gram(X_px: Any, xp: Any) -> Any:
+    """X X^T; of large ones the lower half by panels of rows, and its mirror image."""
+    n = len(X_px)
+    if n < 4 * GRAM_ROWS:
+        return X_px @ X_px.T
+    K_pq = xp.empty((n, n))
+    for begin in range(0, n, GRAM_ROWS):
+        end = min(n, begin + GRAM_ROWS)
+        K_pq[begin:end, :end] = X_px[begin:end] @ X_px[:end].T
+        K_pq[:begin, begin:end] = K_pq[begin:end, :begin].T
+    return K_pq
