@@ -46,11 +46,11 @@ def key(row: Row) -> str:
     return f"{row['molecule']} {row['method']}-{row['functional']}/{row['basis']}{form} {grid}"
 
 
-def rows(functions: int, only: str) -> Iterator[Row]:
+def rows(functions: int, only: str, least: int = 0) -> Iterator[Row]:
     """Those of functionals, small ones first."""
     found = [row for file in FILES for row in records(file) if row.get("functional")]
     for row in sorted(found, key=lambda row: (row["nbf"], row["grid"]["lebedev"])):
-        if row["nbf"] <= functions and only.lower() in key(row).lower():
+        if least <= row["nbf"] <= functions and only.lower() in key(row).lower():
             yield row
 
 
@@ -102,7 +102,7 @@ def compare(options: argparse.Namespace) -> int:
         if there.exists() and not options.again:
             kept |= {row["row"]: row for row in json.loads(there.read_text())}
     start = time.perf_counter()
-    for row in rows(options.functions, options.only):
+    for row in rows(options.functions, options.only, options.least):
         if key(row) in kept:
             continue
         if time.perf_counter() - start > options.seconds:
@@ -165,6 +165,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--functions", type=int, default=10**9, help="leave out larger bases")
+    parser.add_argument("--least", type=int, default=0, help="leave out smaller bases")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after this time")
     parser.add_argument("--again", action="store_true", help="forget the rows that are there")
