@@ -364,9 +364,9 @@ def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
     ("slip", "message"),
     [
         ({"max_iter": 3}, "unknown key 'max_iter'; did you mean 'max_iterations'?"),
-        ({"grid": "foo"}, "foo"),
+        ({"grid": "foo", "method": "pbe"}, "foo"),
         ({"guess": "foo"}, "unknown guess 'foo'"),
-        ({"auxbasis": "nonsense"}, "nonsense"),
+        ({"auxbasis": "nonsense", "fitting": "jk"}, "nonsense"),
         ({"max_iterations": -1}, "max_iterations"),
     ],
 )
@@ -376,8 +376,16 @@ def test_keywords_that_are_wrong_for_all(slip: dict[str, Any], message: str, tmp
     assert message in str(refused.value) and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("slip", [("--grid", "foo"), ("--guess", "foo"), ("--auxbasis", "foo"), ("--scheduler", "foo")])
-def test_slips_of_a_command_write_nothing(slip: tuple[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "slip",
+    [
+        ("--grid", "foo", "-m", "pbe"),
+        ("--guess", "foo"),
+        ("--auxbasis", "foo", "--fitting", "jk"),
+        ("--scheduler", "foo"),
+    ],
+)
+def test_slips_of_a_command_write_nothing(slip: tuple[str, ...], tmp_path: Path) -> None:
     (path := tmp_path / "h.xyz").write_text(xyz(0.7))
     done = CliRunner().invoke(app, ["energy", str(path), *CALL, *slip, "--out", str(tmp_path / "a.csv")])
     assert isinstance(done.exception, InputError) and "foo" in str(done.exception)

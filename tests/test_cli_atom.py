@@ -13,10 +13,12 @@ from rich.console import Console
 from cuanto.atomic import job as jobs
 from cuanto.atomic.evaluations import Evaluation
 from cuanto.atomic.input import TrustRegion
+from cuanto.atomic.search import Progress as Finished
+from cuanto.atomic.steps import Outcome
 from cuanto.basis.formats import parse_basis
-from cuanto.cli.atom import Progress
-from cuanto.cli.basis_search import parse_elements, parse_threshold
+from cuanto.cli.basis_search import Watch, parse_elements, parse_threshold
 from cuanto.cli.main import run
+from cuanto.cli.optimisation import Progress
 from cuanto.errors import InputError
 from test_atom_input import CHROMIUM, LISTED, NITROGEN, OPTIMISE
 
@@ -111,6 +113,23 @@ def test_not_converged_is_said_and_is_status_one(capsys: pytest.CaptureFixture[s
     out, err = capsys.readouterr()
     assert "last energy, NOT converged" in out and err.startswith("cuanto: NOT converged in 3 iterations")
     assert json.loads(Path("n.json").read_text())["converged"] is False
+
+
+def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom(*SMALL, "-q") == 0
+    quiet = capsys.readouterr().out
+    assert re.fullmatch(r"He -2\.8\d{9} Hartree\n", quiet)
+    assert atom(*SMALL) == 0
+    out = capsys.readouterr().out
+    for part in ("kinetic", "rest mass", "nuclear attraction", "one-electron", "energy"):
+        assert re.search(rf"^ {part} +-?\d+\.\d{{10}}  Hartree *$", out, re.MULTILINE), part
+    assert "<r^2>/Bohr^2" in out and "change / Hartree" in out and "c = 137.0359998 a.u." in out
+    few = (*SMALL, "--optimise", "--max-evaluations", "12", "-q")
+    for name in ("--optimiser", "--optimizer", "--method"):  # the last is its former name
+        assert atom(*few, name, "cobyqa", "--log", f"{name}.jsonl") == 1 and Path(f"{name}.jsonl").is_file()
+    assert capsys.readouterr().out.count("\n") == 3
+    assert atom("--help") == 0 and "--method" not in (words := capsys.readouterr().out)
+    assert "Speed of light in atomic units" in words
 
 
 # --------------------------------------------------------------------------------------------- bad input: one line
@@ -248,6 +267,29 @@ def test_a_search_writes_its_sets_and_knows_them_the_next_time(capsys: pytest.Ca
     assert search(*arguments) == 0
     second = capsys.readouterr().out
     assert second.count("known") == first.count(" evaluations") and second.splitlines()[-2:] == first.splitlines()[-2:]
+
+
+def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the lines, on standard error; lines that go to a file are left alone."""
+    errors = Terminal()
+    monkeypatch.setattr("sys.stderr", errors)
+    out = StringIO()
+    done = Finished("He", "s(1:3)", Outcome(-2.86, evaluations=4, seconds=0.1), known=True)
+    with Watch(Console(file=out, width=100), ["He", "Be"]) as watch:
+        watch(done)
+    assert out.getvalue() == "He s(1:3): -2.8600000000 Hartree, 4 evaluations, known already\n"
+    assert "He to Be: 1 sets done, 1 of them known already; the last was He s(1:3)" in errors.getvalue()
+    monkeypatch.setattr("sys.stderr", quiet := StringIO())
+    with Watch(Console(file=StringIO()), ["He"]) as watch:
+        watch(done)
+    assert quiet.getvalue() == ""
+
+
+class Terminal(StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_an_accuracy_that_is_not_reached_is_status_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import os
+import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +48,24 @@ def test_threads_do_not_take_each_others_work(water: tuple[cuanto.Molecule, cuan
         stop.set()
         for thread in others:
             thread.join()
+
+
+def test_first_runs_of_several_processes_share_an_empty_cache(tmp_path: Path) -> None:
+    """All compile, none waits; they agree, and what they leave can be loaded."""
+    (tmp_path / "h2.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    cache = tmp_path / "cache"
+    call = [sys.executable, "-m", "cuanto", "energy", "h2.xyz", "-m", "pm6", "--backend", "cpu", "-q"]
+    env = {**os.environ, "CUANTO_CACHE": str(cache), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    several = [
+        subprocess.Popen(call, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    answers = {(*one.communicate(timeout=120), one.returncode) for one in several}
+    assert answers == {("h2 -1.033138240 Hartree\n", "", 0)}
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert files and all(re.fullmatch(r"[0-9a-f]{40}\.so", path.name) for path in files), files
+    for path in files:
+        ctypes.CDLL(str(path))
 
 
 def _trace(basis: cuanto.Basis) -> float:

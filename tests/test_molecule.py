@@ -148,12 +148,12 @@ def test_malformed_text_gives_one_clear_line(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("charge", "multiplicity", "message"),
     [
-        (3, None, r"charge \+3 is impossible: the nuclei have only 2 protons"),
-        (-9, None, r"charge -9 is impossible: 11 electrons on 2 protons"),
-        (0, 0, "at least 1"),
-        (0, -1, "at least 1"),
-        (0, 5, "at most 3"),
-        (1, 1, "it must be even and at least 2"),
+        (3, None, r"charge \+3 is impossible: no electron would be left with the 2 protons; it can be -4 to \+1"),
+        (-9, None, r"charge -9 is impossible: 11 electrons are more than the 2 protons can bind; it can be -4 to \+1"),
+        (0, 0, r"multiplicity 0 is impossible with 2 electrons \(charge 0\): it can be 1 or 3"),
+        (0, -1, "it can be 1 or 3"),
+        (0, 5, "it can be 1 or 3"),
+        (1, 1, r"with 1 electron \(charge \+1\): it can be 2$"),
         (0.5, None, "charge must be a whole number, not '0.5'"),
         (0, "two", "multiplicity must be a whole number, not 'two'"),
     ],
@@ -161,6 +161,11 @@ def test_malformed_text_gives_one_clear_line(text: str, message: str) -> None:
 def test_impossible_charge_and_multiplicity(charge: int, multiplicity: int | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Molecule(["He"], [[0, 0, 0]], charge, multiplicity)
+
+
+def test_many_possible_multiplicities_are_not_all_listed() -> None:
+    with pytest.raises(InputError, match=r"with 36 electrons \(charge 0\): it can be 1, 3, 5 and so on up to 37$"):
+        Molecule(["Kr"], [[0, 0, 0]], 0, 2)
 
 
 @pytest.mark.parametrize(

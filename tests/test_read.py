@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.cli.main import run
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
+from cuanto.report import report_html
 from cuanto.scf.checkpoint import Checkpoint
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 from fitting_cases import DATA
@@ -32,7 +34,8 @@ def molecule() -> cuanto.Molecule:
 def computed(request: pytest.FixtureRequest, molecule: cuanto.Molecule) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-        return cuanto.energy(molecule, request.param, "sto-3g", backend="cpu", max_iterations=60)
+        basis = None if request.param == "pm6" else "sto-3g"
+        return cuanto.energy(molecule, request.param, basis, backend="cpu", max_iterations=60)
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +187,68 @@ def test_failures_of_compute(given: dict[str, Any], kind: str, message: str) -> 
     assert failed["error"]["error_type"] == kind and message in failed["error"]["error_message"]
     with pytest.raises(cuanto.errors.CuantoError, match=message.replace("?", r"\?")):
         cuanto.compute(given, raise_error=True)
+
+
+def second(driver: str = "energy", method: str = "rhf", **keywords: Any) -> dict[str, Any]:
+    """The same as QCSchema 2."""
+    given = atomic_input(method, driver, **keywords)
+    specification = {name: given.pop(name) for name in ("driver", "model", "keywords", "extras")}
+    specification["protocols"] = {"wavefunction": "all"}
+    about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "specification": specification}
+    return {**given, "molecule": {**given["molecule"], "schema_version": 3}, **about}
+
+
+def test_the_second_version_of_the_schema(tmp_path: Path) -> None:
+    """Version in is version out; both say the same, and both can be read again."""
+    from qcelemental.models import v2
+
+    first, done = cuanto.compute(atomic_input()), cuanto.compute(second())
+    assert (done["schema_name"], done["schema_version"], done["id"]) == ("qcschema_atomic_result", 2, "17")
+    assert done["return_result"] == first["return_result"] and done["properties"] == first["properties"]
+    assert done["input_data"]["specification"]["extras"] == {"tag": "mine"}
+    model = cuanto.compute(v2.AtomicInput(**second()))
+    assert isinstance(model, v2.AtomicResult) and model.wavefunction is not None
+    slopes = cuanto.compute(v2.AtomicInput(**second("gradient", "pm6")))
+    assert isinstance(slopes, v2.AtomicResult) and slopes.return_result.shape == (2, 3)
+    failed = cuanto.compute(v2.AtomicInput(**second(max_iterations=1)))
+    assert isinstance(failed, v2.FailedOperation) and failed.error.error_type == "convergence_error"
+    (tmp_path / "a.json").write_text(json.dumps(done))
+    again = cuanto.read(tmp_path / "a.json")
+    assert again.energy == first["return_result"] and again.converged and again.coefficients.shape == (1, 6, 6)
+    assert "HOMO" in report_html(done)
+
+
+def test_the_second_version_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was computed is what the answer says, also where options changed what was asked for."""
+    from qcelemental.models import v2
+
+    given, out = tmp_path / "in.json", tmp_path / "out.json"
+    given.write_text(json.dumps(second()))
+    call = ["energy", str(given), "--charge", "1", "-m", "uhf", "-q", "--json", str(out)]
+    with pytest.raises(SystemExit):
+        run(call)
+    assert capsys.readouterr().out.startswith("in -")
+    answer = v2.AtomicResult(**json.loads(out.read_text()))
+    asked = answer.input_data
+    assert asked.specification.model.method == "uhf" and asked.molecule.molecular_charge == 1.0
+    assert answer.molecule.molecular_multiplicity == 2 and answer.wavefunction is not None
+    with pytest.raises(SystemExit) as leaving:
+        run([*call, "-o", "max_iterations=2"])
+    stopped = json.loads(out.read_text())
+    assert leaving.value.code == 1 and v2.FailedOperation(**stopped).error.error_type == "convergence_error"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({**second(), "specification": None}, "without a specification"),
+        ({**second(), "schema_name": "qcschema_optimization_input"}, "give an AtomicInput"),
+        (second(method="hff"), "unknown method 'hff'"),
+    ],
+)
+def test_slips_of_the_second_version(given: dict[str, Any], message: str) -> None:
+    failed = cuanto.compute(given)
+    assert failed["success"] is False and message in failed["error"]["error_message"]
 
 
 # --------------------------------------------------------------------------------------------- ASE

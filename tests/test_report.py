@@ -19,8 +19,11 @@ from typer.testing import CliRunner
 
 import cuanto
 from cuanto import Basis
+from cuanto.cli.arguments import parse_options
 from cuanto.cli.main import app, run
 from cuanto.errors import InputError
+from cuanto.grid import GridSettings
+from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.report import read_record, report_html, reproduce, write_report
 from cuanto.report.page import viewer_script
@@ -273,6 +276,42 @@ def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch:
         exec(compile(reproduce.python_text(record), "page", "exec"), {})
     (((it, method, basis), named),) = calls
     assert (it.natom, method, basis, named["energy_tolerance"]) == (3, "rhf", "cc-pvdz", 1e-8)
+
+
+BEYOND = [
+    ({"grid": {"level": "fine", "partition": "stratmann"}}, "cc-pvdz", "# No options for grid: run the Python below."),
+    ({"grid": {"level": [50, 194], "pruning": "nwchem"}}, "cc-pvdz", "# No options for grid: run the Python below."),
+    ({"point_charges": [[0.5], [[0.0, 0.0, 6.0]]]}, "cc-pvdz", "# No options for point_charges: run the Python below."),
+    ({"atomic_charges": [1.0]}, "cc-pvdz", "# No options for atomic_charges: run the Python below."),
+    ({}, "H: sto-3g, O: cc-pvdz", "# No options for a basis for each element: run the Python below."),
+    ({"a\nrm -rf": {}}, "cc-pvdz", "# No options for a keyword: run the Python below."),
+    ({"field": [0.0, 0.0, 0.01], "fitting": "none"}, "cc-pvdz", None),
+    ({"grid": [50, 194], "history": 6, "profile": True}, "cc-pvdz", None),
+    ({"fitting": "jk", "auxbasis": "H: cc-pvdz-jkfit, I: autoaux"}, "cc-pvdz", None),
+]
+
+
+@pytest.mark.parametrize(("keywords", "basis", "comment"), BEYOND)
+def test_what_no_option_can_say_is_said_in_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
+    """Whichever way, `cuanto.energy` gets the same arguments as before."""
+    record = Record(molecule("water_01"), "pbe", basis, -1.0, True, keywords=keywords)
+    line = reproduce.command_line(record)
+    assert (line == comment) if comment else line.startswith("cuanto energy")
+    calls: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuanto.Molecule, "from_xyz", lambda *given, **named: record.molecule)
+        patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or record)
+        exec(compile(reproduce.python_text(record), "page", "exec"), {})
+    (((_, method, sets), named),) = calls
+    expected = {k: v for k, v in keywords.items() if k.isidentifier() and "autoaux" not in str(v)}
+    assert method == "pbe" and plain(named) == expected
+    assert sets == ({"H": "sto-3g", "O": "cc-pvdz"} if ": " in basis else basis)
+    if isinstance(named.get("grid"), dict):
+        assert GridSettings.of(named["grid"]).plain == GridSettings.of(keywords["grid"]).plain
+    if comment is None:
+        words = shlex.split(line.replace("\\\n", ""))
+        told = parse_options([word for word, before in zip(words[1:], words, strict=False) if before == "-o"])
+        assert told == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
 
 
 def test_packed_orbitals() -> None:

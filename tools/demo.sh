@@ -5,8 +5,12 @@ cuanto=$1
 python=$2
 molecules=src/cuanto/data/molecules
 
+title() {
+  if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$1"; else printf '\n%s\n' "$1"; fi
+}
+
 show() {
-  printf '\n\033[1m%s\033[0m\n' "$1"
+  title "$1"
   shift
   printf '$ cuanto %s\n' "$*"
   "$cuanto" "$@"
@@ -18,7 +22,7 @@ show "2. Krypton with four components: relativity splits its p and d shells" \
   atom --element Kr
 show "3. Benzene by PM6" \
   energy $molecules/benzene.xyz -m pm6
-printf '\n\033[1m%s\033[0m\n' "4. 125 waters by PM6, with full diagonalisation and without"
+title "4. 125 waters by PM6, with full diagonalisation and without"
 printf '$ python examples/05_pm6_cluster.py 5\n'
 "$python" examples/05_pm6_cluster.py 5
 printf '\nOpen demo.html in a browser: turn the molecule, look at its orbitals. Next: README.md, examples/, docs/.\n'

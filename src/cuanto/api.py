@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,13 @@ from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.quartets import PRECISIONS
 from cuanto.errors import InputError
+from cuanto.functionals import split_dispersion
 from cuanto.grid import GridSettings
 from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
-from cuanto.methods import (
-    METHODS,
-    SEMIEMPIRICAL,
-    GaussianResult,
-    HartreeFock,
-    KohnSham,
-    Result,
-)
+from cuanto.methods import METHODS, SEMIEMPIRICAL, GaussianResult, HartreeFock, KohnSham, Result
 from cuanto.methods.kohn_sham import Model
 from cuanto.methods.result import watched
 from cuanto.methods.semiempirical import semiempirical_energy
@@ -43,6 +36,11 @@ from cuanto.system import Molecule
 from cuanto.terms import CoreHamiltonian, Surroundings
 
 FITTINGS = ("auto", "none", "j", "jk")
+DEFAULT_BASIS, DEFAULT_GRID = "def2-svp", "fine"
+OF_A_BASIS = ("basis", "fitting", "auxbasis", "precision", "grid", "field", "point_charges", "storage", "screening")
+"""Settings that a method with orbitals of its own has no use for."""
+NEUTRAL = {"fitting": "auto", "precision": "double", "storage": "auto"}
+"""Values that ask for nothing."""
 GRID_BYTES = 256
 """Of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine: 210)."""
 
@@ -50,13 +48,13 @@ GRID_BYTES = 256
 def energy(
     molecule: Molecule,
     method: str = "hf",
-    basis: BasisChoice | Basis = "def2-svp",
+    basis: BasisChoice | Basis | None = None,
     *,
     fitting: str = "auto",
     auxbasis: BasisChoice | Basis | None = None,
     backend: str | Backend = "auto",
     precision: str = "double",
-    grid: str | tuple[int, int] | Mapping[str, Any] | GridSettings = "fine",
+    grid: str | tuple[int, int] | Mapping[str, Any] | GridSettings | None = None,
     max_memory: float | None = None,
     guess: str | os.PathLike[str] | Orbitals | Result = "sad",
     point_charges: Sequence[ArrayLike] | None = None,
@@ -67,33 +65,34 @@ def energy(
     """Energy and orbitals of a molecule.
 
     `method`: hf, rhf, uhf or rohf, or a functional (`cuanto functionals` lists them; with `u` before it: unrestricted).
+    `basis`: def2-svp when None.
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` the Coulomb
     matrix only, `none` neither; `auto` is `jk` where there is exact exchange. `precision` of direct J and K, and of the
-    integration of a functional on its `grid` (a level, radial and angular points, or `GridSettings`, also by name).
+    integration of a functional on its `grid` (a level, radial and angular points, or `GridSettings`, also by name; fine
+    when None).
     `max_memory`: bytes that density fitting and stored integrals keep to. `guess`: `sad`, `core`, or a result or the
     path of a checkpoint to start from.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
     `on_iteration` is called with every state. `options` are those of `cuanto.options.ScfOptions`.
 
-    Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) need neither basis nor fitting, and take
-    `mopac_compatible`.
+    Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) have neither basis nor fitting, and take
+    `mopac_compatible`. What means nothing for a method is refused.
     """
     check(molecule, method, fitting, precision, max_memory)
+    given = {"basis": basis, "fitting": fitting, "auxbasis": auxbasis, "precision": precision, "grid": grid}
+    require_meaning(method, given | {"field": field, "point_charges": point_charges} | options)
     if method.lower() in SEMIEMPIRICAL:
-        if point_charges is not None or field is not None:
-            raise InputError(f"{method} takes neither point_charges nor field: use hf, or leave them out")
-        found = semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
-        idle = _idle(method, precision, found.options.storage, False, False)
-        return replace(found, notes=(*found.notes, *idle)) if idle else found
+        return semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
     settings, device = ScfOptions.of(**options), resolve(backend)
     timings = Timings(synchronize=getattr(device, "synchronize", None) if settings.profile else None)
     surroundings = _surroundings(point_charges, field)
     model = None if method.lower() in METHODS else Model.of(method, molecule)
-    grid_settings = GridSettings.of(grid)
+    grid_settings = GridSettings.of(DEFAULT_GRID if grid is None else grid)
     exchange, integrated = model is None or model.exchange, model is not None and bool(model.functional.parts)
     kind = fitting if fitting != "auto" else "jk" if exchange else "j"
     idle = _idle(method, precision, settings.storage, kind != "jk" or integrated, kind != "jk" and exchange)
     with timings.measure("basis sets"):
+        basis = DEFAULT_BASIS if basis is None else basis
         orbital_basis = basis if isinstance(basis, Basis) else Basis(basis, molecule)
         aux = _fitting_basis(molecule, orbital_basis, kind, auxbasis)
     of_grid = GRID_BYTES * grid_settings.points(molecule.numbers) if integrated else 0
@@ -203,6 +202,8 @@ def check(
             names = (*METHODS, *SEMIEMPIRICAL)
             if close := difflib.get_close_matches(method.lower(), names, n=1):
                 raise InputError(f"unknown method {method!r}; did you mean {close[0]!r}? Or: {error}") from None
+            if "did you mean" in str(error):
+                raise InputError(str(error).replace("functional", "method", 1)) from None
             choice = ", ".join(names)
             raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
     if fitting not in FITTINGS:
@@ -212,6 +213,23 @@ def check(
     number = isinstance(max_memory, (int, float, np.integer, np.floating)) and not isinstance(max_memory, bool)
     if max_memory is not None and not (number and max_memory > 0):
         raise InputError(f"max_memory must be a positive number of bytes, {max_memory!r} was given")
+
+
+def require_meaning(method: str, given: Mapping[str, Any]) -> None:
+    """Settings of `energy` by name; what means nothing for the method is refused: silence would look like consent."""
+    semiempirical = method.lower() in SEMIEMPIRICAL
+    for name, value in given.items():
+        if value is None or (isinstance(value, str) and value == NEUTRAL.get(name)):
+            continue
+        if semiempirical and name in OF_A_BASIS:
+            other = "a functional" if name == "grid" else "hf or a functional"
+            raise InputError(f"{name} is not for {method}: leave it out, or use {other}")
+        if name == "grid" and split_dispersion(method)[0].lower() in METHODS:
+            raise InputError(f"grid is not for {method}, which integrates nothing on one: leave it out")
+        if name == "mopac_compatible" and not semiempirical:
+            raise InputError(f"mopac_compatible is not for {method}: leave it out, or use mndo, am1, pm3 or pm6")
+    if given.get("auxbasis") is not None and given.get("fitting") == "none":
+        raise InputError("auxbasis is of no use with fitting='none': leave out one of them")
 
 
 def _surroundings(point_charges: Sequence[ArrayLike] | None, field: ArrayLike | None) -> Surroundings:
@@ -274,4 +292,4 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["check", "energy"]
+__all__ = ["check", "energy", "require_meaning"]

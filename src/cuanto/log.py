@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+WORTH_SAYING = 1e-3
+"""Seconds; steps that are faster are for `logging.DEBUG`."""
+
 logger = logging.getLogger("cuanto")
 logger.addHandler(logging.NullHandler())
 
@@ -35,7 +38,7 @@ class Timings:
             self._wait()
             elapsed = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
-            logger.info("%s: %.6f s", name, elapsed)
+            logger.log(logging.INFO if elapsed >= WORTH_SAYING else logging.DEBUG, "%s: %.3f s", name, elapsed)
 
     @property
     def total(self) -> float:

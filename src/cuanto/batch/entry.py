@@ -18,14 +18,17 @@ from cuanto.interfaces.sources import (
     SMILES,
     STDIN,
     Source,
+    file_source,
+    file_text,
     first_given,
     read_source,
     read_stdin,
     safe_label,
+    shown_name,
     text_source,
 )
 from cuanto.system import Molecule
-from cuanto.system.text import parse_whole, quoted, read_text, split_lines
+from cuanto.system.text import parse_whole, quoted, split_lines
 
 ELSEWHERE = ("backend", "max_memory")
 """Keywords that say where and how, not what: a run may go on elsewhere."""
@@ -107,11 +110,13 @@ def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterat
     if given.lower().startswith(SMILES):
         yield read_source(given, charge, multiplicity)
         return
-    text = read_stdin() if given == STDIN else read_text(given, "file")
-    shown, stem = ("standard input", "stdin") if given == STDIN else (_shown(given), Path(given).stem)
+    piped = given == STDIN
+    text = read_stdin() if piped else file_text(given)
+    shown, stem = ("standard input", "stdin") if piped else (shown_name(given), Path(given).stem)
     frames = structures(text)
     if len(frames) == 1:
-        yield text_source(text, shown, stem, charge, multiplicity)
+        one = text_source(text, shown, stem, charge, multiplicity) if piped else None
+        yield one or file_source(text, given, charge, multiplicity)
         return
     width = len(str(len(frames)))
     for number, frame in enumerate(frames, start=1):
@@ -119,10 +124,6 @@ def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterat
             yield text_source(frame, f"{shown}, structure {number}", f"{stem}-{number:0{width}d}", charge, multiplicity)
         except CuantoError as error:
             yield error
-
-
-def _shown(path: str) -> str:
-    return path if path.isprintable() and len(path) <= 200 else quoted(path, 200)
 
 
 def _entry(file: str, source: Source | CuantoError, model: Model, defaults: tuple[str, str]) -> Entry:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cuanto.api import check
+from cuanto.api import DEFAULT_BASIS, DEFAULT_GRID, check, require_meaning
 from cuanto.backends.base import get_backend
 from cuanto.backends.host import HostMemory
 from cuanto.basis.library import element_tables, sources_by_element
@@ -22,7 +22,7 @@ from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
-from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, require_known, without_basis
+from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, require_known
 from cuanto.interfaces.qcschema import plain
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
@@ -50,7 +50,7 @@ Watcher = Callable[[Row], object]
 def energies(
     molecules: Sequence[Molecule],
     method: str = "pm6",
-    basis: str | os.PathLike[str] = "def2-svp",
+    basis: str | os.PathLike[str] | None = None,
     *,
     gradient: bool = False,
     workers: int | None = None,
@@ -70,8 +70,8 @@ def energies(
     for molecule in molecules:
         check(molecule, method, keywords.get("fitting", "auto"))
     require_known(keywords, (*ARGUMENTS, *OPTIONS), "cuanto.energies")
-    require_sound(method, keywords, molecules)
-    chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(basis)
+    require_sound(method, {"basis": basis, **keywords}, molecules)
+    chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
     if gradient and chosen is not None:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or gradient=False")
     model = Model(method, chosen, keywords, gradient)
@@ -301,12 +301,12 @@ def require_sound(method: str, keywords: Mapping[str, Any], molecules: Sequence[
     """Values that are wrong for every molecule are one error, before anything is computed."""
     guess, auxbasis = keywords.get("guess", "sad"), keywords.get("auxbasis")
     settings({name: keywords[name] for name in OPTIONS if name in keywords and name != "mopac_compatible"})
+    require_meaning(method, keywords)
     if method.lower() in SEMIEMPIRICAL:
-        without_basis(method, keywords)
         if isinstance(guess, str) and guess != "sad":
             raise InputError(f"unknown guess {guess!r} of {method}: it starts from neutral atoms, leave it out")
         return
-    GridSettings.of(keywords.get("grid", "fine"))
+    GridSettings.of(keywords.get("grid", DEFAULT_GRID))
     if isinstance(guess, str) and guess not in GUESSES:
         raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}")
     if isinstance(auxbasis, str):

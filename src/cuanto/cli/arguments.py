@@ -53,6 +53,8 @@ def complete_basis(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
+WRITTEN = (".json", ".html", ".htm", ".molden", ".h5", ".hdf5", ".csv", ".jsonl", ".parquet", ".txt", ".out", ".log")
+"""Ends of names of files: other programs write them with -o."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
 AUX_HELP = "Fitting basis; chosen from the orbital basis when left out."
 
@@ -73,24 +75,15 @@ def examples(*lines: str) -> str:
 def parse_options(given: Iterable[str]) -> dict[str, Any]:
     """Options of the SCF by name; numbers and true/false are recognised, the rest are words."""
     from cuanto.errors import InputError
+    from cuanto.interfaces.keywords import option_value
 
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
+            if name.lower().endswith(WRITTEN):
+                files = "--json, --molden, --report (HTML), --checkpoint (HDF5) or --out (table of many) FILE"
+                raise InputError(f"--option {text}: -o sets NAME=VALUE; files are written with {files}")
             raise InputError(f"--option {text}: write NAME=VALUE, such as max_iterations=50")
-        found[name.replace("-", "_")] = _value(value)
+        found[name.replace("-", "_")] = option_value(value)
     return found
-
-
-def _value(text: str) -> Any:
-    if "," in text:
-        return [_value(part.strip()) for part in text.split(",")]
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -14,6 +14,7 @@ import typer
 from cuanto import __version__
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
 from cuanto.cli.integrals import require_writable
+from cuanto.cli.optimisation import optimised
 from cuanto.cli.show import count
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cuanto.atomic import AtomIteration, AtomResult
-    from cuanto.atomic.evaluations import Evaluation
-    from cuanto.atomic.input import AtomInput, TrustRegion
+    from cuanto.atomic.input import AtomInput
     from cuanto.atomic.optimise import Optimum
 
-COLUMNS = (("iteration", 9), ("energy / Hartree", 22), ("change", 11), ("dD(LL)", 10), ("dD(SL)", 10), ("dD(SS)", 10))
-SPINORS = ("spinor", "electrons", "energy / Hartree", "<1/r>", "<r> / Bohr", "<r^2>")
+COLUMNS = (
+    ("iteration", 9),
+    ("energy / Hartree", 20),
+    ("change / Hartree", 18),
+    ("dD(LL)", 10),
+    ("dD(SL)", 10),
+    ("dD(SS)", 10),
+)
+SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr", "<r^2>/Bohr^2")
+HOW, OPTIMISATION, FILES = "How it is computed", "Optimisation of the basis", "Files"
+C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
+OPTION_HELP = "Setting of the SCF, such as max_iterations=80, level_shift=0.3 or accelerator=damping; may be repeated."
 
 
 class NucleusModel(StrEnum):
@@ -46,32 +56,64 @@ class Optimiser(StrEnum):
     COBYQA = "cobyqa"
 
 
+def _text(metavar: str, help: str, *names: str, panel: str | None = None) -> Any:
+    """An option with a value."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+def _flag(help: str, *names: str, panel: str | None = None) -> Any:
+    """An option that is there or not."""
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+OptimiserName = Annotated[
+    Optimiser, typer.Option("--optimiser", "--optimizer", help="Of the basis.", rich_help_panel=OPTIMISATION)
+]
+FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]
+
+
 def atom(
     file: Annotated[Path | None, typer.Argument(metavar="FILE.inp", help="Input file; or use --element.")] = None,
-    element: Annotated[str | None, typer.Option("--element", "-e", help="Symbol or atomic number.")] = None,
+    element: Annotated[str | None, _text("NAME", "Symbol or atomic number.", "--element", "-e")] = None,
     basis: Annotated[
-        str | None, typer.Option("--basis", "-b", help="wtbs (table, He to Rn), limit, a basis file or name.")
+        str | None, _text("NAME", "wtbs (table, He to Rn), limit, a basis file or name.", "--basis", "-b")
     ] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration such as '[Ar] 3d5 4s1'.")] = None,
+    config: Annotated[str | None, _text("SHELLS", "Configuration such as '\\[Ar] 3d5 4s1'.")] = None,
     charge: Annotated[int | None, typer.Option(help="Charge of the ion.")] = None,
-    nucleus: Annotated[NucleusModel | None, typer.Option(help="Gaussian when left out.")] = None,
-    parameters: Annotated[str | None, typer.Option(help="alpha,beta,delta,gamma instead of the table's.")] = None,
-    ranges: Annotated[str | None, typer.Option(help="Such as 's(1:18)p(3:9)' instead of the table's.")] = None,
-    pool: Annotated[bool, typer.Option("--pool", help="One K, the largest last index, for all symmetries.")] = False,
-    c: Annotated[float | None, typer.Option("--c", help="Speed of light.")] = None,
-    nonrelativistic: Annotated[bool, typer.Option("--nonrelativistic", help="Hartree-Fock without c.")] = False,
-    option: Annotated[list[str] | None, typer.Option("--option", "-o", help="NAME=VALUE of ScfSettings.")] = None,
-    optimise: Annotated[bool, typer.Option("--optimise", "--optimize", help="Optimise the well-tempered set.")] = False,
-    method: Annotated[Optimiser, typer.Option(help="Of the optimisation.")] = Optimiser.AUTO,
-    max_evaluations: Annotated[int | None, typer.Option(help="Energies that it may take.", min=1)] = None,
-    log: Annotated[Path | None, typer.Option(help="Log of the optimisation; goes on where the log ends.")] = None,
-    backend: Annotated[Device, typer.Option(help="auto: the GPU where there is one, else cpu.")] = Device.AUTO,
-    json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the basis: .json (BSE), .nw (NWChem), .gbs.")] = None,
-    contract: Annotated[bool, typer.Option("--contract", help="Export contracted to the atomic orbitals.")] = False,
-    diffuse: Annotated[int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0)] = 1,
-    plot: Annotated[Path | None, typer.Option(help="Picture of the radial densities (.png, .pdf, .svg).")] = None,
-    plot_optimisation: Annotated[Path | None, typer.Option(help="Picture of the optimisation's way.")] = None,
+    nucleus: Annotated[NucleusModel | None, typer.Option(help="Gaussian when left out.", rich_help_panel=HOW)] = None,
+    parameters: Annotated[str | None, _text("A,B,D,G", "alpha,beta,delta,gamma; else the table's.", panel=HOW)] = None,
+    ranges: Annotated[str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'; else the table's.", panel=HOW)] = None,
+    pool: Annotated[bool, _flag("One K, the largest last index, for all symmetries.", "--pool", panel=HOW)] = False,
+    c: Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=HOW)] = None,
+    nonrelativistic: Annotated[bool, _flag("Hartree-Fock without c.", "--nonrelativistic", panel=HOW)] = False,
+    option: Annotated[list[str] | None, _text("NAME=VALUE", OPTION_HELP, "--option", "-o", panel=HOW)] = None,
+    backend: Annotated[
+        Device, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)
+    ] = Device.AUTO,
+    optimise: Annotated[
+        bool, _flag("Optimise the well-tempered set.", "--optimise", "--optimize", panel=OPTIMISATION)
+    ] = False,
+    optimiser: OptimiserName = Optimiser.AUTO,
+    method: FormerName = None,
+    max_evaluations: Annotated[
+        int | None, typer.Option(help="Energies that it may take.", min=1, rich_help_panel=OPTIMISATION)
+    ] = None,
+    log: Annotated[
+        Path | None, _text("FILE", "Log of the optimisation; goes on where the log ends.", panel=OPTIMISATION)
+    ] = None,
+    json: Annotated[Path | None, _text("FILE", "Write the result as JSON.", panel=FILES)] = None,
+    export: Annotated[
+        Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", panel=FILES)
+    ] = None,
+    contract: Annotated[bool, _flag("Export contracted to the atomic orbitals.", "--contract", panel=FILES)] = False,
+    diffuse: Annotated[
+        int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0, rich_help_panel=FILES)
+    ] = 1,
+    plot: Annotated[
+        Path | None, _text("FILE", "Picture of the radial densities (.png, .pdf, .svg).", panel=FILES)
+    ] = None,
+    plot_optimisation: Annotated[Path | None, _text("FILE", "Picture of the optimisation's way.", panel=FILES)] = None,
+    quiet: Annotated[bool, _flag("Print the energy only.", "--quiet", "-q")] = False,
     verbose: Verbose = False,
 ) -> None:
     """Compute an atom by Dirac-Hartree-Fock; exit status 0 converged, 1 not converged, 2 bad input."""
@@ -88,19 +130,22 @@ def atom(
     from rich.console import Console
 
     from cuanto.atomic.job import run_energy
-    from cuanto.atomic.report import heading
+    from cuanto.atomic.report import heading, symbol_of_charge
     from cuanto.integrals.engine import resolve
 
     device = resolve(backend.value).name
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     for line in heading(job):
-        console.print(line, markup=False)
+        console.print(f"{line} a.u." if line.startswith("c = ") else line, markup=False)
     optimum = None
     if optimise or job.optimise is not None:
-        optimum = _optimised(console, job, device, method.value, max_evaluations, log)
+        optimum = optimised(console, job, device, (method or optimiser).value, max_evaluations, log)
         job = replace(job, basis=optimum.basis)
     result = run_energy(job, device, _iterations(console))
     print_result(console, result)
+    if quiet:
+        verdict = "" if result.converged else ", NOT converged"
+        print(f"{symbol_of_charge(job.nucleus.charge)} {result.energy:.10f} Hartree{verdict}")
     outputs.write(job, result, optimum, device)
     if not result.converged or (optimum is not None and not optimum.converged):
         raise typer.Exit(NOT_CONVERGED)
@@ -154,9 +199,12 @@ class Outputs:
 def _job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
     from cuanto.atomic.input import read_input
     from cuanto.atomic.job import element_job
+    from cuanto.system.elements import SYMBOLS
 
     if (file is None) == (element is None):
         raise InputError("give an input file FILE.inp or --element, one of them")
+    if file is not None and str(file).capitalize() in SYMBOLS and not file.exists():
+        raise InputError(f"{file} is no input file: for the element write --element {str(file).capitalize()}")
     if file is not None:
         names = {"configuration": "config"}
         for name, value in given.items():
@@ -212,104 +260,6 @@ def _iterations(console: Console) -> Callable[[AtomIteration], None]:
     return show
 
 
-def _optimised(
-    console: Console, job: AtomInput, device: str, method: str, max_evaluations: int | None, log: Path | None
-) -> Optimum:
-    from cuanto.atomic.evaluations import EvaluationLog
-    from cuanto.atomic.input import TrustRegion
-    from cuanto.atomic.job import AtomEnergy, described
-    from cuanto.atomic.optimise import optimise_basis, resolve_method
-    from cuanto.atomic.report import parameter_texts
-    from cuanto.atomic.wtbs import WellTempered
-
-    basis = job.basis
-    if not isinstance(basis, WellTempered):
-        raise InputError("only well-tempered sets can be optimised: use --basis wtbs or bastype='wtbs'")
-    trust = job.optimise or TrustRegion(iprint=2)
-    if max_evaluations is not None:
-        trust = replace(trust, maxfun=max_evaluations)
-    problem = described(job)
-    path = _default_log(job, problem) if log is None else log
-    kept = EvaluationLog(path, problem)
-    method = resolve_method(method)
-    known = f", {len(kept)} evaluations known" if len(kept) else ""
-    console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
-    with Progress(console, trust) as progress:
-        try:
-            found = optimise_basis(
-                basis, AtomEnergy(job, device), trust, method, rounds=1 if job.optimise else 3, log=kept, watch=progress
-            )
-        except KeyboardInterrupt:
-            progress.close()
-            console.print(f"interrupted; the same command with --log {path} goes on", markup=False)
-            raise
-    state = "optimum" if found.converged else f"NOT converged in {len(found.evaluations)} evaluations; best so far"
-    if job.optimise is None or trust.iprint >= 1 or not found.converged:
-        console.print(f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
-    console.print(f"{state}: " + ", ".join(parameter_texts(found.basis)))
-    return found
-
-
-def _default_log(job: AtomInput, problem: dict[str, Any]) -> Path:
-    """A name that no other optimisation has."""
-    import hashlib
-
-    from cuanto.atomic.report import symbol_of_charge
-
-    digest = hashlib.sha256(json_format.dumps(problem, sort_keys=True).encode()).hexdigest()[:8]
-    name = symbol_of_charge(job.nucleus.charge).replace("=", "")
-    return Path(f"cuanto-{name}-{digest}.jsonl")
-
-
-class Progress:
-    """A line that changes on a terminal; as lines, what `iprint` asks for."""
-
-    def __init__(self, console: Console, trust: TrustRegion) -> None:
-        self.console, self.iprint = console, trust.iprint
-        self._best: Evaluation | None = None
-        self._radius = trust.rhobeg
-        self._status: Any = None
-
-    def __enter__(self) -> Progress:
-        if self.console.is_terminal and self.iprint < 3:
-            self._status = self.console.status("optimising")
-            self._status.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
-
-    def __call__(self, evaluation: Evaluation) -> None:
-        best = self._best
-        distance = self._distance(evaluation)
-        if evaluation.energy is not None and (best is None or best.energy is None or evaluation.energy < best.energy):
-            self._best = evaluation
-        shrunk = 0 < distance < 0.1 * self._radius
-        if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
-            self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
-        if shrunk:
-            self._radius *= 0.1  # the steps tell the radius, which the optimisers keep to themselves
-        if self._status is not None and self._best is not None:
-            self._status.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
-
-    def _distance(self, evaluation: Evaluation) -> float:
-        """From the best point, relative to its parameters."""
-        if self._best is None:
-            return 0.0
-        pairs = zip(evaluation.parameters, self._best.parameters, strict=True)
-        return float(max(abs(x - y) / (abs(y) or 1.0) for x, y in pairs))
-
-    @staticmethod
-    def _text(evaluation: Evaluation) -> str:
-        energy = f"{evaluation.energy:.12f}" if evaluation.energy is not None else f"refused: {evaluation.note}"
-        return f"{evaluation.number:6d}  {energy}  " + "  ".join(f"{p:.7g}" for p in evaluation.parameters)
-
-
 def print_result(console: Console, result: AtomResult) -> None:
     """Parts of the energy, spinors, and whether it converged."""
     from rich.console import Console
@@ -321,7 +271,8 @@ def print_result(console: Console, result: AtomResult) -> None:
     parts.add_column()
     parts.add_column(justify="right")
     for name, value in energy_rows(result):
-        parts.add_row(name, value, style="bold" if "energy" in name else "")
+        unit = "" if "ratio" in name else "Hartree"
+        parts.add_row(name.removesuffix(" / Hartree"), value, unit, style="bold" if "energy" in name else "")
     console.print(parts)
     spinors = Table(*SPINORS, box=None)
     for column in spinors.columns[1:]:

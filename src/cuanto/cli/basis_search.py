@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuanto.cli.atom import NucleusModel, Optimiser
+from cuanto.cli.atom import FormerName, NucleusModel, Optimiser, OptimiserName
 from cuanto.cli.energy import NOT_CONVERGED, Device
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.verbose import Verbose
@@ -42,7 +42,8 @@ def basis_search(
     nucleus: Annotated[NucleusModel, typer.Option(help="Model of the nucleus.")] = NucleusModel.GAUSSIAN,
     config: Annotated[list[str] | None, typer.Option(help="Such as 'Cr=[Ar] 3d5 4s1'; may be repeated.")] = None,
     reference: Annotated[list[str] | None, typer.Option(help="Limit, such as Ne=-128.6919305; else computed.")] = None,
-    method: Annotated[Optimiser, typer.Option(help="Of the optimisations.")] = Optimiser.AUTO,
+    optimiser: OptimiserName = Optimiser.AUTO,
+    method: FormerName = None,
     max_evaluations: Annotated[int, typer.Option(help="Energies per optimisation.", min=10)] = 1000,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes here; 0: this one, without Dask.", min=0)] = None,
@@ -77,7 +78,7 @@ def basis_search(
         nucleus=nucleus.value,
         configurations=dict(_pairs(config, "config", symbols)),
         references={symbol: _energy(text) for symbol, text in _pairs(reference, "reference", symbols)},
-        method=method.value,
+        method=(method or optimiser).value,
         trust=TrustRegion(maxfun=max_evaluations),
         retries=retries,
         backend=backend.value,
@@ -85,8 +86,9 @@ def basis_search(
     console = Console(highlight=False, soft_wrap=True)
     with ExitStack() as stack:
         runner = _runner(stack, console, scheduler, workers)
+        step = stack.enter_context(Watch(console, symbols))
         try:
-            found = search(symbols, settings, runner, state, lambda progress: show(console, progress))
+            found = search(symbols, settings, runner, state, step)
         except KeyboardInterrupt:
             console.print(f"interrupted; what is known is in {state}: the same command goes on", markup=False)
             raise
@@ -110,7 +112,7 @@ def _runner(stack: ExitStack, console: Console, scheduler: str | None, workers: 
     except MissingDependencyError:
         if scheduler is not None or workers is not None:
             raise
-        console.print("Dask is not installed: one optimisation at a time (pip install 'dask[distributed]')")
+        console.print("Dask is not installed: one optimisation at a time (pip install 'cuanto[cluster]')", markup=False)
         return SerialRunner()
     return stack.enter_context(DaskRunner(scheduler, workers))
 
@@ -171,12 +173,46 @@ def show(console: Console, progress: Progress) -> None:
     """A line for everything that is finished."""
     outcome = progress.outcome
     if outcome.energy is not None:
-        rest = f"{outcome.energy:.10f}" + ("" if progress.known else f", {outcome.seconds:.1f} s")
+        rest = f"{outcome.energy:.10f} Hartree" + ("" if progress.known else f", {outcome.seconds:.1f} s")
         rest += f", {outcome.evaluations} evaluations" if outcome.evaluations > 1 else ""
     else:
         rest = f"failed: {outcome.error}" + ("; tried again" if progress.retry else "")
-    known = "known" if progress.known else ""
-    console.print(f"{progress.element:<3}{progress.what}: {rest} {known}".rstrip(), markup=False)
+    known = ", known already" if progress.known else ""
+    console.print(f"{progress.element:<3}{progress.what}: {rest}{known}", markup=False)
+
+
+class Watch:
+    """A line for everything that is finished and, on a terminal, one below that says what goes on (stderr)."""
+
+    def __init__(self, console: Console, symbols: list[str]) -> None:
+        self.console, self._searched = console, f"{symbols[0]} to {symbols[-1]}" if len(symbols) > 1 else symbols[0]
+        self._done = self._known = 0
+        self._bar: Any = None
+
+    def __enter__(self) -> Watch:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        errors = Console(stderr=True, highlight=False)
+        if errors.is_terminal:
+            columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+            together = self.console.is_terminal  # else the lines go to a file, and the bar does not concern them
+            self._bar = Progress(*columns, console=errors, transient=True, redirect_stdout=together)
+            self._bar.start()
+            self._bar.add_task(f"{self._searched}: the limit is computed", total=None)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        show(self.console, progress)
+        self._done, self._known = self._done + 1, self._known + progress.known
+        if self._bar is not None:
+            known = f", {self._known} of them known already" if self._known else ""
+            text = f"{self._searched}: {self._done} sets done{known}; the last was {progress.element} {progress.what}"
+            self._bar.update(self._bar.task_ids[0], description=text)
 
 
 def is_accurate(found: Found | CuantoError) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,14 @@ class Request:
         known = (*self.sources, self.job, self.basis, self.keywords.get("auxbasis"))
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
+    def about(self, key: str = "") -> AbstractContextManager[None]:
+        """What is wrong with a value of a job names the file and the `key`; an option names itself."""
+        from cuanto.interfaces.keywords import about
+
+        if self.job is None:
+            return nullcontext()
+        return about(f"{self.job}: {key}" if key else self.job)
+
 
 def carry_out(request: Request) -> int:
     """Exit status: 0 all converged, 1 some did not, 2 something was wrong with the input."""
@@ -94,7 +103,8 @@ def carry_out(request: Request) -> int:
 
     from cuanto.interfaces.sources import read_source
 
-    sources = [read_source(given, request.charge, request.multiplicity) for given in request.sources]
+    with request.about("molecule"):
+        sources = [read_source(given, request.charge, request.multiplicity) for given in request.sources]
     places = _places(request, [source.label for source in sources])
     console = Console(highlight=False, stderr=request.outputs.json == STDOUT)
     errors = Console(highlight=False, stderr=True)
@@ -143,16 +153,17 @@ def _one(console: Console, source: Source, request: Request, outputs: Outputs) -
     from cuanto.methods import SEMIEMPIRICAL
 
     method = first_given(request.method, source.method, DEFAULT_METHOD)
-    require_driver(source.driver, method)
-    if method.lower() in SEMIEMPIRICAL:
-        given = {"--basis": request.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
-        refuse(method, given | {"--restart": request.restart})
-        calculation = _semiempirical(source, method, request)
-    else:
-        calculation = _gaussian(source, method, request, outputs)
-    heading = partial(print_heading, console, source.molecule, method, calculation.described)
-    result = calculation.watched(IterationTable(console, request.quiet, heading))
-    write_files(result, outputs, source.driver)
+    with request.about():
+        require_driver(source.driver, method)
+        if method.lower() in SEMIEMPIRICAL:
+            given = {"--basis": request.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
+            refuse(method, given | {"--restart": request.restart}, request.job is not None)
+            calculation = _semiempirical(source, method, request)
+        else:
+            calculation = _gaussian(source, method, request, outputs)
+        heading = partial(print_heading, console, source.molecule, method, calculation.described)
+        result = calculation.watched(IterationTable(console, request.quiet, heading))
+    write_files(result, outputs, source)
     if request.quiet:
         verdict = "" if result.converged else ", NOT converged"
         console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
@@ -193,38 +204,39 @@ class Calculation:
 
 
 def _semiempirical(source: Source, method: str, request: Request) -> Calculation:
+    from cuanto.api import OF_A_BASIS, require_meaning
     from cuanto.integrals.engine import resolve
-    from cuanto.interfaces.keywords import WITHOUT_BASIS, without_basis
     from cuanto.methods import Semiempirical
 
     inherited = dict(source.keywords)
     if request.method is not None:  # another method than the file's, which may have had a basis
-        inherited = {name: value for name, value in inherited.items() if name not in WITHOUT_BASIS}
-    keywords = without_basis(method, {**inherited, **request.keywords})
-    device = resolve(keywords.pop("backend", "auto"))
+        inherited = {name: value for name, value in inherited.items() if name not in OF_A_BASIS}
+    keywords = {**inherited, **request.keywords}
+    require_meaning(method, keywords)
+    with request.about("backend"):
+        device = resolve(keywords.pop("backend", "auto"))
     Semiempirical(source.molecule, method.lower(), device)  # elements without parameters are refused here
     return Calculation((source.molecule, method), {**keywords, "backend": device})
 
 
 def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -> Calculation:
-    from cuanto.api import check
     from cuanto.basis import Basis
-    from cuanto.grid import GridSettings
     from cuanto.integrals.engine import resolve
     from cuanto.interfaces.files import destination
     from cuanto.interfaces.sources import first_given
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
-    inherited = dict(source.keywords)
-    if request.basis is not None:
-        inherited.pop("auxbasis", None)  # it belonged to the file's basis
-    keywords = {**inherited, **request.keywords}
-    check(source.molecule, method, keywords.get("fitting", "auto"))
-    GridSettings.of(keywords.get("grid", "fine"))
-    molecule, device = source.molecule, resolve(keywords.pop("backend", "auto"))
-    orbital = Basis(first_given(request.basis, source.basis, DEFAULT_BASIS), molecule)
+    molecule, keywords = source.molecule, _keywords(source, method, request)
+    with request.about("backend"):
+        device = resolve(keywords.pop("backend", "auto"))
+    with request.about("basis"):
+        orbital = Basis(first_given(request.basis, source.basis, DEFAULT_BASIS), molecule)
+    if "auxbasis" in keywords:
+        with request.about("auxbasis"):
+            keywords["auxbasis"] = Basis(keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if request.restart is not None:
-        keywords["guess"] = read_checkpoint(request.restart).orbitals
+        with request.about("restart"):
+            keywords["guess"] = read_checkpoint(request.restart).orbitals
     keep = None
     if outputs.checkpoint is not None:
         keep = Checkpoint(destination(outputs.checkpoint), molecule, orbital, method, device)
@@ -232,22 +244,54 @@ def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -
     return Calculation((molecule, method, orbital), {**keywords, "backend": device}, described, keep)
 
 
-def refuse(method: str, given: Mapping[str, object]) -> None:
+def _keywords(source: Source, method: str, request: Request) -> dict[str, Any]:
+    """Of the calculation, their values looked at; what the file had for another method or basis is not taken over."""
+    from cuanto.api import DEFAULT_GRID, check, require_meaning
+    from cuanto.grid import GridSettings
+    from cuanto.scf.guess import GUESSES
+    from cuanto.terms import Surroundings
+
+    inherited = dict(source.keywords)
+    if request.basis is not None or request.keywords.get("fitting") == "none":
+        inherited.pop("auxbasis", None)  # it belonged to the file's basis
+    if request.method is not None:
+        inherited.pop("grid", None)  # of the file's functional
+        inherited.pop("mopac_compatible", None)
+    keywords = {**inherited, **request.keywords}
+    with request.about("method"):
+        check(source.molecule, method)
+    with request.about("fitting"):
+        check(source.molecule, method, keywords.get("fitting", "auto"))
+    with request.about("precision"):
+        check(source.molecule, method, precision=keywords.get("precision", "double"))
+    require_meaning(method, keywords)
+    with request.about("grid"):
+        GridSettings.of(keywords.get("grid", DEFAULT_GRID))
+    guess = keywords.get("guess", GUESSES[0])
+    if request.job is not None and guess not in GUESSES:
+        raise InputError(f"{request.job}: guess: unknown guess {guess!r}: choose {', '.join(GUESSES)}")
+    if keywords.get("field") is not None:
+        with request.about("field"):
+            Surroundings.of(field=keywords["field"])
+    return keywords
+
+
+def refuse(method: str, given: Mapping[str, object], in_a_job: bool = False) -> None:
     """Options that mean nothing for a method without a basis."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} is not for {method}: leave it out")
+            raise InputError(f"{name.removeprefix('--') if in_a_job else name} is not for {method}: leave it out")
 
 
-def write_files(result: Result, outputs: Outputs, driver: str = "energy") -> None:
+def write_files(result: Result, outputs: Outputs, source: Source) -> None:
     """What was asked for, also of a calculation that did not converge: the files say so."""
     from cuanto.interfaces.qcschema import qcschema_text, write_qcschema
     from cuanto.methods import GaussianResult
 
     if outputs.json == STDOUT:
-        print(qcschema_text(result, driver), end="")
+        print(qcschema_text(result, source.driver, source.asked), end="")
     elif outputs.json is not None:
-        write_qcschema(outputs.json, result, driver)
+        write_qcschema(outputs.json, result, source.driver, source.asked)
     if outputs.molden is not None and isinstance(result, GaussianResult):
         from cuanto.interfaces.molden import write_molden
 

@@ -28,6 +28,21 @@ from cuanto.errors import InputError
 __all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
 
 HOW, FILES, MANY = "How it is computed", "Files", "Many molecules"
+METHOD_HELP = (
+    "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
+    "ub3lyp; mndo, am1, pm3, pm6, unrestricted as upm6. \\[default: hf]"
+)
+GRID_HELP = (
+    "For functionals: coarse, medium, fine, ultrafine, superfine, or radial,angular such as 99,590. \\[default: fine]"
+)
+OPTION_HELP = (
+    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Files have "
+    "options of their own, below."
+)
+OUT_HELP = (
+    "Table of many molecules, its format by the ending: .csv, .jsonl or .parquet. The same command goes on where it "
+    "was stopped."
+)
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp -b def2-svp",
     "cuanto energy protein.xyz -m pm6 --json protein.json",
@@ -45,7 +60,8 @@ def energy(
         typer.Option(
             "--method",
             "-m",
-            help="hf, rhf, uhf, rohf, a functional, mndo, am1, pm3 or pm6. \\[default: hf]",
+            metavar="NAME",
+            help=METHOD_HELP,
             autocompletion=complete_method,
         ),
     ] = None,
@@ -54,6 +70,7 @@ def energy(
         typer.Option(
             "--basis",
             "-b",
+            metavar="NAME",
             help="Basis Set Exchange name or basis file. \\[default: def2-svp]",
             autocompletion=complete_basis,
         ),
@@ -70,40 +87,37 @@ def energy(
         Precision | None,
         typer.Option(help="Of direct J and K, and on the grid. \\[default: double]", rich_help_panel=HOW),
     ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(
-            help="For functionals: coarse, medium, fine, ultrafine, or 99,590. \\[default: fine]", rich_help_panel=HOW
-        ),
-    ] = None,
+    grid: Annotated[str | None, typer.Option(metavar="LEVEL", help=GRID_HELP, rich_help_panel=HOW)] = None,
     charge: Charge = None,
     multiplicity: Multiplicity = None,
     guess: Annotated[
         str | None,
-        typer.Option(help="sad (superposed atoms) or core. \\[default: sad]", rich_help_panel=HOW, show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="sad (superposed atoms) or core. \\[default: sad]",
+            rich_help_panel=HOW,
+            show_default=False,
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="Setting of the SCF, such as max_iterations=50.",
-            rich_help_panel=HOW,
-        ),
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW),
     ] = None,
     max_memory: Annotated[
-        str | None, typer.Option(help="Such as 4GB or 500MB; all that is free otherwise.", rich_help_panel=HOW)
+        str | None,
+        typer.Option(metavar="SIZE", help="Such as 4GB or 500MB; all that is free otherwise.", rich_help_panel=HOW),
     ] = None,
     json: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write a QCSchema AtomicResult (-: stdout).", rich_help_panel=FILES),
+        typer.Option(
+            metavar="FILE", help="Write a QCSchema AtomicResult for `cuanto report` (-: stdout).", rich_help_panel=FILES
+        ),
     ] = None,
     molden: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the orbitals as a Molden file.", rich_help_panel=FILES)
     ] = None,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write an HTML page about the result.", rich_help_panel=FILES)
+        str | None, typer.Option(metavar="FILE", help="Write a page about the result (HTML).", rich_help_panel=FILES)
     ] = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="FILE", help="Keep every iteration in this HDF5 file.", rich_help_panel=FILES)
@@ -111,14 +125,7 @@ def energy(
     restart: Annotated[
         Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Table of many molecules: .parquet, .jsonl or .csv; goes on where it was stopped.",
-            rich_help_panel=MANY,
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)] = None,
     workers: Annotated[
         int | None,
         typer.Option(min=0, help="With --out: processes here; 0: this one. \\[default: cores]", rich_help_panel=MANY),

@@ -15,6 +15,7 @@ from cuanto import __version__
 from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
 from cuanto.cli import run as job
 from cuanto.cli.arguments import examples
+from cuanto.cli.usage import usage_line
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
@@ -99,7 +100,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         status = _leave_pipe()
     except Exception as error:
         debug = os.environ.get("CUANTO_DEBUG", "0") not in ("", "0")
-        if debug and _usage_error(error) is None:
+        if debug and usage_line(error) is None:
             raise
         line, status = explain(error)
         _print_error(line)
@@ -118,7 +119,7 @@ def _leave_pipe() -> int:
 
 def explain(error: Exception) -> tuple[str, int]:
     """One line for a person (a compiler's log keeps its lines), and the exit status."""
-    if (usage := _usage_error(error)) is not None:
+    if (usage := usage_line(error)) is not None:
         return usage, BAD_INPUT
     if isinstance(error, CompilerError):
         return str(error), BAD_INPUT
@@ -135,15 +136,6 @@ def explain(error: Exception) -> tuple[str, int]:
         f"internal error ({kind}: {text}); please report it with the output of CUANTO_DEBUG=1",
         INTERNAL_ERROR,
     )
-
-
-def _usage_error(error: Exception) -> str | None:
-    """What is wrong with the options. Known by its shape: typer has no public name for the class of these errors."""
-    if not hasattr(error, "format_message"):
-        return None
-    text = " ".join(error.format_message().split()).rstrip(".")
-    context = getattr(error, "ctx", None)
-    return text if context is None else f"{text}; see `{context.command_path} --help`"
 
 
 def _print_error(line: str) -> None:

@@ -54,13 +54,11 @@ def _entries(request: Request) -> list[Entry]:
     from cuanto.api import check
     from cuanto.batch.entry import Model, entries_of
     from cuanto.batch.run import require_sound
-    from cuanto.interfaces.keywords import without_basis
     from cuanto.methods import SEMIEMPIRICAL
 
     model = Model(request.method, request.basis, dict(request.keywords))
     if request.method is not None and request.method.lower() in SEMIEMPIRICAL:
         refuse(request.method, {"--basis": request.basis})
-        without_basis(request.method, request.keywords)
     defaults = (DEFAULT_METHOD, DEFAULT_BASIS)
     found = [
         entry
@@ -118,10 +116,8 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
     """What was done, and how fast."""
-    parts = [
-        count(total, "molecule"),
-        f"{counts.computed} computed in {counts.seconds:.1f} s ({counts.rate:.3g} per second)",
-    ]
+    rate = f" ({counts.rate:.3g} per second)" if counts.computed else ""
+    parts = [count(total, "molecule"), f"{counts.computed} computed in {counts.seconds:.1f} s{rate}"]
     parts += [f"{counts.known} known already"] * bool(counts.known)
     parts += [f"{counts.failed} failed"] * bool(counts.failed)
     parts += [f"{counts.unconverged} NOT converged"] * bool(counts.unconverged)

@@ -22,7 +22,7 @@ EXAMPLES = examples(
 TEMPLATE = """\
 # Paths are relative to this file, and stay in its folder (`cuanto run --anywhere` lifts that).
 molecule = "water.xyz"        # or a list of them; XYZ, QCSchema JSON, Molden, or "smiles:CCO"
-method = "b3lyp"              # hf, rhf, uhf, rohf, a functional, mndo, am1, pm3, pm6
+method = "b3lyp"              # hf, rhf, uhf, rohf; a functional (`cuanto functionals`); mndo, am1, pm3, pm6
 basis = "def2-svp"            # leave out for semiempirical methods
 # charge = 0
 # multiplicity = 1
@@ -30,7 +30,7 @@ basis = "def2-svp"            # leave out for semiempirical methods
 # auxbasis = "def2-universal-jkfit"
 # backend = "auto"            # auto, cpu, cuda
 # precision = "double"        # double, mixed, single
-# grid = "fine"               # coarse, medium, fine, ultrafine, or [99, 590]
+# grid = "fine"               # of a functional: coarse, medium, fine, ultrafine, superfine, or [99, 590]
 # max_memory = "4GB"
 # guess = "sad"               # sad, core
 # restart = "water.h5"        # a checkpoint
@@ -65,20 +65,25 @@ def run(
         return
     if job is None:
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to begin with")
-    if status := carry_out(read_job(job, anywhere, quiet)):
+    from cuanto.interfaces.keywords import about
+
+    request = read_job(job, anywhere, quiet)
+    with about(str(job)):
+        status = carry_out(request)
+    if status:
         raise typer.Exit(status)
 
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request:
     """A job file, every key and type checked."""
-    from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, checked_keywords, require_known
+    from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, about, checked_keywords, require_known
 
     job, where = _parsed(path), str(path)
     require_known(job, (*ABOUT, *ARGUMENTS, *TABLES), where)
     options, output = (_table(job, name, where) for name in TABLES)
     require_known(options, OPTIONS, f"{where}: [options]")
     require_known(output, ("json", "molden", "checkpoint", "report"), f"{where}: [output]")
-    place = Places(path.absolute().parent, anywhere, where)
+    place = Places(path.parent, anywhere, where)
     arguments = {name: value for name, value in job.items() if name in ARGUMENTS}
     if isinstance(arguments.get("auxbasis"), str):
         arguments["auxbasis"] = place.of_basis(arguments["auxbasis"], "auxbasis")
@@ -86,18 +91,19 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request
     outputs = {name: _text(output, name, where) for name in output}
     if STDOUT in outputs.values():
         raise InputError(f"{where}: a job writes files, not to standard output; name one, such as '{{name}}.json'")
-    return Request(
-        sources=[place.of_molecule(name) for name in _molecules(job, where)],
-        method=_text(job, "method", where),
-        basis=None if basis is None else place.of_basis(basis, "basis"),
-        charge=_whole(job, "charge", where),
-        multiplicity=_whole(job, "multiplicity", where),
-        keywords=checked_keywords({**arguments, **options}, where),
-        outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
-        restart=None if restart is None else place.of(restart, "restart"),
-        quiet=quiet,
-        job=str(path),
-    )
+    with about(where):
+        return Request(
+            sources=[place.of_molecule(name) for name in _molecules(job, where)],
+            method=_text(job, "method", where),
+            basis=None if basis is None else place.of_basis(basis, "basis"),
+            charge=_whole(job, "charge", where),
+            multiplicity=_whole(job, "multiplicity", where),
+            keywords=checked_keywords({**arguments, **options}, where),
+            outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
+            restart=None if restart is None else place.of(restart, "restart"),
+            quiet=quiet,
+            job=where,
+        )
 
 
 class Places:
@@ -144,7 +150,8 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path, "job"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no valid TOML: {' '.join(str(error).split())}") from None
+        hint = "" if path.suffix.lower() == ".toml" else f"; a molecule is computed with `cuanto energy {path}`"
+        raise InputError(f"{path} is no valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
 def _table(job: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from cuanto.api import energy
 from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
 from cuanto.interfaces.qcschema import plain, require_driver, to_qcschema
 from cuanto.interfaces.sources import model_of
+from cuanto.interfaces.versions import as_first, as_second, failed_second, is_second
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
@@ -24,20 +25,22 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
     """Carry out a QCSchema AtomicInput: a dictionary, or a model of QCElemental.
 
     Gives an AtomicResult or, where it cannot be done or did not converge, a FailedOperation; `raise_error` raises
-    instead. A dictionary gives a dictionary and a model a model, unless `return_dict` says otherwise. Keywords are
-    those of `cuanto.energy`. Gradients: semiempirical methods.
+    instead. A dictionary gives a dictionary and a model a model, unless `return_dict` says otherwise; the schema has
+    the version of the input, 1 or 2. Keywords are those of `cuanto.energy`. Gradients: semiempirical methods.
     """
     given = plain(_dictionary(atomic_input))
     as_dict = isinstance(atomic_input, Mapping) if return_dict is None else return_dict
+    second = is_second(given)
     try:
-        answer = _answer(given)
+        answer = _answer(as_first(given, "the input"))
+        answer = plain(as_second(answer, given)) if second else answer
     except Exception as error:
         if raise_error:
             raise
-        answer = _failed(given, _kind(error), _message(error))
+        answer = _failed(given, second, _kind(error), _message(error))
     if as_dict:
         return answer
-    models = _models()
+    models = _models("qcelemental.models.v2" if second else "qcelemental.models")
     return (models.AtomicResult if answer["success"] else models.FailedOperation)(**answer)
 
 
@@ -78,14 +81,12 @@ def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, 
     return schema
 
 
-def _failed(given: Any, kind: str, message: str) -> dict[str, Any]:
-    return {
-        "id": given.get("id") if isinstance(given, Mapping) else None,
-        "input_data": given,
-        "success": False,
-        "error": {"error_type": kind, "error_message": message},
-        "extras": {"cuanto": {"version": __version__}},
-    }
+def _failed(given: Any, second: bool, kind: str, message: str) -> dict[str, Any]:
+    error, extras = {"error_type": kind, "error_message": message}, {"cuanto": {"version": __version__}}
+    if second:
+        return failed_second(given, error, extras)
+    about = given.get("id") if isinstance(given, Mapping) else None
+    return {"id": about, "input_data": given, "success": False, "error": error, "extras": extras}
 
 
 def _kind(error: Exception) -> str:
@@ -104,14 +105,14 @@ def _message(error: Exception) -> str:
 def _dictionary(atomic_input: Any) -> Any:
     if isinstance(atomic_input, Mapping):
         return dict(atomic_input)
-    if hasattr(atomic_input, "dict"):
-        return atomic_input.dict()
+    if (dump := getattr(atomic_input, "model_dump", None) or getattr(atomic_input, "dict", None)) is not None:
+        return dump()
     raise InputError(f"compute takes an AtomicInput or a dictionary, {type(atomic_input).__name__} was given")
 
 
-def _models() -> Any:
+def _models(name: str) -> Any:
     try:
-        return import_module("qcelemental.models")
+        return import_module(name)
     except ImportError:
         message = "models of QCSchema need QCElemental: `pip install qcelemental`, or return_dict=True"
         raise MissingDependencyError(message) from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -16,8 +17,6 @@ ARGUMENTS = ("fitting", "auxbasis", "backend", "precision", "grid", "max_memory"
 """Of `cuanto.energy`, beside molecule, method, basis and what watches it."""
 OPTIONS = (*(option.name for option in fields(ScfOptions)), "mopac_compatible")
 TEXTS = ("fitting", "auxbasis", "backend", "precision", "guess")
-WITHOUT_BASIS = ("fitting", "auxbasis", "precision", "grid", "field", "point_charges")
-"""Arguments that a semiempirical method does not take."""
 
 
 def require_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -46,8 +45,33 @@ def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "max_memory" in found:
         found["max_memory"] = parse_size(found["max_memory"], f"{where}: max_memory")
     options = {name: value for name, value in found.items() if name in OPTIONS and name != "mopac_compatible"}
-    settings(options)
+    with about(where):
+        settings(options)
     return found
+
+
+@contextmanager
+def about(where: str) -> Iterator[None]:
+    """What is wrong with an input says where: a file, or a key of it."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        raise (error if text.startswith(where) else InputError(f"{where}: {text}")) from None
+
+
+def option_value(text: str) -> Any:
+    """What `-o NAME=text` means: numbers, true, false and lists with commas are recognised, the rest are words."""
+    if "," in text:
+        return [option_value(part.strip()) for part in text.split(",")]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _check_point_charges(given: object, where: str) -> None:
@@ -66,11 +90,3 @@ def parse_size(size: object, what: str) -> float:
     if isinstance(size, bool) or not 0 < number < float("inf"):
         raise InputError(f"{what} {quoted(size)}: give a size such as 4GB, 500MB or 2000000000")
     return number
-
-
-def without_basis(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of a semiempirical method; what it has no use for is refused, not ignored."""
-    for name in WITHOUT_BASIS:
-        if given.get(name) is not None:
-            raise InputError(f"{name} is not for {method}: leave it out")
-    return dict(given)

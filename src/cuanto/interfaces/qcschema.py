@@ -1,6 +1,7 @@
-"""Results as QCSchema AtomicResult (https://molssi.github.io/QCSchema), version 1, as a plain dictionary.
+"""Results as QCSchema AtomicResult (https://molssi.github.io/QCSchema), as a plain dictionary.
 
-What the schema has no field for is under `extras.cuanto`. A calculation that did not converge has `success: false`.
+Version 1, or version 2 in answer to an input of that version. What the schema has no field for is under
+`extras.cuanto`. A calculation that did not converge has `success: false`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 from cuanto import __version__
 from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
+from cuanto.interfaces.versions import as_second
 from cuanto.interfaces.wavefunction import wavefunction_schema
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
@@ -83,14 +86,20 @@ def require_driver(driver: str, method: str) -> None:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
 
 
-def write_qcschema(path: str | os.PathLike[str], result: Result, driver: str = "energy") -> None:
-    """As a JSON file."""
-    write_text(path, qcschema_text(result, driver))
+def write_qcschema(
+    path: str | os.PathLike[str], result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None
+) -> None:
+    """As a JSON file; `asked`: an input of version 2, which has an answer of version 2."""
+    write_text(path, qcschema_text(result, driver, asked))
 
 
-def qcschema_text(result: Result, driver: str = "energy") -> str:
+def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    return json.dumps(to_qcschema(result, driver=driver), indent=1, allow_nan=False) + "\n"
+    schema = to_qcschema(result, driver=driver)
+    if asked is not None:
+        schema = plain(as_second(schema, asked))
+        check_second(schema)
+    return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:
@@ -181,3 +190,12 @@ def _check(schema: dict[str, Any]) -> None:
     except ImportError:
         return
     models.AtomicResult(**schema)
+
+
+def check_second(schema: Mapping[str, Any]) -> None:
+    """By QCElemental, where one is installed that knows version 2."""
+    try:
+        models = import_module("qcelemental.models.v2")
+    except ImportError:
+        return
+    (models.AtomicResult if schema["success"] else models.FailedOperation)(**schema)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.versions import as_first
 from cuanto.interfaces.wavefunction import read_wavefunction
 from cuanto.log import Timings
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Semiempirical, SemiempiricalResult
@@ -78,7 +79,8 @@ def _of_checkpoint(path: Path) -> GaussianResult:
     )
 
 
-def _of_schema(schema: Mapping[str, Any], where: str) -> Result:
+def _of_schema(given: Mapping[str, Any], where: str) -> Result:
+    schema = as_first(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quoted(schema.get("schema_name", "JSON"))
         raise InputError(

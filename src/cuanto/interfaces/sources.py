@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
+from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
+from cuanto.interfaces.versions import as_first, second_input
 from cuanto.system import Molecule
-from cuanto.system.formats import parse_json
+from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import decoded, quoted, read_text
 
 STDIN = "-"
@@ -30,6 +32,8 @@ class Source:
     basis: str | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
     driver: str = "energy"
+    asked: Mapping[str, Any] | None = None
+    """The input, where it is of QCSchema 2: the answer is, too."""
 
 
 def read_source(given: str, charge: int | None = None, multiplicity: int | None = None) -> Source:
@@ -39,16 +43,40 @@ def read_source(given: str, charge: int | None = None, multiplicity: int | None 
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
     if given == STDIN:
         return text_source(read_stdin(), "standard input", "stdin", charge, multiplicity)
-    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
-    return text_source(read_text(given, "file"), shown, Path(given).stem, charge, multiplicity)
+    return file_source(file_text(given), given, charge, multiplicity)
+
+
+def file_text(given: str) -> str:
+    """What is in a file; where there is none, what a person may have meant."""
+    try:
+        return read_text(given, "file")
+    except InputError as error:
+        raise not_a_molecule(given, error) from None
+
+
+def file_source(text: str, given: str, charge: int | None, multiplicity: int | None) -> Source:
+    """The text of the file `given`; another format than ours gets a hint."""
+    try:
+        return text_source(text, shown_name(given), Path(given).stem, charge, multiplicity)
+    except InputError as error:
+        try:
+            parse_structure(text)
+        except InputError:
+            raise not_a_molecule(given, error) from None
+        raise
+
+
+def shown_name(path: str) -> str:
+    """For messages."""
+    return path if path.isprintable() and len(path) <= 200 else quoted(path, 200)
 
 
 def text_source(text: str, shown: str, stem: str, charge: int | None, multiplicity: int | None) -> Source:
     """A file's text; of QCSchema also method, basis and keywords."""
     name = "" if shown == "standard input" else stem
     molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
-    asked = parse_json(text, shown) if text.lstrip().startswith("{") else {}
-    return Source(molecule, safe_label(stem), **model_of(asked, shown))
+    given = parse_json(text, shown) if text.lstrip().startswith("{") else {}
+    return Source(molecule, safe_label(stem), **model_of(as_first(given, shown), shown), asked=second_input(given))
 
 
 def model_of(schema: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from cuanto import __version__
 from cuanto.errors import InputError
 from cuanto.interfaces.qcschema import to_qcschema
+from cuanto.interfaces.versions import as_first, is_second
 from cuanto.interfaces.wavefunction import Wavefunction, read_wavefunction, wavefunction_of
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
@@ -120,7 +121,9 @@ def _from_checkpoint(path: Path) -> Record:
 
 
 def _from_schema(schema: Any, where: str, wave: Wavefunction | None) -> Record:
-    """QCSchema AtomicResult, version 1."""
+    """QCSchema AtomicResult."""
+    if is_second(schema):
+        schema = as_first(schema, where)
     kind = schema.get("schema_name") if isinstance(schema, Mapping) else None
     if not isinstance(schema, Mapping) or kind not in ("qcschema_output", "qc_schema_output"):
         found = f"its schema_name is {str(kind)[:40]!r}" if kind is not None else "it has no schema_name"

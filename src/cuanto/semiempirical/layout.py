@@ -17,6 +17,7 @@ from cuanto.errors import InputError
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.parameters import Element, Parameters
 from cuanto.system import Molecule
+from cuanto.system.molecule import possible_multiplicities
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -124,11 +125,13 @@ class Layout:
         """Valence electrons of both spins."""
         total = int(self.core_charges.sum()) - charge
         up = (total + multiplicity - 1) // 2
-        if total < 1 or total - up < 0:
-            raise InputError(
-                f"{total} valence electrons (charge {charge:+d}) cannot have multiplicity {multiplicity}: "
-                f"give one of at most {max(total, 0) + 1}"
-            )
+        if total < 1:
+            most = total + charge
+            raise InputError(f"charge {charge:+d} is impossible with {most} valence electrons: at most {most - 1:+d}")
+        if total < up:
+            electrons = f"{total} valence electrons (charge {f'{charge:+d}' if charge else 0})"
+            choice = possible_multiplicities(total)
+            raise InputError(f"multiplicity {multiplicity} is impossible with {electrons}: it can be {choice}")
         if up > self.orbitals:
             raise InputError(f"{up} electrons of one spin do not fit into {self.orbitals} orbitals")
         return up, total - up

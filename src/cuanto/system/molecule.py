@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74); what is closer is a slip of units or a doubled atom."""
 
+MOST_SHOWN = 6
+"""Multiplicities that a message lists."""
+
 MAX_COORDINATE = 1e4
 """Angstrom, one micrometre: larger coordinates are a slip of units."""
 
@@ -207,19 +210,32 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
+    nuclei = f"the {protons} protons" if protons > 1 else "the proton"
+    possible = f"it can be {-protons - 2:+d} to {_signed(protons - 1)}"
     if nelectron < 1:
-        raise InputError(
-            f"charge {charge:+d} is impossible: the nuclei have only {protons} protons, no electron remains"
-        )
+        raise InputError(f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
     if nelectron > 2 * protons + 2:
-        raise InputError(f"charge {charge:+d} is impossible: {nelectron} electrons on {protons} protons are not bound")
+        many = f"{nelectron} electrons are more than {nuclei} can bind"
+        raise InputError(f"charge {charge:+d} is impossible: {many}; {possible}")
 
 
 def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
-    lowest = 1 + nelectron % 2
-    problem = f"multiplicity {multiplicity} is impossible with {nelectron} electrons (charge {charge:+d})"
-    if multiplicity < 1 or multiplicity % 2 != lowest % 2:
-        parity = "odd" if lowest == 1 else "even"
-        raise InputError(f"{problem}: it must be {parity} and at least {lowest}")
-    if multiplicity > nelectron + 1:
-        raise InputError(f"{problem}: it can be at most {nelectron + 1}")
+    if multiplicity in range(1 + nelectron % 2, nelectron + 2, 2):
+        return
+    electrons = f"{nelectron} electron{'s' if nelectron > 1 else ''} (charge {_signed(charge)})"
+    raise InputError(
+        f"multiplicity {multiplicity} is impossible with {electrons}: it can be {possible_multiplicities(nelectron)}"
+    )
+
+
+def possible_multiplicities(nelectron: int) -> str:
+    """For messages: 1, 3 or 5."""
+    possible = range(1 + nelectron % 2, nelectron + 2, 2)
+    first, last = [str(one) for one in possible[:MOST_SHOWN]], str(possible[-1])
+    if len(possible) > MOST_SHOWN:
+        return f"{', '.join(first[:3])} and so on up to {last}"
+    return f"{', '.join(first[:-1])} or {last}" if len(first) > 1 else last
+
+
+def _signed(charge: int) -> str:
+    return f"{charge:+d}" if charge else "0"

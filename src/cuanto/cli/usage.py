@@ -1,0 +1,100 @@
+"""Mistakes in options and arguments, in our words: what was given, what is wrong, what would work.
+
+The errors are typer's, which has no public names for their classes and changes their texts from release to release:
+they are known by the names of the classes and by what they carry.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_CHOICES = re.compile(r"not one of (.*)", re.DOTALL)
+_WORD = re.compile(r"'([^']*)'")
+
+
+def usage_line(error: Exception) -> str | None:
+    """One line, or None where it is another kind of error."""
+    if not hasattr(error, "format_message"):
+        return None
+    kinds = {
+        "MissingParameter": _missing,
+        "NoSuchOption": _no_such_option,
+        "BadOptionUsage": _needs_value,
+        "BadParameter": _bad_value,
+    }
+    text = "".join(c if c.isprintable() else "?" for c in kinds.get(type(error).__name__, _other)(error))
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return text
+    return f"{text}{' See' if text.endswith('?') else '; see'} `{context.command_path} --help`"
+
+
+def _name(parameter: Any) -> str:
+    """As a person writes it: the long form of an option, the name of an argument in the help."""
+    options: list[str] = [one for one in getattr(parameter, "opts", ()) if one.startswith("-")]
+    if options:
+        return max(options, key=len)
+    return str(getattr(parameter, "metavar", None) or getattr(parameter, "name", None) or "argument").upper()
+
+
+def _missing(error: Any) -> str:
+    parameter = getattr(error, "param", None)
+    about = " ".join(str(getattr(parameter, "help", None) or "").replace("\\[", "[").split()).rstrip(".")
+    return f"{_name(parameter)} is missing" + (f": {about}" if about else "")
+
+
+def _no_such_option(error: Any) -> str:
+    close = sorted(getattr(error, "possibilities", None) or ())
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"there is no option {getattr(error, 'option_name', '')}{hint}"
+
+
+def _needs_value(error: Any) -> str:
+    name = getattr(error, "option_name", "an option")
+    if "does not take a value" in str(getattr(error, "message", "")):
+        return f"{name} takes no value: leave out what follows the ="
+    return f"{name} needs a value after it"
+
+
+def _bad_value(error: Any) -> str:
+    from cuanto.system.text import quoted
+
+    parameter, message = getattr(error, "param", None), str(getattr(error, "message", ""))
+    given = _given(error, message)
+    shown = _name(parameter) + ("" if given is None else f" {quoted(given)}")
+    if found := _CHOICES.search(message):
+        return f"{shown}: choose {', '.join(_WORD.findall(found[1]))}"
+    low, high = (_limit(parameter, side) for side in ("min", "max"))
+    kind = "a number" if "number" in message or "float" in message else "a whole number"
+    if low is not None or high is not None:
+        return f"{shown}: give a whole number" + (f" of at least {low}" if high is None else f" from {low} to {high}")
+    if "integer" in message or kind == "a number":
+        return f"{shown}: give {kind}"
+    return f"{shown}: {message.rstrip('.')}"
+
+
+def _limit(parameter: Any, side: str) -> Any:
+    """Where the option has one: on the parameter or, in older releases, on its type."""
+    found = getattr(parameter, side, None)
+    return getattr(getattr(parameter, "type", None), side, None) if found is None else found
+
+
+def _given(error: Any, message: str) -> object:
+    """What was wrong, from the cause of the error or from its text."""
+    cause = error.__cause__
+    if hasattr(cause, "errors"):
+        return next((one.get("input") for one in cause.errors()), None)
+    found = _WORD.match(message) or re.match(r"(\S+) is not in the range", message)
+    return found[1] if found else None
+
+
+def _other(error: Any) -> str:
+    """Unknown commands, arguments too many."""
+    text = " ".join(str(error.format_message()).split()).rstrip(".")
+    if found := re.match(r"No such command '([^']*)'\.?(.*)", text):
+        close = _WORD.findall(found[2])
+        return f"there is no command {found[1][:40]!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+    if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
+        return f"{found[1]} is too much: the command takes no such argument"
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,110 @@
+"""QCSchema version 2 as version 1, which is what the rest of cuanto reads and writes, and back.
+
+Version 2 puts all that is asked for into a `specification`, a result carries its input, and what failed is never an
+AtomicResult (https://github.com/MolSSI/QCElemental, `qcelemental.models.v2`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cuanto.errors import InputError
+
+INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcschema_failed_operation"
+SPECIFIED = ("driver", "model", "keywords", "protocols")
+OTHERS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
+MOLECULE_VERSION, BASIS_VERSION = 3, 2
+
+
+def is_second(schema: Any) -> bool:
+    """Is it an AtomicInput or AtomicResult of version 2?"""
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("schema_name") in (INPUT, RESULT) or "specification" in schema or _of_result(schema)
+
+
+def _of_result(schema: Mapping[str, Any]) -> bool:
+    given = schema.get("input_data")
+    return "return_result" in schema and isinstance(given, Mapping) and "specification" in given
+
+
+def as_first(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The same as version 1; what is of version 1 stays as it is."""
+    name = str(schema.get("schema_name", ""))
+    if name.startswith(OTHERS):
+        raise InputError(f"{where} is a {name}: give an AtomicInput, one calculation of one molecule")
+    if not is_second(schema):
+        return dict(schema)
+    finished = name == RESULT or _of_result(schema)
+    asked = schema.get("input_data") if finished else schema
+    specification = asked.get("specification") if isinstance(asked, Mapping) else None
+    if not isinstance(specification, Mapping):
+        raise InputError(f"{where}: QCSchema 2 without a specification; give driver, model and keywords in one")
+    found = {key: value for key, value in schema.items() if key not in ("specification", "input_data")}
+    found |= {key: specification[key] for key in SPECIFIED if specification.get(key) is not None}
+    found["extras"] = {**(specification.get("extras") or {}), **(schema.get("extras") or {})}
+    return {**found, "schema_name": "qcschema_output" if finished else "qcschema_input", "schema_version": 1}
+
+
+def second_input(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The AtomicInput of version 2 in `schema`; None where that is of version 1."""
+    if not is_second(schema):
+        return None
+    given = schema.get("input_data")
+    return given if isinstance(given, Mapping) else schema
+
+
+def as_second(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A result of version 1 as the answer to the input `asked` of version 2."""
+    if not result["success"]:
+        return failed_second(asked, result["error"], result["extras"])
+    molecule = {**result["molecule"], "schema_version": MOLECULE_VERSION}
+    computed = {key: result[key] for key in ("driver", "model", "keywords")}  # not all of it need be as it was asked
+    specification = {**(asked.get("specification") or {}), **computed}
+    found: dict[str, Any] = {
+        "schema_name": RESULT,
+        "schema_version": 2,
+        "id": asked.get("id"),
+        "input_data": {**asked, "molecule": _same_electrons(asked, molecule), "specification": specification},
+        "molecule": molecule,
+        "properties": dict(result["properties"]),
+        "return_result": result["return_result"],
+        "success": True,
+        "provenance": result["provenance"],
+        "extras": dict(result["extras"]),
+    }
+    wave = result.get("wavefunction")
+    if wave is not None and _keeps_orbitals(asked):
+        basis = {**wave["basis"], "schema_name": "qcschema_basis_set", "schema_version": BASIS_VERSION}
+        found["wavefunction"] = {**wave, "basis": basis}
+    return found
+
+
+def _same_electrons(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
+    """The molecule of the input, unless another charge or multiplicity was computed."""
+    given = asked.get("molecule")
+    charge, spin = "molecular_charge", "molecular_multiplicity"
+    if not isinstance(given, Mapping) or given.get(charge, 0) != molecule[charge]:
+        return molecule
+    return given if given.get(spin, molecule[spin]) == molecule[spin] else molecule
+
+
+def failed_second(asked: Any, error: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """FailedOperation."""
+    return {
+        "schema_name": FAILED,
+        "schema_version": 2,
+        "id": asked.get("id") if isinstance(asked, Mapping) else None,
+        "input_data": asked,
+        "success": False,
+        "error": dict(error),
+        "extras": dict(extras),
+    }
+
+
+def _keeps_orbitals(asked: Mapping[str, Any]) -> bool:
+    """A result has no more than the protocols of its input allow."""
+    protocols = (asked.get("specification") or {}).get("protocols") or {}
+    kept = protocols.get("wavefunction", "none")
+    return str(getattr(kept, "value", kept)) != "none"
