@@ -12,7 +12,7 @@ from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from scf_cases import PI, how, record, run_in_core, run_record, water
+from scf_cases import PI, how_to_count, record, run_in_core, run_record, water
 
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
 
@@ -147,7 +147,7 @@ def test_pseudo_and_full_agree(file: str, wanted: dict[str, Any], options: dict[
 @pytest.mark.parametrize(("basis_name", "cartesian"), [("sto-3g", False), ("sto-3g", True), ("6-31g**", False)])
 def test_both_end_in_the_same_state_where_there_are_many(basis_name: str, cartesian: bool) -> None:
     given = record("cuo_uhf", basis=basis_name, cartesian=cartesian, label=None if basis_name == "sto-3g" else PI)
-    full, pseudo = (run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo"))
+    full, pseudo = (run_in_core(given, **how_to_count(given), diagonaliser=way)[0] for way in ("full", "pseudo"))
     assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
     assert pseudo.iterations <= 1.3 * full.iterations
 
