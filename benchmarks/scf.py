@@ -170,6 +170,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cold", action="store_true", help="also: a process of its own with empty kernel caches")
     parser.add_argument("--scan", choices=("alkanes", "waters"), help="cost against size instead")
     parser.add_argument("--direct", action="store_true", help="with --scan: four-centre integrals instead of fitting")
+    parser.add_argument("--resume", action="store_true", help="with --scan: after the last point of the file")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a point of a scan may be expected to take")
     parser.add_argument("--thesis", action="store_true", help="22 molecules and the profile of J instead")
     parser.add_argument("--no-profile", action="store_true", help="with --thesis: energies only")

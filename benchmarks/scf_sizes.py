@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,10 @@ LARGE = 0.4
 
 def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> None:
     """Times of growing molecules, as far as the limit allows, and their exponent; written after each of them."""
-    points: list[dict[str, Any]] = []
+    points = earlier(options)
     method, steepest = ("direct", STEEPEST_DIRECT) if options.direct else ("RI", STEEPEST)
     record |= {"scan": options.scan, "method": f"{method}-RHF/cc-pVDZ", "exponent": None, "points": points}
-    for name in ALKANES if options.scan == "alkanes" else WATERS:
+    for name in (ALKANES if options.scan == "alkanes" else WATERS)[len(points) :]:
         molecule = cuanto.Molecule.from_xyz(geometry(name))
         basis = cuanto.Basis("cc-pvdz", molecule)
         aux = None if options.direct else cuanto.Basis("cc-pvdz-jkfit", molecule)
@@ -50,6 +52,14 @@ def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> N
         save(options.json, record)  # what is there already survives an interruption
     if record["exponent"] is not None:
         print(f"seconds grow as functions^{record['exponent']:.2f} (the larger ones)")
+
+
+def earlier(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Points of a file that is gone on with."""
+    if not (options.resume and options.json and Path(options.json).exists()):
+        return []
+    found: list[dict[str, Any]] = json.loads(Path(options.json).read_text())["points"]
+    return found
 
 
 def point(name: str, call: Any, options: argparse.Namespace, backend: Any, once: bool) -> dict[str, Any]:
