@@ -9,7 +9,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format check-cuda docs bench wheel clean
+.PHONY: help demo test coverage lint format check-cuda docs bench wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ demo: $(VENV)/.ready ## what this machine offers, then four calculations and a p
 
 test: $(VENV)/.ready-test ## the whole CPU test suite
 	$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+coverage: $(VENV)/.ready-test ## the same, with the lines of src/ that it runs; fails below 90 %
+	$(PY) -m pytest -n $(JOBS) --cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
 
 lint: $(VENV)/.ready-test ## format, lint, types and import directions
 	$(BIN)/ruff format --check .

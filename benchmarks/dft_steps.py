@@ -92,7 +92,7 @@ class Pass:
         prepared, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
         width = density.C_spi.shape[2]
         orbitals = settings.density != "matrix" and (
-            settings.density == "orbitals" or orbitals_pay(grid, family, width, backend.name)
+            settings.density == "orbitals" or orbitals_pay(quadrature, family, width, backend.name)
         )
         found: dict[str, Any] = {
             "points": len(grid.w_g),

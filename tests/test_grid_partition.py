@@ -19,6 +19,7 @@ from cuanto.grid.memory import plan_values
 from cuanto.grid.partition import divide, extents, reaches, significant
 from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import orbitals_pay
+from cuanto.grid.quadrature_cpu import CpuQuadrature, add_transpose
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
 from oracle import random_shell
@@ -192,5 +193,16 @@ def test_orbitals_pay_when_they_are_few() -> None:
     orbital = basis("6-31g", mol)
     grid = make_grid(mol, orbital, GridSettings(level=(20, 50)), CPU)
     for family in ("lda", "gga", "mgga"):
+        every, some = (CpuQuadrature(grid, orbital, CPU, family, "double", limit) for limit in (0.0, 1e-2))
+        assert (every.pairs >= grid.functions**2).all() and (some.pairs < every.pairs).any()
         for device in ("cpu", "cuda"):
-            assert orbitals_pay(grid, family, 1, device) and not orbitals_pay(grid, family, 1000, device)
+            assert orbitals_pay(every, family, 1, device) and not orbitals_pay(every, family, 1000, device)
+        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n, "cpu")) for q in (every, some)]
+        assert limits[1] < limits[0]  # what is left out of the matrix counts
+
+
+def test_a_matrix_and_its_transpose() -> None:
+    F_pq = np.random.default_rng(5).normal(size=(300, 300))
+    both = F_pq + F_pq.T
+    add_transpose(F_pq)
+    assert np.array_equal(F_pq, both)

@@ -45,6 +45,13 @@ def test_every_diagonaliser(mol: Molecule, options: dict[str, str]) -> None:
     assert there.converged and abs(here.energy - there.energy) < 1e-9
 
 
+def test_large_energies_do_not_suffer_from_rounding() -> None:
+    """256 waters: terms of 2e5 Hartree cancel, and are added up so that they do before they are rounded."""
+    mol = water_cluster(256)
+    here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda")
+    assert there.converged and here.iterations == there.iterations and abs(here.energy - there.energy) < 1e-10
+
+
 def test_single_precision_first() -> None:
     mol = water_cluster(64)
     options = ScfOptions(diagonaliser="pseudo", variant="block")

@@ -54,7 +54,7 @@ def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -
     assert np.abs(made[0] - G).max() < SMALL
     assert np.abs(found[0] - H).max() < SMALL
     assert np.abs(attraction[0] - G @ layout.cores).max() < 10 * SMALL
-    assert energy[0] == pytest.approx(core_repulsion(layout, R_bax[0]), rel=SMALL)
+    assert energy[0].sum() == pytest.approx(core_repulsion(layout, R_bax[0]), rel=SMALL)
 
 
 @pytest.mark.parametrize(("name", "method"), [("glycine", "PM6"), ("ICl", "PM3"), ("CH3SH", "AM1"), ("HI", "PM6")])
@@ -151,7 +151,7 @@ def test_threads_do_not_matter() -> None:
     found: list[Any] = []
     for threads in (1, 3):
         engine = PairEngine(layout, R_bax, CpuBackend(threads=threads))
-        F = Fock(engine).two_electron(D)
+        F = Fock(engine).two_electron(D)[1]
         found.append((F, engine.gradient(D)))
     assert np.abs(found[0][0] - found[1][0]).max() < 1e-12
     assert np.abs(found[0][1] - found[1][1]).max() < 1e-10

@@ -91,7 +91,3 @@ def occupation_of(held: Configuration, l_max: int | None = None) -> Occupation:
                 parts.append(Occupation.all_of((0,) * len(closed), alone, int(own[n])).configurations)
     ways = tuple(tuple(itertools.chain.from_iterable(way)) for way in itertools.product(*parts)) if parts else ()
     return Occupation(tuple(closed), tuple(opened), ways)
-
-
-def electrons_of(held: Configuration) -> int:
-    return int(sum(held.values()))

@@ -58,11 +58,6 @@ class Lines:
         self._next = 0  # index of the first line not yet read
         self._rest: list[Token] = []  # what follows the end of a group on its line
 
-    @property
-    def number(self) -> int:
-        """Of the line read last."""
-        return self._next
-
     def error(self, message: str, line: int | None = None) -> InputError:
         return InputError(f"{self.source}, line {max(1, self._next if line is None else line)}: {message}")
 

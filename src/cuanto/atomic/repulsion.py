@@ -53,12 +53,6 @@ class Repulsion:
         with self.timings.measure("integrals"):
             self._store: Store = store(self.pairs, self.backend, relativistic)
 
-    @property
-    def count(self) -> int:
-        """Sets of integrals, counted as in the thesis: packed pairs of packed pairs."""
-        pairs = sum(one.count for one in self.pairs)
-        return pairs * (pairs + 1) // 2
-
     def potential(self, D_i: Matrices) -> list[Array]:
         """P of every symmetry from the densities of all."""
         return self._matrices(self._store.contract(self._vectors(D_i)))

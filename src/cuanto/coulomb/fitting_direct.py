@@ -93,11 +93,6 @@ class DirectFit:
         parts = [make(arrays[n : n + DENSITIES]) for n in range(0, len(arrays), DENSITIES)]
         return self.backend.xp.concatenate(parts)
 
-    def finish_compiling(self) -> None:
-        """Wait for the specialised kernels asked for so far."""
-        for side in (self._to_fit, self._to_pairs):
-            side.finish_compiling()
-
     @property
     def statistics(self) -> tuple[Statistics, Statistics]:
         """What the last `fit` and the last `potential` did."""

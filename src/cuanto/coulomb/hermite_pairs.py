@@ -58,11 +58,6 @@ class Primitives:
         """Highest momentum."""
         return max(l for l, _ in self.kind)
 
-    @property
-    def columns(self) -> slice:
-        """Place in the contraction."""
-        return slice(self.first, self.first + self.count * self.functions)
-
 
 def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""

@@ -64,11 +64,12 @@ class DeviceCost:
 
 
 COSTS = {
-    "cpu": DeviceCost(6.7e-11, 7.5e-9, 5.0e-10, 6.0e-5, 768, 24, 8),
+    "cpu": DeviceCost(3.7e-11, 8.5e-9, 1.0e-9, 5.0e-5, 768, 24, 8),
     "cuda": DeviceCost(1.15e-13, 2.8e-11, 1.4e-11, 1.0e-7, 512, 64, 32, 1.5e-4),
 }
-"""Measured, GGA. CPU: one core at 2.4 GHz with AVX-512, 16 and 128 waters in 18 partitions (right within 9 %). CUDA: an
-H200, seconds of each kernel for taxol and 24 to 128 waters; a batch is the host's time for its launches."""
+"""Measured, GGA. CPU: one core with AVX-512, 16 to 128 waters in 15 partitions (right within 18 %; not all pairs of
+functions are multiplied, and that is in `product`). CUDA: an H200, seconds of each kernel for taxol and 24 to 128
+waters; a batch is the host's time for its launches."""
 
 
 def choose_partition(points: Points, basis: Basis, settings: GridSettings, device: str) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from cuanto.system import Molecule
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BOUNDS_PER_DECADE = 2
+BOUNDS_PER_DECADE = 4
 """Bounds are rounded up so, and functions of equal bounds stay in order: rows are then copied in longer runs."""
 CURVE_STEP = 2.0
 """Bohr: cells by which groups are ordered."""

@@ -40,7 +40,7 @@ class Integration:
         if C_spi is None or self.density == "matrix":
             return False
         return self.density == "orbitals" or orbitals_pay(
-            self.quadrature.grid, self.family, C_spi.shape[2], self.backend.name
+            self.quadrature, self.family, C_spi.shape[2], self.backend.name
         )
 
 

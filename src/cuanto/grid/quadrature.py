@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -35,6 +38,10 @@ class Quadrature(Protocol):
     """
 
     grid: GroupedGrid
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """Of functions that are multiplied at every point of each group."""
 
     @property
     def kept_bytes(self) -> int:
@@ -73,8 +80,8 @@ def make_quadrature(
     return made, plan
 
 
-def orbitals_pay(grid: GroupedGrid, family: str, orbitals: int, device: str) -> bool:
+def orbitals_pay(quadrature: Quadrature, family: str, orbitals: int, device: str) -> bool:
     """Is the density cheaper from so many orbitals than from the density matrix?"""
-    points, functions = grid.points.astype(float), grid.functions.astype(float)
+    points, functions = quadrature.grid.points.astype(float), quadrature.grid.functions
     by_matrix, by_orbitals = PRODUCTS["cpu" if device == "cpu" else "device"][family]
-    return bool(by_orbitals * orbitals * (points * functions).sum() < by_matrix * (points * functions**2).sum())
+    return bool(by_orbitals * orbitals * (points * functions).sum() < by_matrix * (points * quadrature.pairs).sum())

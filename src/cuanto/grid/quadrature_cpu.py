@@ -10,7 +10,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +40,8 @@ LINE = 64
 """Bytes of a line of the cache."""
 TILE = 4
 """Functions for which kernels get one depth of their products (DEPTH_TILE there)."""
+SQUARE = 128
+"""Rows of a part of a matrix that is turned over at once."""
 ROWS = 24
 """Functions are filled up to a multiple of this."""
 
@@ -117,6 +119,12 @@ class CpuQuadrature:
             self.table.primitive.ctypes.data,
         )
 
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """Of functions that are multiplied at every point of each group."""
+        whole = np.minimum(self._depth, np.repeat(self.grid.functions, np.diff(self._depth_first)))
+        return np.asarray(TILE * np.add.reduceat(whole, self._depth_first[:-1]), dtype=np.int64)
+
     @property
     def kept_bytes(self) -> int:
         """Memory of all values."""
@@ -153,7 +161,9 @@ class CpuQuadrature:
         locks = np.zeros(self.nbf, dtype=np.int32)
         extra = {"potential": potential, "nbf": self.nbf, "spins": spins, "out": F_spq, "locks": locks}
         self._run(source, room, extra, spins * rows * rows * (2 if self.family == "mgga" else 1))
-        return np.asarray(F_spq + F_spq.transpose(0, 2, 1))
+        for F_pq in F_spq:
+            add_transpose(F_pq)
+        return F_spq
 
     def _run(self, source: Source, room: int, extra: dict[str, Any], sums: int = 0) -> None:
         """All blocks in the pool; `room` numbers of scratch memory for a call, `sums` more in double precision."""
@@ -237,6 +247,15 @@ def _tile_depths(grid: GroupedGrid, pair_threshold: float) -> tuple[NDArray[np.i
             # b_p b_q > threshold
             depth[first[i] : first[i + 1]] = np.searchsorted(descending, pair_threshold / descending[::TILE])
     return depth, first
+
+
+def add_transpose(F_pq: NDArray[np.float64]) -> None:
+    """F + F^T in its place, by squares that fit in the cache."""
+    steps = [slice(k, k + SQUARE) for k in range(0, len(F_pq), SQUARE)]
+    for i, a in enumerate(steps):
+        for b in steps[: i + 1]:
+            both = F_pq[a, b] + F_pq[b, a].T
+            F_pq[a, b], F_pq[b, a] = both, both.T
 
 
 def aligned(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.basis import Basis
 from cuanto.grid.batches import cut
@@ -72,6 +74,11 @@ class DeviceQuadrature:
         self._ao = resident(grid.ao, backend)
         self.batches = list(self._batches(batch_bytes))
         self.kept: list[Any] | None = None
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """Of functions that are multiplied at every point of each group."""
+        return np.asarray(self.grid.functions, dtype=np.int64) ** 2
 
     @property
     def kept_bytes(self) -> int:

@@ -38,9 +38,6 @@ class Formula:
         self.value: list[float] = []
         self._known: dict[Key, int] = {}
 
-    def __len__(self) -> int:
-        return len(self.operation)
-
     def node(self, operation: str, arguments: tuple[int, ...] = (), value: float = 0.0) -> int:
         """The one node that is this."""
         key = (operation, arguments, value)

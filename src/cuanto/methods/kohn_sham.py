@@ -14,11 +14,9 @@ from cuanto.coulomb.base import JKBuilder
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
 from cuanto.grid import GridSettings
-from cuanto.log import Timings
 from cuanto.methods.hartree_fock import HartreeFock
 from cuanto.options import ScfOptions
-from cuanto.scf.diagonalise import eigenvectors
-from cuanto.scf.loop import Density, Problem, density_of, fock
+from cuanto.scf.loop import Density, Problem
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, ExchangeCorrelation, Term
@@ -88,7 +86,8 @@ class KohnSham(HartreeFock):
 
     def _start(self, guess: str | Orbitals, problem: Problem, core: CoreHamiltonian) -> Density | tuple[Any, Any]:
         start = super()._start(guess, problem, core)
-        return damped(problem, start) if guess == "sad" and isinstance(start, Density) else start
+        # Charge that flows between atoms in the first step flows too far, further than in Hartree-Fock.
+        return replace(start, first_step=FIRST_STEP) if guess == "sad" and isinstance(start, Density) else start
 
     @property
     def spins(self) -> int:
@@ -126,24 +125,6 @@ class KohnSham(HartreeFock):
                 limit = self.options.energy_tolerance
                 found.append(f"single precision on the grid: {error:.1e} Hartree; converged to {limit:.0e} only")
         return found
-
-
-def damped(problem: Problem, start: Density) -> tuple[Any, Any]:
-    """Orbitals after one damped step from superposed atoms.
-
-    Charge that flows between atoms in the first step flows too far, further than in Hartree-Fock, and the extrapolation
-    of the next iterations is busy with that: a Fock matrix more here, up to five iterations less (caffeine, PBE).
-    """
-    frame, quiet = problem.frame, replace(problem, timings=Timings())  # all of this is the guess
-    F_spq = fock(quiet, start)[1]
-    with frame.algebra:
-        C_sjm, eps_sm = eigenvectors(frame.matrix(F_spq), frame.xp)
-        n_sm, _ = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-        _, full = density_of(problem, frame.X_pm @ C_sjm, n_sm)
-    F_spq = F_spq + FIRST_STEP * (fock(quiet, full)[1] - F_spq)
-    with frame.algebra:
-        C_sjm, eps_sm = eigenvectors(frame.matrix(F_spq), frame.xp)
-    return C_sjm, eps_sm
 
 
 def _attainable(options: ScfOptions, electrons: int) -> ScfOptions:

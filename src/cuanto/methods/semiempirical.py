@@ -20,12 +20,11 @@ from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
-from cuanto.scf.loop import fock as fock_matrix
 from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.search import search
 from cuanto.scf.state import State
-from cuanto.semiempirical import batch, properties
+from cuanto.semiempirical import batch, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
 from cuanto.semiempirical.diagonalisers import SP2, chosen, purification, settings
@@ -34,7 +33,8 @@ from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import METHODS, parameters
 from cuanto.semiempirical.rotations import BlockRotations
-from cuanto.semiempirical.terms import Constant, Core, Repulsion, orthonormal_frame, start_density
+from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
+from cuanto.semiempirical.turning import Turning, suits
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -99,41 +99,41 @@ class Semiempirical:
         energy, gradient = corrections(self.molecule.symbols, self.molecule.R_ax * (RESCALE * BOHR))
         return energy / HARTREE_IN_KCAL, gradient * (BOHR / HARTREE_IN_KCAL)
 
-    def states(self, start: Density | None = None) -> Iterator[State]:
-        """Iterations from neutral atoms or another density."""
+    @cached_property
+    def fock(self) -> Fock:
+        """What the geometry gives."""
         engine = self.engine
         with self.timings.measure("integrals"):
-            fock = Fock(engine)
-            repulsion = float(self.backend.to_host(fock.core_repulsion)[0])
-        frame = orthonormal_frame(self.layout.orbitals, self.backend)
-        terms: list[Term] = [Constant("core repulsion", repulsion), Core(fock), Repulsion(fock)]
+            return Fock(engine)
+
+    def states(self, start: Density | None = None) -> Iterator[State]:
+        """Iterations from the molecules of a cluster, from neutral atoms, or from another density."""
+        fock, frame = self.fock, orthonormal_frame(self.layout.orbitals, self.backend)
+        terms: list[Term] = [Constant("core repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
         problem = Problem(terms, frame, self._occupations(), False, self.timings)
-        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        if start is None:
-            start = start_density(self.layout, electrons, self.spins, self.backend)
+        made = chosen(self.options, frame, self.mixed) if self.diagonaliser is None else self.diagonaliser(frame)
+        R_ax = positions([self.molecule])[0]
+        moment = Moment(self.layout, R_ax, self.backend)
         options = self.options
-        criteria = Criteria(
-            options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, self._displacement()
-        )
-        made = chosen(options, frame, self.mixed) if self.diagonaliser is None else self.diagonaliser(frame)
-        begin: Density | tuple[Any, Any] = start
-        if isinstance(made, BlockRotations):
-            F_sjk = frame.matrix(fock_matrix(problem, start)[1])
+        criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
+        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
+        begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
+        if isinstance(made, BlockRotations) and not isinstance(begin, Density) and suits(options, problem):
+            turning = Turning(problem, made, criteria, moment, int(options.history))
+            for state in turning.states(begin, int(options.max_iterations)):
+                yield state
+            done = state.iteration
+            if state.converged or done == options.max_iterations:
+                return
+            options = replace(options, max_iterations=options.max_iterations - done)
+            made.restart()
             with self.timings.measure("diagonalisation"):
-                begin = made.first(F_sjk)
-        yield from search(problem, begin, options, made, criteria, frame.X_pm)
-
-    def _displacement(self) -> Any:
-        rows, columns, weights = properties.dipole_vectors(self.layout, positions([self.molecule])[0])
-        given = self.backend.upload({"rows": rows, "columns": columns, "weights": weights})
-
-        def displacement(change_spq: Any) -> float:
-            moment_x = given["weights"] @ change_spq.sum(axis=0)[given["rows"], given["columns"]]
-            return float(np.abs(self.backend.to_host(moment_x)).max())
-
-        return displacement
+                begin = made.first(state.F_spq)
+        for state in search(problem, begin, options, made, criteria, frame.X_pm):
+            step = "full" if done and state.iteration == 1 else state.step
+            yield replace(state, iteration=state.iteration + done, step=step)
 
     def _occupations(self) -> Occupations:
         up, down = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
@@ -148,6 +148,7 @@ class Semiempirical:
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""
         state, history = watched(self.states(start), on_iteration)
+        state = replace(state, energies=self._conventional(state))
         return SemiempiricalResult(
             molecule=self.molecule,
             method=self.method,
@@ -159,6 +160,14 @@ class Semiempirical:
             notes=self._notes(),
             calculation=self,
         )
+
+    def _conventional(self, state: State) -> dict[str, float]:
+        """Energies with all of the attraction in the one-electron part, as other programs have them (see `Fock`)."""
+        energies, repulsion = dict(state.energies), float(self.fock.core_repulsion_b[0])
+        attraction = float(self.backend.to_host(self.fock.attraction(state.D_spq[None]))[0])
+        energies["two-electron"] += energies["core repulsion"] - repulsion - attraction
+        energies["core"] += attraction
+        return energies | {"core repulsion": repulsion}
 
     def _notes(self) -> tuple[str, ...]:
         """What a reader of the result should know."""
@@ -246,7 +255,8 @@ def semiempirical_energy(
     mopac_compatible: bool = False,
     **options: Any,
 ) -> SemiempiricalResult:
-    """A calculation from neutral atoms, or from the density of another one of the same atoms (`guess`)."""
+    """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms
+    (`guess`)."""
     checked, diagonaliser = settings(options)
     timings = Timings(synchronize=getattr(backend, "synchronize", None) if checked.profile else None)
     calculation = Semiempirical(

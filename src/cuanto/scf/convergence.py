@@ -16,15 +16,19 @@ ROUNDING = 2e-12
 """Of the energy: its terms are larger than it, and summed up in an order that may differ from run to run."""
 
 
+SLOWEST = 0.5
+"""Largest factor from step to step that is assumed when what is left is summed up."""
+MARGIN = 1.25
+"""What is left of a dipole moment may be larger than foretold."""
+
+
 @dataclass(frozen=True)
 class Criteria:
-    """Energy change (Hartree), orbital gradient and change of the dipole moment (e Bohr) that must all be reached.
+    """Energy change (Hartree), orbital gradient and error of the dipole moment (e Bohr) that must all be reached.
 
     The gradient alone bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point
     where the gradient is small and the energy still falls, as far as rounding lets that be seen. Properties are wrong
-    by |F_ov|/gap, which a soft direction makes large: the dipole moment is watched itself, and costs no iteration where
-    it stands still. It must not have moved in the last step (which knows of soft directions) nor move in the next one
-    (the last may be small by chance).
+    by |F_ov|/gap, which a soft direction makes large: the dipole moment is watched itself.
     """
 
     energy: float
@@ -32,17 +36,25 @@ class Criteria:
     dipole: float = np.inf
     displacement: Callable[[Any], float] | None = None
 
-    def met(
-        self, energy_change: float, gradient: float, D_spq: Any = None, before: Any = None, energy: float = 0.0
-    ) -> bool:
-        """All are reached, by a density and the one `before`; a number that is not finite never is."""
-        if not (abs(energy_change) < max(self.energy, ROUNDING * abs(energy)) and gradient < self.gradient):
-            return False
-        return before is None or self.calm(D_spq - before)
+    def met(self, energy_change: float, gradient: float, energy: float = 0.0) -> bool:
+        """Energy and gradient are; a number that is not finite never is."""
+        return abs(energy_change) < max(self.energy, ROUNDING * abs(energy)) and gradient < self.gradient
 
     def calm(self, change_spq: Any) -> bool:
         """A change of the density that moves the dipole moment by less than is allowed."""
         return self.displacement is None or self.displacement(change_spq) < self.dipole
+
+    def settled(self, ahead_spq: Any, last_spq: Any) -> bool:
+        """All steps to come move the dipole moment by less than is allowed.
+
+        The extrapolated next step is about what is missing (in 30 calculations 0.5 to 1.4 of it in nine cases of ten,
+        once 2.4), unless steps hardly shrink, as in a soft direction; they are summed up as if they went on shrinking
+        as from the last to the next.
+        """
+        if self.displacement is None:
+            return True
+        ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
+        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), SLOWEST))
 
 
 class Displacement:

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+FACES = 8
+"""Densities that ADIIS interpolates between at most: it tries all of their combinations."""
+
 
 class History:
     """The last Fock matrices, densities and errors; scalar products of the errors are on the host."""
@@ -22,6 +25,7 @@ class History:
     def __init__(self, size: int, xp: Any, to_host: Callable[[Any], Array] = np.asarray) -> None:
         self.size, self.xp, self.to_host = size, xp, to_host
         self._slots: list[int] = []
+        self._densities: list[int] = []
         self._stacks: tuple[Any, ...] | None = None
         self._errors_nn = np.zeros((size, size))
 
@@ -30,19 +34,18 @@ class History:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._slots = []
+        self._slots, self._densities = [], []
 
     def push(self, F: Any, D: Any, e: Any) -> Any:
         """Keep them; <e_n|e> with everything kept, on the device, for `absorb`."""
+        few = min(self.size, FACES)
         if self._stacks is None:
-            self._stacks = tuple(self.xp.zeros((self.size, a.size)) for a in (F, D, e))
+            self._stacks = tuple(self.xp.zeros((n, a.size)) for n, a in ((self.size, F), (few, D), (self.size, e)))
             self._shape = F.shape
         assert self._stacks is not None
-        free = [slot for slot in range(self.size) if slot not in self._slots]
-        slot = free[0] if free else self._slots.pop(0)
-        self._slots.append(slot)
-        for stack, array in zip(self._stacks, (F, D, e), strict=True):
-            stack[slot] = array.reshape(-1)
+        slot, density = _place(self._slots, self.size), _place(self._densities, few)
+        for stack, place, array in zip(self._stacks, (slot, density, slot), (F, D, e), strict=True):
+            stack[place] = array.reshape(-1)
         e_n = self._stacks[2]
         return e_n[: max(self._slots) + 1] @ e_n[slot]
 
@@ -72,23 +75,31 @@ class History:
         return np.asarray(c_n / total)
 
     def adiis(self) -> Array:
-        """Coefficients, oldest first, none negative, that make the model of the energy smallest.
+        """Coefficients of the last matrices, oldest first, none negative, that make the model of the energy smallest.
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
         assert self._stacks is not None
         F_n, D_n, _ = self._stacks
-        T_nm = self.to_host(D_n @ F_n.T)[np.ix_(self._slots, self._slots)]  # <D_n|F_m>; few calculations get here
+        # <D_n|F_m>; few calculations get here
+        T_nm = self.to_host(D_n @ F_n.T)[np.ix_(self._densities, self._slots[-len(self._densities) :])]
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
         return smallest_on_simplex(2.0 * linear_n, quadratic + quadratic.T)
 
     def combine(self, c_n: Array) -> Any:
-        """sum_n c_n F_n."""
+        """sum_n c_n F_n of the last matrices."""
         assert self._stacks is not None
         weights = np.zeros(self.size)
-        weights[self._slots] = c_n
+        weights[self._slots[-len(c_n) :]] = c_n
         return (self.xp.asarray(weights) @ self._stacks[0]).reshape(self._shape)
+
+
+def _place(slots: list[int], size: int) -> int:
+    """Where the next entry goes: a free place, else that of the oldest; noted as the last."""
+    free = [slot for slot in range(size) if slot not in slots]
+    slots.append(free[0] if free else slots.pop(0))
+    return slots[-1]
 
 
 def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:

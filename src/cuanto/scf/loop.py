@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.log import Timings
+from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.coupling import open_shell, spin_orbitals
@@ -17,7 +18,6 @@ from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.rotations import splits
 from cuanto.scf.state import Array, State
 from cuanto.terms.base import Term
 
@@ -25,8 +25,6 @@ SAME_LEVEL = 1e-6
 """Hartree by which an occupied orbital may lie above an empty one: degenerate levels."""
 SAME_DENSITY = 1e-9
 """Largest change of a density, relative to its largest element, when orbitals are made canonical: rounding only."""
-SMALLEST_GAP = 0.05
-"""Hartree: what is least taken for the distance of two levels in an estimate."""
 CORRECTIONS = 3
 """How often a converged state that is not aufbau is left."""
 
@@ -53,10 +51,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Density:
-    """A density on the backend's device; `C_spi` as for builders of J and K."""
+    """A density on the backend's device; `C_spi` as for builders of J and K.
+
+    `first_step`: share of the first change of the Fock matrix that is taken where an SCF begins from it.
+    """
 
     D_spq: Any
     C_spi: Any
+    first_step: float = 1.0
 
     @classmethod
     def of(cls, C_spi: Any, xp: Any) -> Density:
@@ -79,61 +81,87 @@ def iterate(
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
-    frame = problem.frame
-    C_sjm, eps_sm = _first(problem, start, diagonaliser)
+    C_sjm, eps_sm = _first(problem, start, accelerator, diagonaliser)
     previous, before, corrections, step = np.inf, None, 0, "guess"
     for iteration in range(1, max_iterations + 1):
         state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
         change, previous = state.energy - previous, state.energy
-        converged, before = criteria.met(change, state.gradient, state.D_spq, before, state.energy), state.D_spq
-        if converged and problem.occupations.integer:
-            with frame.algebra:
-                converged = criteria.calm(relaxation(problem, F_eff, C_sjm, state.n_sm))
         state = replace(state, iteration=iteration, energy_change=change, step=step)
+        following = None
+        converged = criteria.met(change, state.gradient, state.energy)
+        if converged and criteria.displacement is not None:
+            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
+            converged = criteria.settled(_ahead(problem, following, state), state.D_spq - before)
+        before = state.D_spq
         if converged:
-            with frame.algebra:
-                canonical_sjm, eps_sm, sound = canonical(problem, F_eff, C_sjm, state.n_sm)
-                # What is reported must belong together: these orbitals, this density and its energy.
-                sound = sound and same_density(canonical_sjm, C_sjm, state.n_sm, frame.xp)
-                C_sjm = canonical_sjm
+            C_sjm, eps_sm, sound = _canonical_same(problem, F_eff, C_sjm, state.n_sm)
             if sound or corrections == CORRECTIONS:
-                C_spm = frame.outside(frame.X_pm @ C_sjm)
+                C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
                 yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
                 return
         yield state
-        with problem.timings.measure("diagonalisation"), frame.algebra:
-            if converged:  # but an empty orbital lies below an occupied one: begin anew from there
-                corrections += 1
-                accelerator.restart()
-                diagonaliser.restart()
-                C_sjm, eps_sm, step = Full(frame.xp)(F_eff, None, state.n_sm, state.energy)
-            else:
-                F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
-                if accelerator.lost:
-                    return
-                F_next = problem.effective(F_next, C_sjm, state.n_sm)
-                C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
-                step = f"{mixing}, {step}"
+        if converged:  # but an empty orbital lies below an occupied one: begin anew from there
+            corrections += 1
+            accelerator.restart()
+            diagonaliser.restart()
+            with problem.timings.measure("diagonalisation"), problem.frame.algebra:
+                following = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
+        elif following is None:
+            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
+        if accelerator.lost:
+            return
+        C_sjm, eps_sm, step = following
 
 
-def _first(problem: Problem, start: Density | tuple[Any, Any], diagonaliser: Diagonaliser) -> tuple[Any, Any]:
+def _following(
+    problem: Problem, state: State, F_sjk: Any, C_sjm: Any, accelerator: Accelerator, diagonaliser: Diagonaliser
+) -> tuple[Any, Any, str]:
+    """The next orbitals, their energies, and how they were made."""
+    with problem.timings.measure("diagonalisation"), problem.frame.algebra:
+        F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
+        F_next = problem.effective(F_next, C_sjm, state.n_sm)
+        C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
+        return C_sjm, eps_sm, f"{mixing}, {step}"
+
+
+def _ahead(problem: Problem, following: tuple[Any, Any, str], state: State) -> Any:
+    """What the next orbitals change of the density: [s, p, q] on the backend."""
+    frame, (C_sjm, eps_sm, _) = problem.frame, following
+    n_sm, _ = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
+    with frame.algebra:
+        return density_of(problem, frame.X_pm @ C_sjm, n_sm)[1].D_spq - state.D_spq
+
+
+def _first(
+    problem: Problem, start: Density | tuple[Any, Any], accelerator: Accelerator, diagonaliser: Diagonaliser
+) -> tuple[Any, Any]:
     """Orbitals to begin with; rotations need no full diagonalisation where they are eigenvectors of the guess."""
     if not isinstance(start, Density):
         return start
-    C_sjm, eps_sm = first_orbitals(problem, start)
+    C_sjm, eps_sm = first_orbitals(problem, start, accelerator)
     if isinstance(diagonaliser, Pseudo):
         diagonaliser.begin(eps_sm)
     return C_sjm, eps_sm
 
 
-def first_orbitals(problem: Problem, start: Density) -> tuple[Any, Any]:
-    """Orbitals of the Fock matrix of a density; both spins have the mean of theirs where they share orbitals."""
+def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
+    """Orbitals of the Fock matrix of a density; both spins have the mean of theirs where they share orbitals.
+
+    After a `first_step` that is only a part, which the accelerator may know of: it has seen where the whole one leads.
+    """
     F_spq = fock(problem, start)[1]
     with problem.frame.algebra:
         F_sjk = problem.frame.matrix(F_spq)
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
-        return eigenvectors(F_sjk, problem.frame.xp)
+        C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
+    if start.first_step == 1.0 or problem.shared:
+        return C_sjm, eps_sm
+    told = accelerator or Accelerator(ScfOptions(history=2), problem.frame.xp)
+    with problem.timings.measure("guess"):
+        _, whole_sjk, _ = evaluate(replace(problem, timings=Timings()), C_sjm, eps_sm, told)
+    with problem.frame.algebra:
+        return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
@@ -223,20 +251,14 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
     return state, F_sjk, F_eff
 
 
-def relaxation(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
-    """What the next rotations will change of the density of all electrons, to first order: [1, p, q] on the backend."""
-    frame = problem.frame
-    total = frame.xp.zeros((len(frame.X_pm), len(frame.X_pm)))
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
-        C_pm = frame.X_pm @ C_jm
-        F_mm = C_jm.T @ F_jk @ C_jm
-        eps_m = F_mm.diagonal()
-        for mid, end in splits(n_m):
-            weight = frame.xp.asarray(n_m[:mid, None] - n_m[None, mid:end])
-            gap = frame.xp.minimum(eps_m[:mid, None] - eps_m[None, mid:end], -SMALLEST_GAP)
-            half = C_pm[:, :mid] @ (weight * F_mm[:mid, mid:end] / gap) @ C_pm[:, mid:end].T
-            total = total + half + half.T
-    return frame.outside(total[None])
+def _canonical_same(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
+    """Canonical orbitals and energies, and whether they are sound.
+
+    What is reported must belong together: these orbitals, the density of the old ones and its energy.
+    """
+    with problem.frame.algebra:
+        canonical_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
+        return canonical_sjm, eps_sm, sound and same_density(canonical_sjm, C_sjm, n_sm, problem.frame.xp)
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:

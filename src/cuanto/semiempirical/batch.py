@@ -48,6 +48,7 @@ class Converged:
     converged_b: NDArray[np.bool_]
     iterations_b: NDArray[np.int64]
     D_bspq: Any
+    C_bsjm: Any
     eps_bsm: Any
     engine: PairEngine
 
@@ -100,14 +101,15 @@ def solve(
     filled = [sum(electrons) // 2] if spins == 1 else list(electrons)
     capacity = 2.0 if spins == 1 else 1.0
     start = start_density(layout, electrons, spins, backend).D_spq
-    F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], count, axis=0))
+    F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], count, axis=0))[1]
     eps, C = xp.linalg.eigh(F)
     history, previous = _History(xp), np.full(count, np.inf)
     done, iterations = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
     for iteration in range(1, max_iterations + 1):
         D = _density(C, filled, capacity, xp)
-        F = fock.H_bpq[:, None] + fock.two_electron(D)
-        energy = backend.to_host(0.5 * (D * (fock.H_bpq[:, None] + F)).sum(axis=(1, 2, 3)) + fock.core_repulsion)
+        repulsion_b, F = fock.two_electron(D)
+        energy = backend.to_host(repulsion_b + (D * fock.H_bpq[:, None]).sum(axis=(1, 2, 3))) + fock.screened_b
+        F = F + fock.H_bpq[:, None]
         FD = F @ D
         error = FD - FD.transpose(0, 1, 3, 2)
         gradient = np.sqrt(backend.to_host((error**2).sum(axis=(1, 2, 3))))
@@ -120,7 +122,7 @@ def solve(
     eps, C = xp.linalg.eigh(F)
     lowest = _density(C, filled, capacity, xp)
     outside = sum(filled) * capacity - backend.to_host((lowest * D).sum(axis=(1, 2, 3))) / capacity
-    return Converged(energy, now & (np.abs(outside) < AUFBAU), iterations, D, eps, engine)
+    return Converged(energy, now & (np.abs(outside) < AUFBAU), iterations, D, C, eps, engine)
 
 
 def _density(C: Any, filled: list[int], capacity: float, xp: Any) -> Any:

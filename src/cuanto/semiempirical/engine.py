@@ -144,10 +144,11 @@ class PairEngine:
         parts = min(items, TASKS * self.backend.threads) if pairs > SMALL else 1
         edges = np.linspace(0, items, parts + 1).astype(int).tolist()
         own = np.zeros((parts, *values[summed].shape)) if summed else None
+        plain = {name: _plain(values[name]) for _, name in source.arguments[2:]}
         calls = []
         for k, (begin, end) in enumerate(pairwise(edges)):
-            given = values if own is None else {**values, summed: own[k]}
-            calls.append(partial(function, begin, end, *(_plain(given[name]) for _, name in source.arguments[2:])))
+            given = plain if own is None else {**plain, summed: _plain(own[k])}
+            calls.append(partial(function, begin, end, *given.values()))
         if parts == 1:
             calls[0]()
         else:
@@ -215,7 +216,8 @@ class PairEngine:
         yield self.slabs[0], self._stored
 
     def core(self) -> tuple[Any, Any, Any]:
-        """The core Hamiltonian between atoms, minus the attraction of all products to the cores, and core repulsion."""
+        """The core Hamiltonian between atoms, minus the attraction of all products to the cores, and the repulsion of
+        cores by atoms, every pair at one of its two."""
         xp, n = self.backend.xp, self.layout.orbitals
         H_bpq = self.backend.zeros((self.molecules, n, n), np.float64)
         energies = self.backend.zeros((self.molecules, self.atoms), np.float64)
@@ -225,7 +227,7 @@ class PairEngine:
             values = {"H": H_bpq, "energies": energies, **self.model}
             self.launch(source, self.layout.kinds[a], self.layout.kinds[b], a == b, values)
         attraction = [self._times(G, cores) for _, G in self.blocks()]
-        return H_bpq, xp.concatenate(attraction, axis=1), energies.sum(axis=1)
+        return H_bpq, xp.concatenate(attraction, axis=1), energies
 
     # ---- Fock matrices ------------------------------------------------------------------------------------
 

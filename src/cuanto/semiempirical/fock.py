@@ -2,10 +2,16 @@
 
 J. A. Pople, D. P. Santry and G. A. Segal, J. Chem. Phys. 43, S129 (1965), doi:10.1063/1.1701475. Matrices have a
 leading axis of molecules of one composition (index b).
+
+Electrons and cores of a large system attract and repel each other by far more than its energy: 256 waters by 2e5
+Hartree, whose rounding would be seen. So the potential is that of electrons and cores together, which nearly cancel
+atom by atom before anything is added up; the core Hamiltonian lacks the attraction, and the repulsion of the cores
+is left with what it has beyond the same integrals.
 """
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -45,18 +51,25 @@ class Packing:
 
 
 class Fock:
-    """All that depends on the geometries, ready to make Fock matrices."""
+    """All that depends on the geometries, ready to make Fock matrices.
+
+    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, `attraction_bP`: that of unit densities.
+    `core_repulsion_b`: as MOPAC has it; `screened_b`: without that of two charge distributions, both on the host.
+    """
 
     def __init__(self, engine: PairEngine) -> None:
         self.engine, self.layout, backend = engine, engine.layout, engine.backend
         self.xp, self.packing = backend.xp, Packing(self.layout, backend)
-        H_bpq, attraction, self.core_repulsion = engine.core()
-        self.packing.add(H_bpq, -attraction)
+        self.H_bpq, self.attraction_bP, repulsion_ba = engine.core()
         U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
-        diagonal = H_bpq.reshape(len(H_bpq), -1)[:, :: self.layout.orbitals + 1]
+        diagonal = self.H_bpq.reshape(len(self.H_bpq), -1)[:, :: self.layout.orbitals + 1]
         diagonal += backend.to_device(U_p)
-        self.H_bpq = H_bpq
+        self._cores = backend.to_device(self.layout.cores)
         self._one_centre = [self._element(name) for name in dict.fromkeys(self.layout.symbols)]
+        repulsion_ba, attraction_bP = backend.download([repulsion_ba, self.attraction_bP])
+        halves_ba = -0.5 * self.layout.core_charges * attraction_bP[:, self.layout.first_product[:-1]]
+        self.core_repulsion_b = np.array([fsum(row) for row in repulsion_ba])
+        self.screened_b = np.array([fsum(row) for row in np.concatenate([repulsion_ba, halves_ba], axis=1)])
 
     def _element(self, symbol: str) -> tuple[Any, Any, Any]:
         """Places of the products of an element's atoms, and its maps for direct and exchange parts."""
@@ -68,19 +81,31 @@ class Fock:
         to_device = self.engine.backend.to_device
         return to_device(places), to_device(J.T), to_device(K.T)
 
-    def two_electron(self, D_bspq: Any) -> Any:
-        """J(D) - K(D_s), with one spin J(D) - K(D)/2."""
+    def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
+        """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J is also that of the cores of other atoms."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
         q_bsP = self.packing.packed(D_bspq) * self.packing.arrays["copies"]
         total_bP = q_bsP.sum(axis=1)
-        potential = self.engine.coulomb_and_exchange(total_bP, D_bspq, F_bspq, factor)
+        potential = self.engine.coulomb_and_exchange(total_bP - self._cores, D_bspq, F_bspq, factor)
         vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
         for places, J, K in self._one_centre:
             direct, own = total_bP[:, places] @ J, q_bsP[:, :, places] @ K
             vector[:, :, places] += direct[:, None] - factor * own
         self.packing.add(F_bspq, vector)
-        return F_bspq
+        return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
+
+    def attraction(self, D_bspq: Any) -> Any:
+        """Energies of the electrons in the field of other atoms' cores."""
+        q_bP = self.packing.packed(D_bspq.sum(axis=1, dtype=np.float64)) * self.packing.arrays["copies"]
+        return -(q_bP * self.attraction_bP).sum(axis=1)
+
+
+def scalar_products(A_bspq: Any, B_bspq: Any) -> Any:
+    """Of matrices of every molecule; of a single one by the library's product of vectors."""
+    if len(A_bspq) == 1:
+        return (A_bspq.reshape(-1) @ B_bspq.reshape(-1)).reshape(1)
+    return (A_bspq * B_bspq).sum(axis=(1, 2, 3))
 
 
 def one_centre_maps(element: Element) -> tuple[Array, Array]:

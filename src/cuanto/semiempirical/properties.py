@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.semiempirical.layout import Layout
+from cuanto.semiempirical.parameters import Element
 from cuanto.system.masses import dipole_origin
 
 Array = NDArray[np.float64]
@@ -29,23 +30,24 @@ def charges(layout: Layout, D_pq: Array) -> Array:
 
 def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Rows, columns and weights[axis] of the elements of D in the electrons' dipole moment (negative)."""
-    rows, columns, weights = [], [], []
-    for element, first, R_x in zip(layout.elements, layout.first[:-1].tolist(), R_ax, strict=True):
-        for i in range(element.orbitals):
-            rows.append(first + i)
-            columns.append(first + i)
-            weights.append(-R_x)
-        hybrids = {} if element.orbitals == 1 else {(0, 1 + x): (x, element.D["sp"]) for x in range(3)}
-        for (i, j), (x, D) in hybrids.items():
-            rows.append(first + i)
-            columns.append(first + j)
-            weights.append(-2.0 * D * np.eye(3)[x])
-        for x, table in P_WITH_D.items() if element.orbitals == 9 else ():
-            for (i, j), c in table.items():
-                rows.append(first + i)
-                columns.append(first + j)
-                weights.append(-2.0 * element.D["pd"] * c * np.eye(3)[x])
-    return np.array(rows), np.array(columns), np.array(weights).T
+    rows = columns = np.arange(layout.orbitals)
+    weights = -R_ax[layout.atom_of_orbital]
+    names = np.array(layout.symbols)
+    for symbol in dict.fromkeys(layout.symbols):
+        places, hybrids = _hybrids(layout.parameters.element(symbol))
+        first = layout.first[:-1][names == symbol].astype(np.int64)[:, None]
+        rows, columns = (np.append(known, first + own) for known, own in zip((rows, columns), places, strict=True))
+        weights = np.concatenate([weights, np.tile(hybrids, (len(first), 1))])
+    return rows, columns, weights.T
+
+
+def _hybrids(element: Element) -> tuple[NDArray[np.int64], Array]:
+    """Pairs of an atom's orbitals that have a dipole moment, and its weights (both triangles of D, negative)."""
+    found = [] if element.orbitals == 1 else [((0, 1 + x), x, element.D["sp"]) for x in range(3)]
+    if element.orbitals == 9:
+        found += [(pair, x, element.D["pd"] * c) for x, table in P_WITH_D.items() for pair, c in table.items()]
+    places = np.array([pair for pair, _, _ in found], dtype=np.int64).reshape(-1, 2).T
+    return places, np.array([-2.0 * D * np.eye(3)[x] for _, x, D in found]).reshape(-1, 3)
 
 
 def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:

@@ -15,6 +15,7 @@ orthonormal in double; it changes the energy by about SETTLED^2, far from any co
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +32,12 @@ LARGEST_ROTATION = 0.3
 LARGEST_NORM = 20.0
 """Of all rotations together; they are as many as the square of the system's size."""
 SMALLEST_GAP = 0.01
+WIDE = 0.1
+"""Gap (Hartree) from which energies of orbitals need not be exact."""
+DISTANT_GAP = 0.1
+"""Hartree: what is least taken for the distance of levels where molecules are computed in each other's field."""
+POLARISED = 5e-3
+"""|F_ov| (Hartree) from which levels of distant molecules must have found their places."""
 STALLED = 5
 """Iterations in which |F_ov| must drop by a tenth."""
 RISE = 1e-3
@@ -41,6 +48,8 @@ REPAIR = 10
 """Rotations after which rounding errors of the orthonormality are removed."""
 SETTLED = 1e-4
 """|F_ov| (Hartree) below which orbital energies hardly change any more; above it single precision is good enough."""
+REFINED = 1e-3
+"""|F_ov| (Hartree) above which the second order of rotations is worth its products."""
 THRIFTY = 300
 """Orbitals from which products are saved at the price of a cycle now and then."""
 TRIANGLE = 96
@@ -49,6 +58,17 @@ SLIGHT = 2e-3
 """Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 SINGLE_ROTATION = 1e-4
 """Largest rotation that may be applied in single precision: it is right to 1e-11 then."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Orbitals of one spin, the first `o` of them occupied; F_ov among them, rotations that remove it, energies."""
+
+    C: Any
+    F_ov: Any
+    X: Any
+    eps: Any
+    o: int
 
 
 class BlockRotations:
@@ -72,12 +92,23 @@ class BlockRotations:
         self.divide = divider(xp)
         self.full, self.canonical = Full(xp, level_shift), canonical
         self.full_steps = self.steps = 0
+        self.anew = False
         self.restart()
 
     def restart(self) -> None:
         """Forget what earlier calls have shown; the next one finds orbital energies by itself."""
         self._eps_s: list[Any] = [None, None]
+        self._distant, self._gap = False, -np.inf
         self._smallest, self._since, self._energy, self._rotated, self._settled = np.inf, 0, np.inf, 0, False
+
+    def adopt(self, C_sjm: Any) -> Any:
+        """Orbitals of molecules far from each other, to begin with.
+
+        Levels of two of them may cross, without any coupling, until they have polarised each other: a rotation that
+        goes downhill is all that is asked for meanwhile.
+        """
+        self._distant = True
+        return C_sjm.astype(np.float32) if self._single(C_sjm) else C_sjm
 
     def first(self, F_sjk: Any) -> tuple[Any, Any]:
         """Orbitals to begin with, and their energies."""
@@ -85,16 +116,16 @@ class BlockRotations:
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals where it is safe, else eigenvectors."""
-        noise = NOISE * n_sm.size if self._single(F_sjk) else 0.0
-        rises, self._energy = energy > self._energy + RISE + noise, energy
+        rises, self._energy = energy > self._energy + RISE + self.noise(F_sjk), energy
         filled = [int(np.count_nonzero(n_m)) for n_m in n_sm]
         possible = C_sjm is not None and len(C_sjm) == len(n_sm) and not rises
         if possible and all(0 < o < n_sm.shape[1] for o in filled):
             assert C_sjm is not None
-            rotated = self._rotate(F_sjk, C_sjm, filled)
-            if rotated is not None:
-                self.steps += 1
-                return (*rotated, "block")
+            parts, measured = self.couple(F_sjk, C_sjm, filled)
+            numbers = self.to_host(measured)
+            if self.safe(numbers):
+                own = [(part.X, norm) for part, norm in zip(parts, numbers[:, 3].tolist(), strict=True)]
+                return (*self.apply(F_sjk, parts, own, float(numbers[:, 0].max())), "block")
         single = self._single(F_sjk)
         given = [array.astype(np.float32) if single and array is not None else array for array in (F_sjk, C_sjm)]
         C_sjm, eps_sm, step = self.full(given[0], given[1], n_sm, energy)
@@ -102,40 +133,54 @@ class BlockRotations:
         self._smallest, self._since = np.inf, 0
         return C_sjm, eps_sm, step
 
+    def noise(self, F_sjk: Any) -> float:
+        """By which single precision may raise an energy, Hartree."""
+        return NOISE * len(F_sjk) * len(F_sjk[0]) if self._single(F_sjk) else 0.0
+
     def _single(self, F_sjk: Any) -> bool:
         """Single precision is good enough for the next orbitals."""
         return self.mixed and len(F_sjk[0]) >= THRIFTY and not self._settled
 
-    def _rotate(self, F_sjk: Any, C_sjm: Any, filled: list[int]) -> tuple[Any, Any] | None:
+    def couple(self, F_sjk: Any, C_sjm: Any, filled: list[int]) -> tuple[list[Coupling], Any]:
+        """What F asks for of every spin; and for each, still on the device: largest |F_ov|, smallest gap, largest
+        rotation, norm of all."""
         single, parts = self._single(F_sjk), []
         for F, C, eps, o in zip(F_sjk, C_sjm, self._eps_s, filled, strict=False):
             if single:
                 F, C = F.astype(np.float32), C.astype(np.float32, copy=False)
-            parts.append((C, *self.couplings(F, C, eps, o), o))
-        numbers = self.to_host(self.xp.stack([value for part in parts for value in self._numbers(part)])).reshape(-1, 4)
-        if not self._safe(numbers):
-            return None
+            parts.append(Coupling(C, *self.couplings(F, C, eps, o), o))
+        numbers = [value for part in parts for value in self._numbers(part)]
+        return parts, self.xp.stack(numbers).reshape(-1, 4)
+
+    def apply(
+        self, F_sjk: Any, parts: list[Coupling], rotations: list[tuple[Any, float]], largest: float
+    ) -> tuple[Any, Any]:
+        """Orbitals turned by rotations with their norms, and energies to go on with; `largest`: |F_ov|."""
         turned, energies = [], []
-        anew = self.canonical and self.steps == 0 and numbers[:, 0].max() > CANONICAL
-        for F, (C, F_ov, X, eps, o), norm in zip(F_sjk, parts, numbers[:, 3].tolist(), strict=True):
-            change = F_ov * X
-            eps = self.xp.concatenate([eps[:o] + change.sum(axis=1), eps[o:] - change.sum(axis=0)])
-            C = (self.turn_slightly if norm < SLIGHT else self.turn)(C, X, o)
-            if anew:
+        was_single, self.anew = (
+            parts[0].C.dtype == np.float32,
+            self.canonical and not self.steps and largest > CANONICAL,
+        )
+        for F, part, (X, norm) in zip(F_sjk, parts, rotations, strict=True):
+            o, change = part.o, part.F_ov * part.X
+            eps = self.xp.concatenate([part.eps[:o] + change.sum(axis=1), part.eps[o:] - change.sum(axis=0)])
+            C = (self.turn_slightly if norm < SLIGHT else self.turn)(part.C, X, o)
+            if self.anew:
                 eps = self.canonicalise(F.astype(C.dtype, copy=False), C, o)
             turned.append(C)
             energies.append(eps)
         self._eps_s = energies
-        self._rotated += 1
+        self.steps, self._rotated = self.steps + 1, self._rotated + 1
         C_sjm = self.xp.stack(turned)
-        if (single and not self._single(F_sjk)) or self._rotated == REPAIR:
+        if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
             C_sjm, self._rotated = newton_schulz(C_sjm), 0
         return C_sjm, self.xp.stack(energies)
 
     def couplings(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any, Any]:
         """F_ov, the rotations, and orbital energies: near convergence those of the smaller block only are exact."""
         xp, v = self.xp, C.shape[1] - o
-        thrifty = self._smallest <= SETTLED and len(C) >= THRIFTY
+        wide = self._distant or self._gap > WIDE
+        thrifty = self._smallest <= REFINED and wide and len(C) >= THRIFTY
         if not thrifty:
             FC = F @ C
             F_ov, eps = C[:, :o].T @ FC[:, o:], (C * FC).sum(axis=0)
@@ -150,6 +195,8 @@ class BlockRotations:
             others = eps[o:] + (F.trace() - exact.sum() - eps[o:].sum()) / v
             eps = xp.concatenate([exact, others])
         gap = eps[:o, None] - eps[None, o:] - self.level_shift
+        if self._distant:
+            gap = xp.minimum(gap, gap.dtype.type(-DISTANT_GAP))
         X = (F_ov / gap).astype(C.dtype)
         if not thrifty:
             # F between the rotated blocks is what the first order leaves: the residual of the exact decoupling.
@@ -187,19 +234,21 @@ class BlockRotations:
             [C[:, :o] + (occupied - half * (empty @ x.T)), C[:, o:] - (empty + half * (occupied @ x))], axis=1
         )
 
-    def _numbers(self, part: tuple[Any, ...]) -> list[Any]:
-        """Largest |F_ov|, smallest gap, largest rotation, norm of all."""
-        _, F_ov, X, eps, o = part
+    def _numbers(self, part: Coupling) -> list[Any]:
+        F_ov, X, eps, o = part.F_ov, part.X, part.eps, part.o
         values = [abs(F_ov).max(), eps[o:].min() - eps[:o].max(), abs(X).max(), self.xp.sqrt((X * X).sum())]
         return [value.astype(np.float64) for value in values]
 
-    def _safe(self, numbers: NDArray[np.float64]) -> bool:
+    def safe(self, numbers: NDArray[np.float64]) -> bool:
+        """Rotations with these `numbers` may be made; remembers how far |F_ov| has come down."""
         largest_F, gap, angle, norm = numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].max(), numbers[:, 3].max()
         self._since = 0 if largest_F < 0.9 * self._smallest else self._since + 1
         self._smallest = min(self._smallest, largest_F)
         self._settled = self._settled or self._smallest <= SETTLED
         fine = np.isfinite(numbers).all() and largest_F < START and self._since < STALLED
-        return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
+        self._gap = gap
+        apart = gap > SMALLEST_GAP or (self._distant and largest_F > POLARISED)
+        return bool(fine and apart and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
 
 
 def newton_schulz(C_sjm: Any) -> Any:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
 from cuanto.scf.orthogonal import HOST_FUNCTIONS, Frame
+from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
+
+Array = NDArray[np.float64]
 
 
 class Constant:
@@ -25,7 +30,7 @@ class Constant:
 
 
 class Core:
-    """E = sum_pq h_pq D_pq."""
+    """E = sum_pq h_pq D_pq, without the attraction to other atoms' cores."""
 
     name = "core"
 
@@ -39,7 +44,7 @@ class Core:
 
 
 class Repulsion:
-    """Direct and exchange energy of the electrons."""
+    """Direct and exchange energy of the electrons, in the field of the cores (see `Fock`)."""
 
     name = "two-electron"
 
@@ -49,8 +54,32 @@ class Repulsion:
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Quadratic in the density."""
         D_spq = D_spq.astype(np.float64, copy=False)
-        F_spq = self._fock.two_electron(D_spq[None])[0]
-        return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
+        energy_b, F_bspq = self._fock.two_electron(D_spq[None])
+        return energy_b[0], F_bspq[0]
+
+
+class Moment:
+    """Dipole moments of densities, e Bohr, from their elements on atoms."""
+
+    def __init__(self, layout: Layout, R_ax: Array, backend: Backend) -> None:
+        rows, columns, weights = properties.dipole_vectors(layout, R_ax)
+        self._backend = backend
+        self._given = backend.upload({"rows": rows, "columns": columns, "weights": weights})
+
+    def at(self, D_spq: Any) -> Any:
+        """The electrons' moment, still on the device."""
+        total = sum(D_pq[self._given["rows"], self._given["columns"]] for D_pq in D_spq)
+        return self._given["weights"] @ total
+
+    def __call__(self, change_spq: Any) -> float:
+        """Largest component of a change."""
+        return float(np.abs(self._backend.to_host(self.at(change_spq))).max())
+
+    def of_change(self, halves: Sequence[tuple[Any, Any]]) -> float:
+        """The same of the sum of A B^T + B A^T, without the matrices."""
+        rows, columns = self._given["rows"], self._given["columns"]
+        total = sum((A[rows] * B[columns]).sum(axis=1) + (A[columns] * B[rows]).sum(axis=1) for A, B in halves)
+        return float(np.abs(self._backend.to_host(self._given["weights"] @ total)).max())
 
 
 class Identity:

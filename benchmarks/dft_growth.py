@@ -1,0 +1,125 @@
+"""How the two steps of a pass over the grid grow with the size of a cluster of water: 16, 32, 64 and 128 molecules.
+
+    python benchmarks/dft_growth.py --json benchmarks/results/dft_growth_cpu.json
+    python benchmarks/dft_growth.py --backend cuda --grid fine --json benchmarks/results/dft_growth_cuda.json
+
+PBE/def2-SVP, cells of Stratmann, Scuseria and Frisch, the density of superposed atoms. On a CPU processor seconds of
+one thread, on a GPU seconds; the least of all rounds, in each of which all sizes have their turn. Counted beside them:
+points times functions, and points times pairs of functions whose product is not left out. Exit status 1: an
+exponent from the smallest to the largest cluster is above 1.2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from common import DATA, geometry, machine, save
+
+import cuanto
+from cuanto.backends.base import get_backend
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.coulomb.memory import memory_limit
+from cuanto.functionals import Evaluator, get_functional
+from cuanto.grid import GridSettings, make_grid, make_quadrature
+from cuanto.grid.potential import integrate
+from cuanto.scf.guess import superposed_atoms
+
+ASKED = 1.2
+STEPS = ("density", "matrix")
+
+
+class Cluster:
+    """A cluster on a grid, with a density and its potential."""
+
+    def __init__(self, waters: int, level: str, backend: Any) -> None:
+        molecule = cuanto.Molecule.from_xyz(geometry(f"water_{waters}"))
+        basis, functional = cuanto.Basis("def2-svp", molecule), get_functional("pbe")
+        settings = GridSettings(level=level, partition="stratmann", density="matrix")
+        start = time.process_time()
+        self.grid = make_grid(molecule, basis, settings, backend)
+        self.waters, self.functions, self.setup = waters, basis.nbf, time.process_time() - start
+        limit = memory_limit(backend, None)
+        self.quadrature, _ = make_quadrature(self.grid, basis, backend, functional.family, settings, limit)
+        self.D_spq = superposed_atoms(molecule, basis, 1, backend).D_spq
+        evaluate = Evaluator(functional, backend, 1)
+        rho_scg = self.quadrature.density(self.D_spq, None)
+        _, _, self.v_scg = integrate(evaluate, rho_scg, backend.xp.asarray(self.grid.w_g), backend)
+        self.seconds = dict.fromkeys(STEPS, np.inf)
+
+    def measure(self, clock: Callable[[], float]) -> None:
+        """Both steps once."""
+        for name, call in zip(
+            STEPS,
+            (lambda: self.quadrature.density(self.D_spq, None), lambda: self.quadrature.matrix(self.v_scg)),
+            strict=True,
+        ):
+            start = clock()
+            call()
+            self.seconds[name] = min(self.seconds[name], clock() - start)
+
+    def row(self) -> dict[str, Any]:
+        """What was found."""
+        points = self.grid.points.astype(float)
+        found: dict[str, Any] = {
+            "waters": self.waters,
+            "functions": self.functions,
+            "points": len(self.grid.w_g),
+            "groups": len(self.grid),
+            "functions_at_a_point": float(self.grid.mean_functions),
+            "cube_edge": self.grid.cube_edge,
+            "setup_seconds": self.setup,
+            "points_times_functions": float((points * self.grid.functions).sum()),
+            "seconds": dict(self.seconds),
+        }
+        return found | {"points_times_pairs": float((points * self.quadrature.pairs).sum())}
+
+
+def exponent(rows: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> float:
+    """From the first to the last."""
+    return float(np.log(value(rows[-1]) / value(rows[0])) / np.log(rows[-1]["waters"] / rows[0]["waters"]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--grid", default="coarse", help="level")
+    parser.add_argument("--waters", type=int, nargs="+", default=[16, 32, 64, 128])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", help="write the result here")
+    options = parser.parse_args()
+    os.environ.setdefault("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    backend: Any = CpuBackend(threads=1) if options.backend == "cpu" else get_backend("cuda")
+
+    def clock() -> float:
+        if options.backend == "cpu":
+            return time.process_time()
+        backend.synchronize()
+        return time.perf_counter()
+
+    clusters = [Cluster(n, options.grid, backend) for n in options.waters]
+    for _ in range(options.rounds):
+        for cluster in clusters:
+            cluster.measure(clock)
+    rows = [cluster.row() for cluster in clusters]
+    grown = {name: exponent(rows, lambda row, name=name: row["seconds"][name]) for name in STEPS}
+    for name in ("points", "points_times_functions", "points_times_pairs"):
+        grown[name] = exponent(rows, lambda row, name=name: row[name])
+    for row in rows:
+        seconds = ", ".join(f"{name} {s:.3f} s" for name, s in row["seconds"].items())
+        print(
+            f"{row['waters']:4d} waters, {row['points']} points, {row['functions_at_a_point']:.0f} functions: {seconds}"
+        )
+    print("exponents: " + ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in grown.items()))
+    record = {"benchmark": "dft_growth", "machine": machine(backend), "load": os.getloadavg()[0], "grid": options.grid}
+    save(options.json, record | {"rows": rows, "exponents": grown})
+    return 1 if max(grown[name] for name in STEPS) > ASKED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

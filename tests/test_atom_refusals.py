@@ -1,0 +1,199 @@
+"""Atoms that cannot be computed, and sets that cannot be tried: what is said, and what goes on without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cuanto.atomic import AtomBasis, AtomResult, Nucleus, Repulsion
+from cuanto.atomic.evaluations import Evaluation, EvaluationLog
+from cuanto.atomic.export import contracted
+from cuanto.atomic.input import parse_input
+from cuanto.atomic.job import AtomEnergy, element_job, run_energy, settled
+from cuanto.atomic.optimise import EnergyFailure
+from cuanto.atomic.search import best_start
+from cuanto.atomic.wtbs import WellTempered
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.errors import InputError
+
+GOOD = (0.1, 2.0, 4.0, 1.5)
+BORON = """B
+$contrl $end
+$nuc znuc=5 $end
+$bas nsym=3 bastype='wtbs' $end
+$wtbs wtbspara=0.1,2.0,4.0,1.5 nbs=6,3,3 $end
+$econfig nclose=2,0,0 nopen=0,1,1 freeel=1 nconf=2 $end
+1 0 1.0
+0 1 2.0
+$scf $end
+"""
+
+
+# ------------------------------------------------------------------------------------------------ sets of exponents
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ((float("nan"), 2.0, 4.0, 1.5), "a parameter is not finite"),
+        ((0.0, 2.0, 4.0, 1.5), "alpha = 0 is not positive"),
+        ((0.1, 1.0, 4.0, 1.5), "beta = 1 is not above 1"),
+        ((0.1, 2.0, 0.1, -0.9), "do not give rising, finite exponents"),
+        ((0.1, 2.0, 4.0, -1.0), "gamma = -1 is not above -1"),
+        ((0.1, 2000.0, 4.0, 1.5), "is beyond reason"),
+    ],
+)
+def test_parameters_that_make_no_set(parameters: tuple[float, ...], says: str) -> None:
+    basis = WellTempered.shared(GOOD, {"s": (1, 8)}).at(parameters)
+    reason = basis.objection()
+    assert reason is not None and says in reason
+    with pytest.raises(InputError, match="no well-tempered set: ") as caught:
+        basis.basis()
+    assert str(caught.value).endswith(reason)
+
+
+@pytest.mark.parametrize("letters", ["", "p", "sd", "spf"])
+def test_momenta_with_a_gap_are_refused(letters: str) -> None:
+    with pytest.raises(InputError, match="without a gap"):
+        WellTempered.shared(GOOD, dict.fromkeys(letters, (1, 4)))
+
+
+def test_a_set_of_the_exchange_for_an_atom_needs_every_momentum(tmp_path: Path) -> None:
+    path = tmp_path / "gap.nw"
+    path.write_text("He S\n 1.0 1.0\nHe D\n 0.5 1.0\n")
+    with pytest.raises(InputError, match="up to g without a gap"):
+        element_job("He", str(path))
+
+
+# ------------------------------------------------------------------------------------------------------ input files
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("freeel=1 nconf=2", "freeel=1.5 autogen=.true.", "freeel is 1.5; autogen needs a whole number"),
+        ("0 1 2.0", "0 1 -2.0", "the weight -2 is not positive"),
+        ("0 1 2.0", "0 1", "give a weight with every configuration or with none"),
+        ("nbs=6,3,3", "nbs=9999*6, 9999*3", "nbs has more than 10000 values"),
+    ],
+)
+def test_lines_that_are_wrong(old: str, new: str, says: str) -> None:
+    assert parse_input(BORON).occupation.weights == (1.0, 2.0)
+    with pytest.raises(InputError) as caught:
+        parse_input(BORON.replace(old, new), "b.inp")
+    assert says in str(caught.value) and str(caught.value).startswith("b.inp, line ")
+
+
+def test_a_nucleus_between_two_elements_needs_its_size() -> None:
+    with pytest.raises(InputError, match=r"no radius is known for the charge 2\.5"):
+        Nucleus(2.5, "gaussian")
+    assert Nucleus(2.5, "gaussian", 1e8).rms > 0
+
+
+# --------------------------------------------------------------------------------------------------------- energies
+
+
+@pytest.fixture(scope="module")
+def helium() -> AtomResult:
+    settings = {"relativistic": False}
+    job = element_job("He", nucleus="point", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)", settings=settings)
+    return run_energy(job, "cpu")
+
+
+def test_integrals_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = CpuBackend(threads=1)
+    monkeypatch.setattr(backend, "memory", lambda: (1000, 10**9))
+    with pytest.raises(InputError, match=r"of 20 functions take 0\.0 GB and 0\.0 GB are free: use fewer functions"):
+        Repulsion(AtomBasis.by_momentum([[2.0**k for k in range(20)]]), backend)
+
+
+def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) -> None:
+    assert contracted("He", helium).shells
+    with pytest.raises(InputError, match="orbitals of He did not converge: no contraction"):
+        contracted("He", replace(helium, converged=False))
+
+
+def test_an_energy_at_rest_is_taken_though_the_density_trembles(helium: AtomResult) -> None:
+    last = helium.history[-1]
+    assert settled(replace(helium, history=[last] * 5))
+    assert not settled(replace(helium, history=[last] * 4))
+    assert not settled(replace(helium, history=[last] * 4 + [replace(last, energy=last.energy + 1e-3)]))
+
+
+def test_an_energy_that_cannot_be_had_says_why() -> None:
+    job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)", settings={"max_iterations": 1})
+    assert isinstance(job.basis, WellTempered)
+    energy_of = AtomEnergy(job, "cpu")
+    with pytest.raises(EnergyFailure, match="the SCF did not converge"):
+        energy_of(job.basis)
+    with pytest.raises(EnergyFailure, match="beta = 1 is not above 1"):
+        energy_of(job.basis.at((0.2, 1.0, 1.0, 1.0)))
+
+
+def test_a_failure_after_a_success_is_tried_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last spinors may be a bad start for the next set."""
+    job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)")
+    starts: list[Any] = []
+
+    def solve(atom: Any, settings: Any, backend: str, start: Any) -> Any:
+        starts.append(start)
+        return SimpleNamespace(converged=start is None, history=[], energy=-2.0 - len(starts))
+
+    monkeypatch.setattr("cuanto.atomic.job.solve", solve)
+    energy_of = AtomEnergy(job, "cpu")
+    assert (energy_of(job.basis), energy_of(job.basis)) == (-3.0, -5.0)
+    assert starts[0] is starts[2] is None and starts[1].energy == -3.0
+
+
+# ------------------------------------------------------------------------------------------------- starts of a search
+
+
+def tempered(*alphas: float) -> list[WellTempered]:
+    return [WellTempered.shared((alpha, *GOOD[1:]), {"s": (1, 4)}) for alpha in alphas]
+
+
+def near_a_tenth(basis: WellTempered) -> float:
+    if basis.parameters[0] > 1:
+        raise EnergyFailure("too tight")
+    return abs(basis.parameters[0] - 0.1)
+
+
+def test_a_search_starts_where_the_energy_is_lowest() -> None:
+    starts = tempered(0.5, -1.0, 5.0, 0.11, 0.3)
+    assert best_start(starts, near_a_tenth, None) is starts[3]
+    assert best_start(starts[1:2], near_a_tenth, None) is starts[1]  # no choice
+
+
+def test_what_the_log_knows_is_not_computed_again(tmp_path: Path) -> None:
+    starts, asked = tempered(0.5, 0.2, 0.11), []
+
+    def energy_of(basis: WellTempered) -> float:
+        asked.append(basis.parameters[0])
+        return near_a_tenth(basis)
+
+    log = EvaluationLog(tmp_path / "a.log", {"element": "He"})
+    log.append(Evaluation(0, starts[1].parameters, -7.0))
+    log.append(Evaluation(0, starts[2].parameters, None))
+    again = EvaluationLog(tmp_path / "a.log", {"element": "He"})
+    assert best_start(starts, energy_of, again) is starts[1]
+    assert asked == [0.5]
+    assert len(EvaluationLog(tmp_path / "a.log", {"element": "He"})) == 3
+
+
+def test_a_search_without_any_start_says_why() -> None:
+    with pytest.raises(EnergyFailure, match="too tight"):
+        best_start(tempered(3.0, 4.0), near_a_tenth, None)
+    with pytest.raises(EnergyFailure, match="no set of parameters to start from makes sense"):
+        best_start(tempered(-1.0, -2.0), near_a_tenth, None)
+
+
+def test_a_log_of_another_optimisation_names_the_difference(tmp_path: Path) -> None:
+    EvaluationLog(tmp_path / "a.log", {"element": "He", "nucleus": "point"})
+    with pytest.raises(InputError, match=r"another optimisation \(nucleus differs\); give another name"):
+        EvaluationLog(tmp_path / "a.log", {"element": "He", "nucleus": "gaussian"})
+    with pytest.raises(InputError, match="another optimisation; give another name"):
+        EvaluationLog(tmp_path / "a.log", {"element": "He"})

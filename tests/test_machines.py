@@ -1,0 +1,231 @@
+"""Machines other than this one: another processor or system, a GPU, NVRTC elsewhere or nowhere, packages missing."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from ctypes.util import find_library
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cuanto import workers
+from cuanto.backends import blas, cache
+from cuanto.backends.base import get_backend
+from cuanto.backends.cpu import compiler
+from cuanto.backends.cpu.backend import cores
+from cuanto.backends.cuda import nvrtc
+from cuanto.backends.cuda.backend import CudaBackend, why_no_gpu
+from cuanto.backends.host import HostMemory
+from cuanto.cli import basis_search, doctor
+from cuanto.errors import CompilerError, InputError, MissingDependencyError
+
+# ------------------------------------------------------------------------------------------- processors, systems
+
+
+@pytest.mark.parametrize(("machine", "flag"), [("x86_64", "-march=native"), ("arm64", "-mcpu=native")])
+def test_flag_of_the_machines_own_instructions(machine: str, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert compiler.native_flag.__wrapped__() == flag
+
+
+def test_processors_differ_also_where_nothing_lists_their_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library with one machine's instructions must not be taken from a shared cache by another one."""
+
+    def nothing(path: Path) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", nothing)
+    seen = set()
+    for name in ("Apple M3", "Apple M4"):
+        monkeypatch.setattr(platform, "processor", lambda name=name: name)
+        seen.add(compiler.processor.__wrapped__())
+    assert len(seen) == 2 and all(platform.machine() in text for text in seen)
+
+
+def test_cache_of_a_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUANTO_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    folder = cache.cache_folder()
+    assert folder == tmp_path / "Library" / "Caches" / "cuanto" / "kernels" and folder.is_dir()
+
+
+@pytest.mark.parametrize("content", [None, "MemTotal: 1 kB\n"])
+def test_all_memory_counts_as_free_where_the_system_does_not_say(
+    content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: str) -> io.StringIO:
+        if content is None:
+            raise FileNotFoundError(path)
+        return io.StringIO(content)
+
+    monkeypatch.setattr(builtins, "open", read)
+    free, total = HostMemory().memory()
+    monkeypatch.undo()
+    assert free == total >= HostMemory().memory()[0] > 0
+
+
+@pytest.mark.parametrize("given", ["0", "-2", "two", "1.5"])
+def test_a_wrong_number_of_threads_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_THREADS", given)
+    with pytest.raises(InputError, match=f"CUANTO_THREADS={given}"):
+        cores()
+
+
+def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither a library without its functions nor one that does not load is an error."""
+    (tmp_path / "no_library.so").write_text("text")
+    for place in (find_library("c"), str(tmp_path / "no_library.so")):
+        monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=place))
+        monkeypatch.setattr(blas, "USERS", ("other_blas",))
+        blas._control.cache_clear()
+        assert blas._controls() == []
+        with blas.one_thread:
+            pass
+    blas._control.cache_clear()
+
+
+# ---------------------------------------------------------------------------------------------------------- NVRTC
+
+
+@pytest.fixture
+def fresh_nvrtc() -> Iterator[None]:
+    """The library is looked for inside, and again afterwards."""
+    nvrtc._nvrtc.cache_clear()
+    yield
+    nvrtc._nvrtc.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_nvrtc")
+def test_nvrtc_of_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newest first; a file that does not load is passed over."""
+    wheel = next(nvrtc._candidates())
+    folder = tmp_path / "lib64"
+    folder.mkdir()
+    (folder / "libnvrtc.so.12").symlink_to(wheel)
+    (folder / "libnvrtc.so.13").write_text("damaged")
+    (folder / "libnvrtc-builtins.so.13").write_text("another library")
+    monkeypatch.setattr(nvrtc, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvrtc, "find_library", lambda name: None)
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path))
+    found = [name for name in nvrtc._candidates() if name.startswith(str(tmp_path))]
+    assert found == [str(folder / "libnvrtc.so.13"), str(folder / "libnvrtc.so.12")]
+    assert nvrtc._nvrtc()._name == found[1] and nvrtc.nvrtc_version() >= (12, 0)
+
+
+@pytest.mark.usefixtures("fresh_nvrtc")
+def test_nvrtc_of_the_loader_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "_folders", lambda: iter([Path("/no/such/folder")]))
+    monkeypatch.setattr(nvrtc, "find_library", lambda name: f"lib{name}.so.99")
+    assert list(nvrtc._candidates()) == ["libnvrtc.so.99"]
+    with pytest.raises(MissingDependencyError, match="pip install nvidia-cuda-nvrtc") as caught:
+        nvrtc.nvrtc_version()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_call_that_fails_is_named_with_its_reason() -> None:
+    with pytest.raises(CompilerError, match="nvrtcVersion failed: NVRTC_ERROR_INVALID_INPUT"):
+        nvrtc._check(3, "nvrtcVersion")
+
+
+# ------------------------------------------------------------------------------------------------------------ GPUs
+
+
+def cupy(devices: int, zeros: Callable[[int], Any] | None = None) -> SimpleNamespace:
+    """As much of CuPy as a diagnosis asks for."""
+    properties = {"name": b"NVIDIA H200", "totalGlobalMem": 140 * 2**30, "major": 9, "minor": 0}
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: devices,
+        getDeviceProperties=lambda device: properties,
+        driverGetVersion=lambda: 13010,
+        CUDARuntimeError=RuntimeError,
+    )
+    plain = SimpleNamespace(get=lambda: None)
+    return SimpleNamespace(
+        __version__="14.1", cuda=SimpleNamespace(runtime=runtime), zeros=zeros or (lambda count: plain)
+    )
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
+    def put(module: Any) -> None:
+        monkeypatch.setitem(sys.modules, "cupy", module)
+        why_no_gpu.cache_clear()
+
+    yield put
+    why_no_gpu.cache_clear()
+
+
+def test_doctor_describes_the_gpu(install: Callable[[Any], None]) -> None:
+    install(cupy(1))
+    text = "NVIDIA H200, 140 GiB, compute capability 9.0, CUDA driver 13.1, CuPy 14.1"
+    assert doctor.gpu() == doctor.Finding(text, found=True)
+    install(cupy(4))
+    assert doctor.gpu() == doctor.Finding(text + "; 4 devices", found=True)
+
+
+def test_a_gpu_that_refuses_to_work_is_not_found(install: Callable[[Any], None]) -> None:
+    def taken(count: int) -> None:
+        raise RuntimeError("cudaErrorDevicesUnavailable:\nbusy")
+
+    install(cupy(1, taken))
+    assert doctor.look(doctor.gpu) == doctor.Finding("RuntimeError: cudaErrorDevicesUnavailable: busy", found=False)
+
+
+def test_cupy_without_a_device_is_no_gpu(install: Callable[[Any], None]) -> None:
+    install(cupy(0))
+    assert why_no_gpu() == "no NVIDIA GPU on this machine"
+    with pytest.raises(MissingDependencyError, match=r"no NVIDIA GPU on this machine; backend='cpu' works"):
+        CudaBackend()
+
+
+def test_backends_by_name() -> None:
+    assert get_backend("cpu") is get_backend("cpu")
+    with pytest.raises(InputError, match="unknown backend 'gpu': choose auto, cpu or cuda"):
+        get_backend("gpu")
+
+
+# ----------------------------------------------------------------------------------------------- missing packages
+
+
+def test_doctor_says_what_missing_packages_would_bring(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package != "h5py":
+            raise PackageNotFoundError(package)
+        return "3.10"
+
+    monkeypatch.setattr(doctor, "version", version)
+    text = doctor.extras().text
+    assert text.startswith("h5py 3.10; not installed: ") and "rdkit (SMILES)" in text
+
+
+def test_a_basis_search_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on in one process unless workers were asked for."""
+
+    def missing() -> None:
+        raise MissingDependencyError("a cluster needs Dask")
+
+    console = Console(file=io.StringIO(), width=200)
+    monkeypatch.setattr(workers, "dask_distributed", missing)
+    with ExitStack() as stack:
+        with console.capture() as said:
+            assert isinstance(basis_search._runner(stack, console, None, 0), workers.SerialRunner)
+        assert said.get() == ""
+        with console.capture() as said:
+            assert isinstance(basis_search._runner(stack, console, None, None), workers.SerialRunner)
+        assert said.get().startswith("Dask is not installed: one optimisation at a time")
+        for scheduler, count in (("tcp://node:8786", None), (None, 4)):
+            with pytest.raises(MissingDependencyError, match="needs Dask"):
+                basis_search._runner(stack, console, scheduler, count)
+        with pytest.raises(InputError, match="leave out --workers"):
+            basis_search._runner(stack, console, "tcp://node:8786", 4)

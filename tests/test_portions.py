@@ -1,0 +1,136 @@
+"""Work that does not fit at once: whatever the portions, the numbers are those of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cuanto import Basis, integrals
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.simt.backend import SimtBackend
+from cuanto.coulomb import DirectJK, fitting
+from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting_rows import PAIR
+from cuanto.errors import InputError
+from cuanto.grid.groups_device import _sorted
+from cuanto.integrals import api
+from cuanto.kernels.describe import describe
+from direct_reference import densities, ours
+from fitting_cases import DATA, Device, molecule, random_orbitals
+from scripted import some_basis
+from tolerances import INTEGRAL_REL
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def test_attraction_by_nuclei_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = molecule("water_01")
+    basis = Basis("cc-pvdz", it)
+    whole = integrals.nuclear(basis, it, backend="cpu")
+    seen = []
+    potentials = api._potentials
+    monkeypatch.setattr(api, "_potentials", lambda bras, *rest: seen.append(len(bras)) or potentials(bras, *rest))
+    batches = len(api.uploaded_pairs(basis, CpuBackend(threads=1)))
+    for limit in (0, 300):
+        seen.clear()
+        monkeypatch.setattr(api, "POTENTIALS_AT_ONCE", limit)
+        parts = integrals.nuclear(basis, it, backend="cpu")
+        np.testing.assert_allclose(parts, whole, rtol=0, atol=INTEGRAL_REL * np.abs(whole).max())
+        assert sum(seen) == batches and (len(seen) == batches if limit == 0 else 1 < len(seen) < batches)
+
+
+def test_packed_rows_are_the_lower_triangle() -> None:
+    basis, aux = some_basis(2, count=1), some_basis(1, count=1)
+    full = integrals.eri_3c(basis, aux, backend="cpu")
+    packed = integrals.eri_3c(basis, aux, packed=True, backend="cpu")
+    p, q = np.tril_indices(basis.nbf)
+    assert packed.shape == (len(p), aux.nbf)
+    np.testing.assert_array_equal(packed, full[p, q])
+    np.testing.assert_array_equal(full, full.transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+def test_a_fit_that_keeps_some_of_its_blocks(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between all and nothing: K from blocks that are kept and from others made in every build."""
+    make_plan = fitting.make_plan
+    monkeypatch.setattr(fitting, "FUNCTIONS", 4)
+    monkeypatch.setattr(fitting, "FUNCTIONS_DEVICE", 4)
+    it = molecule("water_01")
+    basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    whole = FittedJK(basis, aux, backend=device())
+    monkeypatch.setattr(
+        fitting, "make_plan", lambda *given, **_: replace(make_plan(*given[:2], direct=True), mode="blocked", kept=2)
+    )
+    some = FittedJK(basis, aux, backend=device())
+    assert whole.plan.mode == "in-core" and 2 == len(some._kept) < len(some._layout.blocks)
+    for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):
+        assert mine is not None and theirs is not None
+        assert np.abs(mine - theirs).max() < 20.0 * PAIR * np.abs(theirs).max()
+
+
+def test_integrals_whose_values_do_not_fit_into_shared_memory() -> None:
+    """A block keeps them in global memory then."""
+    basis = some_basis(1, count=1)
+    D_pq = densities(basis.nbf)["symmetric"]
+    found = []
+    for limit in (48 * 1024, 128):
+        direct = DirectJK(basis, backend=SimtBackend("group", shared_limit=limit), threshold=1e-15)
+        found.append(ours(direct, D_pq))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=INTEGRAL_REL * np.abs(one).max())
+
+
+@pytest.mark.parametrize("keys", [100, np.iinfo(np.int64).max // 2])
+def test_points_are_sorted_by_any_number_of_keys(keys: int) -> None:
+    """In order of the key, those of one key in the order they had; keys too large to carry their place along."""
+    key = np.random.default_rng(2).integers(0, 7, 50) * (keys // 7)
+    found, order = _sorted(key, keys, np)
+    np.testing.assert_array_equal(order, np.argsort(key, kind="stable"))
+    np.testing.assert_array_equal(found, key[order])
+
+
+# ------------------------------------------------------------------------------------------------ kernels by name
+
+
+def test_a_general_kernel_is_shown_with_its_tables() -> None:
+    general, straight = (describe("3c", (1, 0, 1), target="cpu", schedule=name) for name in ("table", "lane"))
+    for stage in ("primitive", "ket", "bra"):
+        assert f"static const int {stage}_program[] = {{" in general.text
+        assert f"static const REAL {stage}_numbers[] = {{" in general.text
+    assert straight.tables == "" and general.cost == straight.cost
+    assert f"{len(general.text.splitlines())} lines" in dict(general.summary())["source"]
+
+
+@pytest.mark.parametrize(
+    ("integral", "momenta", "options", "says"),
+    [
+        ("5c", (0, 0), {}, "unknown integral '5c': choose overlap"),
+        ("3c", (0, 0), {}, "3c takes 3 angular momenta, 2 were given"),
+        ("2c", (0, -1), {}, "angular momenta from 0 to"),
+        ("3c", (0, 0, 0), {"algorithm": "rys"}, "unknown algorithm 'rys': choose auto, hgp or md"),
+        (
+            "4c",
+            (1, 1, 1, 1),
+            {"target": "cuda", "schedule": "quartet_block", "algorithm": "hgp"},
+            "choose --algorithm md or auto",
+        ),
+    ],
+)
+def test_kernels_that_do_not_exist(integral: str, momenta: tuple[int, ...], options: dict[str, str], says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        describe(integral, momenta, **options)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("omega", [0, -0.3, float("nan"), "wide", [0.3]])
+def test_an_attenuation_that_is_no_positive_number(omega: object) -> None:
+    basis = some_basis(0, count=1)
+    with pytest.raises(InputError, match="omega must be a positive number") as caught:
+        integrals.eri_2c(basis, backend="cpu", omega=omega)
+    assert repr(omega) in str(caught.value)
