@@ -21,7 +21,7 @@ STEEPEST, STEEPEST_DIRECT = 4.0, 2.5
 SHORT = 0.1
 """Share of the limit: what is expected to take longer is run once, what takes longer is not repeated."""
 LARGE = 0.4
-"""Points with at least this share of the most functions make the exponent: smaller ones are overhead."""
+"""Points with at least this share of the most functions make the exponent, and the last three; others are overhead."""
 
 
 def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> None:
@@ -86,9 +86,9 @@ def point(name: str, call: Any, options: argparse.Namespace, backend: Any, once:
 def exponent(points: list[dict[str, Any]]) -> float | None:
     """Slope of log(seconds) over log(functions); None from fewer than three points."""
     largest = max(point["functions"] for point in points)
-    chosen = [p for p in points if p["functions"] >= LARGE * largest]
-    if len(chosen) < 3:
+    if len(points) < 3:
         return None
+    chosen = [p for n, p in enumerate(points) if p["functions"] >= LARGE * largest or n >= len(points) - 3]
     x, y = ([math.log(p[key]) for p in chosen] for key in ("functions", "seconds"))
     return float(np.polyfit(x, y, 1)[0])
 
