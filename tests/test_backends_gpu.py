@@ -170,9 +170,11 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
 
 def test_memory_that_was_let_go_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """CuPy keeps it for the next array; a plan that did not count it would leave half a GPU unused in a second run."""
-    cuda = CudaBackend()
-    monkeypatch.setattr(cuda.xp.cuda.runtime, "memGetInfo", lambda: (1000, 10**12))
-    held = cuda.zeros((2**20,), np.float64)
-    with_it = cuda.memory()[0]
+    monkeypatch.setattr(cuda, "POOL_SHARE", 0.0)
+    device = CudaBackend()
+    pool = device.xp.get_default_memory_pool()
+    held = device.zeros((2**22,), np.float64)
+    with_it = pool.total_bytes()
     del held
-    assert cuda.memory()[0] >= with_it + 8 * 2**20
+    device.memory()
+    assert pool.total_bytes() <= with_it - 8 * 2**22

@@ -214,3 +214,12 @@ def test_a_start_from_another_result() -> None:
     assert again.converged and again.iterations <= 4 and abs(again.energy - first.energy) < SAME
     calculation = Semiempirical(mol, "pm6", get_backend("cpu"))
     assert sum(1 for _ in calculation.states()) == first.iterations
+
+
+def test_molecules_with_small_gaps_are_a_guess_too() -> None:
+    """Distorted benzenes: a rough SCF of theirs would not be known to have filled the lowest orbitals."""
+    benzene, rng = molecule("benzene"), np.random.default_rng(1)
+    R_ax = [benzene.R_ax + 0.08 * rng.normal(size=benzene.R_ax.shape) + [0.0, 0.0, 12.0 * k] for k in range(6)]
+    layout, R_bax = layout_of(Molecule(benzene.symbols * 6, np.concatenate(R_ax)), "PM6")
+    found = fragments.orbitals(layout, R_bax[0], get_backend("cpu"))
+    assert found is not None and len(fragments.molecules(layout.symbols, R_bax[0] * BOHR)) == 6

@@ -134,3 +134,20 @@ def test_an_attenuation_that_is_no_positive_number(omega: object) -> None:
     with pytest.raises(InputError, match="omega must be a positive number") as caught:
         integrals.eri_2c(basis, backend="cpu", omega=omega)
     assert repr(omega) in str(caught.value)
+
+
+def test_a_pool_that_holds_much_gives_it_back_before_a_plan_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: a pool of 80 of 100 bytes, of which nothing is used any more."""
+    from types import SimpleNamespace
+
+    from cuanto.backends.cuda.backend import CudaBackend
+
+    held = [80]
+    pool = SimpleNamespace(free_bytes=lambda: held[0], free_all_blocks=lambda: held.__setitem__(0, 0))
+    runtime = SimpleNamespace(memGetInfo=lambda: (100 - held[0], 100))
+    xp = SimpleNamespace(get_default_memory_pool=lambda: pool, cuda=SimpleNamespace(runtime=runtime))
+    device = object.__new__(CudaBackend)
+    monkeypatch.setattr(device, "xp", xp, raising=False)
+    assert device.memory() == (100, 100) and held == [0]
+    held[0] = 5  # not worth the wait
+    assert device.memory() == (95, 100) and held == [5]

@@ -22,12 +22,13 @@ class ScfOptions:
     """Settings of the self-consistent field.
 
     `energy_tolerance`, `gradient_tolerance`, `dipole_tolerance`: all must be met; the gradient is the norm of FDS - SDF
-    in an orthonormal basis, and the energy is then right to about its square; the dipole moment (e Bohr; 1e-5 Debye)
-    must stand still in the last iteration.
+    in an orthonormal basis, and the energy is then right to about its square; of the dipole moment (e Bohr; 1e-5 Debye)
+    it is what the steps to come would change, by an estimate.
     `diagonaliser`: `full`, `pseudo` (rotations between occupied and virtual orbitals), or `auto`: whichever is faster;
     `variant` of the rotations: `refined`, `block` (cheaper, less far), `two-kernel`, `jacobi` (older), or `auto`.
     `accelerator`: `diis`, `adiis` (interpolation that lowers the energy), `descent` (direct minimisation until DIIS is
     safe), `none`, or `auto`: DIIS, rescued by ADIIS and, where that does not help, by descent.
+    `history`: matrices that ADIIS remembers; DIIS has half as many more.
     `damping`: share of the last Fock matrix that is kept while far from convergence; `level_shift` in Hartree.
     `smearing`: k_B T in Hartree of a Fermi distribution; `occupations`: fixed ones of each spin, by orbital energy.
     `linear_dependence`: smallest eigenvalue kept of the overlap matrix of normalised functions.

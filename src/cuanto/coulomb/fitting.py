@@ -34,7 +34,7 @@ from cuanto.coulomb.fitting_rows import (
 )
 from cuanto.coulomb.fitting_rows_device import SOLVED_AT_ONCE as SOLVED_DEVICE
 from cuanto.coulomb.fitting_rows_device import DeviceRows, gram
-from cuanto.coulomb.memory import COLUMNS, Plan, Sizes, make_plan, memory_limit
+from cuanto.coulomb.memory import COLUMNS, SQUARE_MATRICES, Plan, Sizes, make_plan, memory_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals import eri_2c
@@ -44,8 +44,6 @@ from cuanto.integrals.engine import resolve
 from cuanto.log import Timings, logger
 
 KINDS = ("jk", "j")
-SQUARE_MATRICES = 24
-"""Square matrices over the basis that are there at once: of a build, of the SCF around it, tables of rows."""
 METRIC_HOST, METRIC_DEVICE = 3, 7
 """Square matrices over the fitting basis while the metric is factorised: in place, and by products."""
 FUNCTIONS, FUNCTIONS_DEVICE = 24, 72

@@ -18,7 +18,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
-from cuanto.coulomb.memory import StorePlan
+from cuanto.coulomb.memory import SQUARE_MATRICES, StorePlan
 from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
 from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
@@ -32,8 +32,6 @@ SINGLE_BOUND = 1e-5
 """Quartets that add less may be evaluated in single precision, when precision is mixed."""
 SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
-SQUARE_MATRICES = 24
-"""Square matrices over the basis that are there beside stored integrals: of a build and of the SCF around it."""
 TASK_MATRICES = 2
 """Matrices of each task of a build."""
 PRECISIONS = ("double", "mixed", "single")

@@ -109,7 +109,7 @@ class Semiempirical:
     def states(self, start: Density | None = None) -> Iterator[State]:
         """Iterations from the molecules of a cluster, from neutral atoms, or from another density."""
         fock, frame = self.fock, orthonormal_frame(self.layout.orbitals, self.backend)
-        terms: list[Term] = [Constant("core repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
+        terms: list[Term] = [Constant("screened repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
         problem = Problem(terms, frame, self._occupations(), False, self.timings)
@@ -165,9 +165,9 @@ class Semiempirical:
         """Energies with all of the attraction in the one-electron part, as other programs have them (see `Fock`)."""
         energies, repulsion = dict(state.energies), float(self.fock.core_repulsion_b[0])
         attraction = float(self.backend.to_host(self.fock.attraction(state.D_spq[None]))[0])
-        energies["two-electron"] += energies["core repulsion"] - repulsion - attraction
+        energies["two-electron"] += energies.pop("screened repulsion") - repulsion - attraction
         energies["core"] += attraction
-        return energies | {"core repulsion": repulsion}
+        return {"core repulsion": repulsion, **energies}
 
     def _notes(self) -> tuple[str, ...]:
         """What a reader of the result should know."""

@@ -91,7 +91,7 @@ class Accelerator:
             self._idle, self._mark = 0, min(self._mark, energy)
         else:
             self._idle += 1
-        rises = energy > self._lowest + RISE and len(self.history) > FEW
+        rises = energy > self._lowest + RISE and len(self.history) > min(FEW, self.history.size - 1)
         astray = rises or self._since >= PATIENCE
         self._smallest, self._lowest = min(self._smallest, gradient), min(self._lowest, energy)
         if self.kind != "auto":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.log import logger
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.corrections import RADII
@@ -25,8 +26,9 @@ BONDED = 1.3
 """Times the sum of two radii: nearer atoms are of one molecule."""
 LARGEST = 120
 """Orbitals of a molecule that is small beside the cluster's matrices."""
-ROUGHLY = (1e-4, 1e-2)
-"""Tolerances of the molecules' energies (Hartree) and gradients: their neighbours will change them by more."""
+ROUGHLY = (1e-6, 1e-4)
+"""Tolerances of the molecules' energies (Hartree) and gradients: their neighbours will change them by more, but with
+a gradient of 1e-2 it cannot be said that an SCF has ended at the lowest orbitals."""
 
 
 def molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
@@ -64,6 +66,7 @@ def orbitals(layout: Layout, R_ax: Array, backend: Any) -> tuple[Any, Any] | Non
             atoms_ba = np.stack(members[begin : begin + size])
             solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, ROUGHLY)
             if not solved.converged_b.all():
+                logger.info("guess: a molecule of the cluster does not converge by itself, so neutral atoms instead")
                 return None
             first = np.arange(len(atoms_ba))[:, None]
             columns = np.concatenate([filled + o * first + np.arange(o), empty + v * first + np.arange(v)], axis=1)

@@ -39,7 +39,7 @@ def begin(
             found = fragments.orbitals(layout, R_ax, frame.backend)
         if found is not None:
             C_sjm, eps_sm = (frame.backend.xp.stack([array] * spins) for array in found)
-            if isinstance(made, BlockRotations) and not frame.apart:
+            if isinstance(made, BlockRotations):
                 return made.adopt(C_sjm), eps_sm
             start = Density(projectors(C_sjm, list(electrons)[:spins], 2.0 / spins, frame.backend.xp), None)
     if start is None:

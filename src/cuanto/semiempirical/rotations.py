@@ -130,7 +130,7 @@ class BlockRotations:
         given = [array.astype(np.float32) if single and array is not None else array for array in (F_sjk, C_sjm)]
         C_sjm, eps_sm, step = self.full(given[0], given[1], n_sm, energy)
         self.full_steps += 1
-        self._smallest, self._since = np.inf, 0
+        self._smallest, self._since, self._distant = np.inf, 0, False
         return C_sjm, eps_sm, step
 
     def noise(self, F_sjk: Any) -> float:
@@ -157,10 +157,8 @@ class BlockRotations:
     ) -> tuple[Any, Any]:
         """Orbitals turned by rotations with their norms, and energies to go on with; `largest`: |F_ov|."""
         turned, energies = [], []
-        was_single, self.anew = (
-            parts[0].C.dtype == np.float32,
-            self.canonical and not self.steps and largest > CANONICAL,
-        )
+        was_single = parts[0].C.dtype == np.float32
+        self.anew = self.canonical and not self.steps and largest > CANONICAL
         for F, part, (X, norm) in zip(F_sjk, parts, rotations, strict=True):
             o, change = part.o, part.F_ov * part.X
             eps = self.xp.concatenate([part.eps[:o] + change.sum(axis=1), part.eps[o:] - change.sum(axis=0)])

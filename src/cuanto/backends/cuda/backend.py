@@ -37,6 +37,8 @@ PLAIN_SHARED = 48 * 1024
 """Bytes of shared memory that a kernel may have without asking."""
 ALIGNMENT = 256
 """Bytes at a multiple of which an array begins."""
+POOL_SHARE = 0.1
+"""Of all memory: so much in CuPy's pool would be missed."""
 STREAMS = 16
 """Jobs at work at once."""
 
@@ -119,9 +121,13 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Bytes free and in total; what CuPy's pool holds for later is free: it is given back where that helps."""
-        free, total = self.xp.cuda.runtime.memGetInfo()
-        return int(free) + int(self.xp.get_default_memory_pool().free_bytes()), int(total)
+        """Bytes free and in total. What CuPy's pool holds for later is given back before it is missed in a plan."""
+        pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
+        free, total = info()
+        if pool.free_bytes() > POOL_SHARE * total:
+            pool.free_all_blocks()
+            free, total = info()
+        return int(free), int(total)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Launch with the best kernels there are now, on several streams: small jobs run beside each other.
