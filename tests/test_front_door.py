@@ -7,20 +7,26 @@ import logging
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import cuanto
+import cuanto.log
+from cuanto.basis.library import is_file
 from cuanto.batch import energies
 from cuanto.cli.main import run
+from cuanto.cli.run import read_job
 from cuanto.cli.usage import usage_line
 from cuanto.errors import InputError
 from cuanto.grid.settings import LEVELS
+from cuanto.interfaces.sources import inherited, read_source
 from cuanto.log import Timings
 from cuanto.methods import METHODS, SEMIEMPIRICAL
 from fitting_cases import DATA
@@ -110,36 +116,50 @@ def test_help_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         assert ending in words, ending
 
 
+def read_terminal(mine: int, seconds: float) -> str:
+    """All that is written until the other side is closed; a terminal that is not read holds up who writes."""
+    text, end = b"", time.monotonic() + seconds
+    while select.select([mine], [], [], max(0.0, end - time.monotonic()))[0]:
+        try:
+            piece = os.read(mine, 65536)
+        except OSError:  # the end, on Linux
+            piece = b""
+        if not piece:
+            return text.decode()
+        text += piece
+    raise TimeoutError(f"no end after {seconds:.0f} s: {text!r}")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--loud"]])
 def test_no_colour_where_none_is_wanted(arguments: list[str]) -> None:
     """https://no-color.org; the same on a terminal without it is coloured."""
 
     def shown(**environment: str) -> str:
+        others = ("NO_COLOR", "FORCE_COLOR", "CI", "GITHUB_ACTIONS")
+        env = {name: value for name, value in os.environ.items() if name not in others}
+        env |= {"TERM": "xterm-256color", **environment}
         mine, theirs = pty.openpty()
-        env = {**os.environ, "TERM": "xterm-256color", **environment}
-        env = {name: value for name, value in env.items() if name not in ("FORCE_COLOR", "CI", "GITHUB_ACTIONS")}
-        subprocess.run([sys.executable, "-m", "cuanto", *arguments], stdout=theirs, stderr=theirs, env=env)
-        os.close(theirs)
-        text = b""
-        try:
-            while piece := os.read(mine, 65536):
-                text += piece
-        except OSError:  # the end, on Linux
-            pass
-        os.close(mine)
-        return text.decode()
+        command = [sys.executable, "-m", "cuanto", *arguments]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env) as process:
+            os.close(theirs)
+            try:
+                return read_terminal(mine, seconds=120.0)
+            finally:
+                os.close(mine)
+                process.kill()
 
     assert not COLOUR.search(shown(NO_COLOR="1")) and COLOUR.search(shown())
 
 
-def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0005, 1.0, 1.002])
+    monkeypatch.setattr(cuanto.log, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     timings = Timings()
     with caplog.at_level(logging.INFO, "cuanto"):
-        with timings.measure("nothing"):
-            pass
-        with timings.measure("something"):
-            time.sleep(0.002)
-    assert re.fullmatch(r"something: 0\.\d{3} s", caplog.messages[0]) and len(caplog.messages) == 1
+        for name in ("nothing", "something"):
+            with timings.measure(name):
+                pass
+    assert caplog.messages == ["something: 0.002 s"]
     assert set(timings.seconds) == {"nothing", "something"}
 
 
@@ -151,14 +171,19 @@ def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture) -> N
     [
         ("", "the name of the molecule is empty: give an XYZ, QCSchema (JSON) or Molden file, - for standard input"),
         (".", "'.' is a folder: name a file in it, or use --out"),
-        ("a.traj", "is a trajectory of ASE: `ase convert a.traj a.xyz`"),
+        ("a.traj", "a trajectory of ASE becomes an XYZ file with `ase convert a.traj a.xyz`, then"),
+        ("b.traj", "'b.traj' does not exist; did you mean 'a.traj'?"),
+        ("none.pdb", "'none.pdb' does not exist; give an XYZ"),
+        ("jobs.toml", "'jobs.toml' does not exist; did you mean 'job.toml'?"),
         ("CCO", "does not exist; if it is a SMILES, write smiles:CCO"),
         ("c1ccccc1", "write smiles:c1ccccc1"),
         ("[NH4+]", "write smiles:[NH4+]"),
         ("h3.xyz", "does not exist; did you mean 'h2.xyz'?"),
         ("elsewhere/h2.xyz", "does not exist; give an XYZ"),
-        ("protein.pdb", "`obabel protein.pdb -O protein.xyz` makes an XYZ file"),
-        ("job.toml", "is a job: `cuanto run job.toml`"),
+        ("protein.pdb", "another format becomes an XYZ file with `obabel protein.pdb -O protein.xyz`"),
+        ("bad.out", "bad.out, line 4: coordinate 'x' is not a number; another format becomes"),
+        ("bad.inp", "bad.inp, line 4: coordinate 'x' is not a number; an input of an atom"),
+        ("job.toml", "a job is run with `cuanto run job.toml`"),
         ("ne.inp", "`cuanto atom ne.inp`"),
         ("kept.h5", "is a checkpoint: give the molecule's own file, and --restart kept.h5"),
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
@@ -167,7 +192,12 @@ def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture) -> N
 def test_what_is_no_molecule(given: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("protein.pdb").write_text("ATOM      1  N   MET A   1      38.198  19.582  28.290\n")
     Path("kept.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    Path("a.traj").write_bytes(b"- of Ulm\xff\0")
     Path("words.xyz").write_text("water\n")
+    Path("job.toml").write_text('molecule = "h2.xyz"\n')
+    Path("ne.inp").write_text("&input\n")
+    for name in ("bad.out", "bad.inp"):
+        Path(name).write_text(H2.replace("0.74", "x"))
     assert message in said(capsys, "energy", given)
 
 
@@ -235,7 +265,126 @@ def test_what_asks_for_nothing_is_not_refused(capsys: pytest.CaptureFixture[str]
     assert leaving.value.code is None and "he -2.855" in capsys.readouterr().out
 
 
+# ------------------------------------------------------------------------------------------------- files with a model
+
+MANY = ("--out", "t.csv", "--workers", "0")
+
+
+def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> str:
+    """A QCSchema input."""
+    hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
+    asked = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
+    Path(name).write_text(json.dumps(asked))
+    return name
+
+
+def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    """Output of a command that succeeds."""
+    with pytest.raises(SystemExit) as leaving:
+        run(["energy", *arguments, "--backend", "cpu", "-q"])
+    out, err = capsys.readouterr()
+    assert leaving.value.code in (None, 0), err + out
+    return out, err
+
+
+@pytest.mark.parametrize("many", [(), MANY])
+def test_what_belonged_to_the_file_is_left_behind(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """By one molecule and by many: an auxiliary basis without fitting, a guess and a fitting without a basis."""
+    fitted = asks("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
+    done(capsys, fitted, "--fitting", "none", *many)
+    done(capsys, asks("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)
+
+
+@pytest.mark.parametrize(
+    ("before", "method", "kept"),
+    [
+        ({"grid": "coarse", "max_iterations": 7}, "blyp", {"grid", "max_iterations"}),
+        ({"grid": "coarse", "max_iterations": 7}, "hf", {"max_iterations"}),
+        ({"fitting": "jk", "guess": "core", "max_iterations": 7}, "pm6", {"max_iterations"}),
+        ({"mopac_compatible": True}, "pbe", set()),
+        ({"mopac_compatible": True}, "am1", {"mopac_compatible"}),
+        ({"auxbasis": "cc-pvdz-jkfit"}, "hf", {"auxbasis"}),
+    ],
+)
+def test_what_is_inherited_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
+    source = read_source(asks("h.json", "pbe", "cc-pvdz", **before))
+    assert set(inherited(source, method, None, {})) == kept
+    assert "auxbasis" not in inherited(source, method, "sto-3g", {})
+    assert set(inherited(source, None, None, {})) == set(before)
+
+
+def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    message, given = "basis is not for pm6: leave it out", asks("h.json", "pm6", "sto-3g")
+    assert message in said(capsys, "energy", given)
+    assert message in said(capsys, "energy", given, *MANY)
+    schema = {**json.loads(Path(given).read_text()), "driver": "energy"}
+    assert "pm6 has no basis to choose" in cuanto.compute(schema)["error"]["error_message"]
+    assert message in said(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
+    for empty in ("", None):
+        done(capsys, asks("h.json", "pm6", empty), *MANY)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_options_are_judged_by_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
+    assert "grid is not for hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
+
+
+@pytest.mark.parametrize(
+    ("protocols", "accepted"), [({"wavefunction": "all"}, True), ({"colour": "red"}, False), ("all", False)]
+)
+def test_a_finished_calculation_is_never_lost(
+    protocols: object, accepted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys of a person's own in a QCSchema 2 input; where QCElemental refuses the answer, it is written anyway."""
+    model = {"driver": "energy", "model": {"method": "hf", "basis": "cc-pvdz"}, "comment": "mine"}
+    about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "comment": "mine"}
+    helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
+    asked = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
+    Path("he.json").write_text(json.dumps(asked))
+    _, err = done(capsys, "he.json", "--json", "answer.json")
+    answer = json.loads(Path("answer.json").read_text())
+    assert answer["success"] and answer["return_result"] == pytest.approx(-2.8551604, abs=1e-4)
+    assert "comment" not in answer["input_data"] and "comment" not in answer["input_data"]["specification"]
+    assert err == "" if accepted else err.count("\n") == 1 and "QCElemental does not accept" in err
+
+
 # ------------------------------------------------------------------------------------------------- jobs
+
+
+@pytest.mark.parametrize("folder_of_job", [".", "sub"])
+def test_paths_of_a_job_stay_as_they_are(folder_of_job: str) -> None:
+    """`./basis` without an ending is a file, `./-` is not standard output, and `~` is a letter like others."""
+    Path(folder_of_job).mkdir(exist_ok=True)
+    (Path(folder_of_job) / "mybasis").write_text("")
+    job = Path(folder_of_job) / "job.toml"
+    job.write_text('molecule = "./-"\nbasis = "./mybasis"\nrestart = "~/kept.h5"\n[output]\njson = "./-"\n')
+    found = read_job(job)
+    assert found.basis is not None and is_file(found.basis)
+    for path in (found.sources[0], found.outputs.json, found.restart):
+        assert path is not None and path != "-" and not path.startswith("~")
+    job.write_text('molecule = "h2.xyz"\n')
+    assert read_job(job).sources == [os.path.join("" if folder_of_job == "." else folder_of_job, "h2.xyz")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('molecule = "things"', "'things' is a folder: name a file in it"),
+        ('molecule = "kept.h5"', "is a checkpoint: give the molecule's own file, and this one as restart"),
+        ('molecule = "a.traj"', "`ase convert a.traj a.xyz`"),
+        ('molecule = "elsewhere"', "does not exist; give an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"),
+        ('molecule = ["h2.xyz", "h3.xyz"]\n[output]\njson = "a.json"', "json a.json would hold several results"),
+    ],
+)
+def test_hints_of_a_job_name_no_options(lines: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("things").mkdir()
+    Path("kept.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    Path("a.traj").write_bytes(b"- of Ulm\xff\0")
+    Path("h3.xyz").write_text(H2)
+    Path("job.toml").write_text(lines)
+    line = said(capsys, "run", "job.toml")
+    assert message in line and "--" not in line, line
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,9 @@ def fresh_nvrtc() -> Iterator[None]:
 @pytest.mark.usefixtures("fresh_nvrtc")
 def test_nvrtc_of_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Newest first; a file that does not load is passed over."""
-    wheel = next(nvrtc._candidates())
+    wheel = next(nvrtc._candidates(), None)
+    if wheel is None:
+        pytest.skip("NVRTC is not installed")
     folder = tmp_path / "lib64"
     folder.mkdir()
     (folder / "libnvrtc.so.12").symlink_to(wheel)

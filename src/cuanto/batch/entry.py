@@ -21,6 +21,7 @@ from cuanto.interfaces.sources import (
     file_source,
     file_text,
     first_given,
+    inherited,
     read_source,
     read_stdin,
     safe_label,
@@ -135,10 +136,10 @@ def _entry(file: str, source: Source | CuantoError, model: Model, defaults: tupl
     method = first_given(model.method, source.method, defaults[0])
     try:
         require_driver(source.driver, method)
+        keywords = {**inherited(source, model.method, model.basis, model.keywords), **model.keywords}
     except CuantoError as error:
         return Entry(source.label, None, model, file, str(error))
     basis = None if method.lower() in SEMIEMPIRICAL else first_given(model.basis, source.basis, defaults[1])
-    keywords = {**(source.keywords if model.method is None else {}), **model.keywords}
     gradient = model.gradient or source.driver == "gradient"
     return Entry(source.label, source.molecule, Model(method, basis, keywords, gradient), file)
 

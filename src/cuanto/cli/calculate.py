@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -104,7 +106,8 @@ def carry_out(request: Request) -> int:
     from cuanto.interfaces.sources import read_source
 
     with request.about("molecule"):
-        sources = [read_source(given, request.charge, request.multiplicity) for given in request.sources]
+        about = (request.charge, request.multiplicity, request.job is not None)
+        sources = [read_source(given, *about) for given in request.sources]
     places = _places(request, [source.label for source in sources])
     console = Console(highlight=False, stderr=request.outputs.json == STDOUT)
     errors = Console(highlight=False, stderr=True)
@@ -128,7 +131,7 @@ def carry_out(request: Request) -> int:
 
 def _places(request: Request, labels: Sequence[str]) -> list[Outputs]:
     """The files of every molecule, no two the same."""
-    outputs = request.outputs
+    outputs, mark = request.outputs, "" if request.job is not None else "--"
     places, patterns = [outputs.expanded(label) for label in labels], outputs.given()
     seen: dict[str, tuple[str, str]] = {}
     for label, place in zip(labels, places, strict=True):
@@ -137,9 +140,10 @@ def _places(request: Request, labels: Sequence[str]) -> list[Outputs]:
             file = path if path == STDOUT else str(Path(path).resolve())
             other, whose = seen.setdefault(file, (name, label))
             if other != name:
-                raise InputError(f"--{other} and --{name} are the same file {path}: give two names")
+                raise InputError(f"{mark}{other} and {mark}{name} are the same file {path}: give two names")
             if whose != label and "{name}" not in patterns[name]:
-                raise InputError(f"--{name} {path} would hold several results: write {{name}}, such as {{name}}.{name}")
+                text = f"{mark}{name} {path} would hold several results: write {{name}}, such as {{name}}.{name}"
+                raise InputError(text)
     if patterns and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"several molecules are called {twice}: rename their files, which name the output")
@@ -180,6 +184,7 @@ class Calculation:
     keywords: Mapping[str, Any]
     described: str = ""
     keep: Any = None
+    in_a_job: bool = False
 
     def watched(self, table: IterationTable) -> Result:
         """Every iteration is kept, then shown, so that what was seen can be restarted from."""
@@ -199,19 +204,19 @@ class Calculation:
                 return compute(*self.arguments, on_iteration=watch, **self.keywords)
             except KeyboardInterrupt:
                 if kept:
-                    table.note(f"interrupted; go on with --restart {self.keep.path}")
+                    path = self.keep.path
+                    option = f"{path} as restart of the job" if self.in_a_job else f"--restart {path}"
+                    table.note(f"interrupted; go on with {option}")
                 raise
 
 
 def _semiempirical(source: Source, method: str, request: Request) -> Calculation:
-    from cuanto.api import OF_A_BASIS, require_meaning
+    from cuanto.api import require_meaning
     from cuanto.integrals.engine import resolve
+    from cuanto.interfaces.sources import inherited
     from cuanto.methods import Semiempirical
 
-    inherited = dict(source.keywords)
-    if request.method is not None:  # another method than the file's, which may have had a basis
-        inherited = {name: value for name, value in inherited.items() if name not in OF_A_BASIS}
-    keywords = {**inherited, **request.keywords}
+    keywords = {**inherited(source, request.method, request.basis, request.keywords), **request.keywords}
     require_meaning(method, keywords)
     with request.about("backend"):
         device = resolve(keywords.pop("backend", "auto"))
@@ -241,23 +246,19 @@ def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -
     if outputs.checkpoint is not None:
         keep = Checkpoint(destination(outputs.checkpoint), molecule, orbital, method, device)
     described = f"/{orbital.name}, {orbital.nbf} functions"
-    return Calculation((molecule, method, orbital), {**keywords, "backend": device}, described, keep)
+    arguments, in_a_job = (molecule, method, orbital), request.job is not None
+    return Calculation(arguments, {**keywords, "backend": device}, described, keep, in_a_job)
 
 
 def _keywords(source: Source, method: str, request: Request) -> dict[str, Any]:
-    """Of the calculation, their values looked at; what the file had for another method or basis is not taken over."""
+    """Of the calculation, their values looked at."""
     from cuanto.api import DEFAULT_GRID, check, require_meaning
     from cuanto.grid import GridSettings
+    from cuanto.interfaces.sources import inherited
     from cuanto.scf.guess import GUESSES
     from cuanto.terms import Surroundings
 
-    inherited = dict(source.keywords)
-    if request.basis is not None or request.keywords.get("fitting") == "none":
-        inherited.pop("auxbasis", None)  # it belonged to the file's basis
-    if request.method is not None:
-        inherited.pop("grid", None)  # of the file's functional
-        inherited.pop("mopac_compatible", None)
-    keywords = {**inherited, **request.keywords}
+    keywords = {**inherited(source, request.method, request.basis, request.keywords), **request.keywords}
     with request.about("method"):
         check(source.molecule, method)
     with request.about("fitting"):
@@ -285,13 +286,17 @@ def refuse(method: str, given: Mapping[str, object], in_a_job: bool = False) -> 
 
 def write_files(result: Result, outputs: Outputs, source: Source) -> None:
     """What was asked for, also of a calculation that did not converge: the files say so."""
-    from cuanto.interfaces.qcschema import qcschema_text, write_qcschema
+    from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text, write_qcschema
     from cuanto.methods import GaussianResult
 
-    if outputs.json == STDOUT:
-        print(qcschema_text(result, source.driver, source.asked), end="")
-    elif outputs.json is not None:
-        write_qcschema(outputs.json, result, source.driver, source.asked)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        if outputs.json == STDOUT:
+            print(qcschema_text(result, source.driver, source.asked), end="")
+        elif outputs.json is not None:
+            write_qcschema(outputs.json, result, source.driver, source.asked)
+    for warning in caught:
+        print(f"cuanto: {warning.message}", file=sys.stderr)
     if outputs.molden is not None and isinstance(result, GaussianResult):
         from cuanto.interfaces.molden import write_molden
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cuanto.batch.entry import Entry
     from cuanto.batch.run import Batch, Counts
     from cuanto.batch.table import Row
+    from cuanto.system import Molecule
 
 MOST_FAILURES = 10
 """That are shown; all of them are in the table."""
@@ -68,10 +69,15 @@ def _entries(request: Request) -> list[Entry]:
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
         raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")
-    first = readable[0]
-    assert first.molecule is not None and first.model.method is not None
-    check(first.molecule, first.model.method, str(first.model.keywords.get("fitting", "auto")))
-    require_sound(first.model.method, request.keywords, [one.molecule for one in readable if one.molecule is not None])
+    first = readable[0].molecule
+    assert first is not None
+    check(first, request.method or DEFAULT_METHOD, str(request.keywords.get("fitting", "auto")))
+    by_method: dict[str, list[Molecule]] = {}
+    for entry in readable:
+        assert entry.molecule is not None and entry.model.method is not None
+        by_method.setdefault(entry.model.method, []).append(entry.molecule)
+    for method, molecules in by_method.items():  # files may have methods of their own
+        require_sound(method, {"basis": request.basis, **request.keywords}, molecules)
     return found
 
 

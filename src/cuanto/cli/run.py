@@ -116,14 +116,16 @@ class Places:
         """Where a file is."""
         if not text or "\0" in text:
             raise InputError(f"{self.where}: {key} must be the name of a file")
-        path = Path(os.path.expanduser(text)) if self.anywhere else Path(text)
+        path = os.path.expanduser(text) if self.anywhere else text
         target = (self.folder / path).resolve()
         if not self.anywhere and not target.is_relative_to(self.folder.resolve()):
             raise InputError(
                 f"{self.where}: {key} {text!r} leaves the folder of the job; copy the file there, "
                 "or trust the job with `cuanto run --anywhere`"
             )
-        return str(self.folder / path)
+        if self.folder == Path() and not path.startswith("~"):
+            return path  # as it was written: ./basis is a file, and ./- is one, too
+        return os.path.join(self.folder, path)
 
     def of_molecule(self, text: str) -> str:
         """A file, or what is none; standard input is not reproducible."""

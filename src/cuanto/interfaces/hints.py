@@ -11,6 +11,7 @@ from cuanto.errors import InputError
 from cuanto.system.text import quoted
 
 KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
+KNOWN_IN_A_JOB = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
 HDF5 = b"\x89HDF\r\n\x1a\n"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel turns into XYZ."""
@@ -18,50 +19,58 @@ _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9
 _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
-def not_a_molecule(given: str, error: InputError) -> InputError:
-    """A better `error` for what was given, where one is known."""
-    shown = quoted(given, 200)
+def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
+    """A better `error` for what was given, where one is known; a job has no options that could be named."""
+    shown, known = quoted(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
     if not given.strip():
-        return InputError(f"the name of the molecule is empty: give {KNOWN}")
+        return InputError(f"the name of the molecule is empty: give {known}")
     try:
         path = Path(given)
         if path.is_dir():
-            return InputError(f"{shown} is a folder: name a file in it, or use --out FILE.csv for all its XYZ files")
-        hint = _of_suffix(given, path)
-        if hint is not None:
-            return InputError(f"{shown} {hint}")
+            many = "" if in_a_job else ", or use --out FILE.csv for all its XYZ files"
+            return InputError(f"{shown} is a folder: name a file in it{many}")
         if not path.exists():
-            return InputError(f"{error}{_meant(given, path)}")
+            return InputError(f"{error}{_meant(given, path, known)}")
+        if _is_checkpoint(path):
+            copied = shlex.quote(given) if given.isprintable() else "FILE"
+            option = "this one as restart" if in_a_job else f"--restart {copied}"
+            return InputError(f"{shown} is a checkpoint: give the molecule's own file, and {option}")
+        if (hint := _of_suffix(given, path, in_a_job)) is not None:
+            return InputError(f"{error}; {hint}")
     except (OSError, ValueError):  # names that no file can have
         pass
     return error
 
 
-def _of_suffix(given: str, path: Path) -> str | None:
-    """What can be done with a file of another kind."""
+def _is_checkpoint(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(HDF5)) == HDF5
+
+
+def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
+    """What can be done with a file of another kind; the name of one says little of what is in it."""
     suffix = path.suffix.lower()
     if not given.isprintable():
         return None  # no escape sequences in a command that somebody may copy
     given, target = shlex.quote(given), shlex.quote(f"{path.stem}.xyz")
-    if path.is_file():
-        with path.open("rb") as file:
-            if file.read(len(HDF5)) == HDF5:
-                return f"is a checkpoint: give the molecule's own file, and --restart {given}"
     if suffix == ".traj":
-        return f"is a trajectory of ASE: `ase convert {given} {target}`, then `cuanto energy {target} --out FILE.csv`"
+        convert = f"a trajectory of ASE becomes an XYZ file with `ase convert {given} {target}`"
+        return convert if in_a_job else f"{convert}, then `cuanto energy {target} --out FILE.csv`"
     if suffix in OBABEL:
-        return f"is not a format that cuanto reads: `obabel {given} -O {target}` makes an XYZ file"
+        return f"another format becomes an XYZ file with `obabel {given} -O {target}`"
     if suffix == ".toml":
-        return f"is a job: `cuanto run {given}`"
+        return f"a job is run with `cuanto run {given}`"
     if suffix == ".inp":
-        return f"is an input of an atom: `cuanto atom {given}`; a molecule is {KNOWN}"
+        return f"an input of an atom is computed with `cuanto atom {given}`"
     return None
 
 
-def _meant(given: str, path: Path) -> str:
+def _meant(given: str, path: Path, known: str) -> str:
     """After 'does not exist': a SMILES without its prefix, or a name that is nearly right."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
-    return f"; did you mean {quoted(str(path.parent / close[0]), 200)}?" if close else f"; give {KNOWN}"
+    return f"; did you mean {quoted(str(path.parent / close[0]), 200)}?" if close else f"; give {known}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
@@ -38,6 +39,10 @@ TERMS = {
 """Our names of the terms of an energy, and the schema's."""
 
 
+class SchemaWarning(UserWarning):
+    """A result that is not as QCElemental wants it: no reason to lose a calculation."""
+
+
 def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -> dict[str, Any]:
     """A dictionary that JSON can hold; checked by QCElemental where it is installed. `driver`: one of DRIVERS."""
     schema: dict[str, Any] = {
@@ -61,7 +66,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
     if not result.converged:
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
-    _check(schema)
+    _check(schema, "qcelemental.models", "AtomicResult")
     return schema
 
 
@@ -98,7 +103,7 @@ def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, An
     schema = to_qcschema(result, driver=driver)
     if asked is not None:
         schema = plain(as_second(schema, asked))
-        check_second(schema)
+        _check(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
     return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 
 
@@ -184,18 +189,14 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _check(schema: dict[str, Any]) -> None:
+def _check(schema: Mapping[str, Any], models: str, name: str) -> None:
+    """By the model `name` of QCElemental, where one is installed that has it."""
     try:
-        models = import_module("qcelemental.models")
+        model = getattr(import_module(models), name)
     except ImportError:
         return
-    models.AtomicResult(**schema)
-
-
-def check_second(schema: Mapping[str, Any]) -> None:
-    """By QCElemental, where one is installed that knows version 2."""
     try:
-        models = import_module("qcelemental.models.v2")
-    except ImportError:
-        return
-    (models.AtomicResult if schema["success"] else models.FailedOperation)(**schema)
+        model(**schema)
+    except Exception as error:  # pydantic's and others: what is computed is kept, whatever another library says
+        text = " ".join(str(error).split())
+        warnings.warn(f"QCElemental does not accept the result as {name}: {text:.300}", SchemaWarning, stacklevel=3)

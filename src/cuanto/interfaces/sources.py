@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cuanto.api import require_meaning
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.interfaces.versions import as_first, second_input
+from cuanto.methods import SEMIEMPIRICAL
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import decoded, quoted, read_text
@@ -36,25 +38,27 @@ class Source:
     """The input, where it is of QCSchema 2: the answer is, too."""
 
 
-def read_source(given: str, charge: int | None = None, multiplicity: int | None = None) -> Source:
-    """From what a person wrote; charge and multiplicity override what the file says."""
+def read_source(
+    given: str, charge: int | None = None, multiplicity: int | None = None, in_a_job: bool = False
+) -> Source:
+    """From what a person wrote, perhaps `in_a_job`; charge and multiplicity override what the file says."""
     if given.lower().startswith(SMILES):
         smiles = given[len(SMILES) :]
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
     if given == STDIN:
         return text_source(read_stdin(), "standard input", "stdin", charge, multiplicity)
-    return file_source(file_text(given), given, charge, multiplicity)
+    return file_source(file_text(given, in_a_job), given, charge, multiplicity, in_a_job)
 
 
-def file_text(given: str) -> str:
+def file_text(given: str, in_a_job: bool = False) -> str:
     """What is in a file; where there is none, what a person may have meant."""
     try:
         return read_text(given, "file")
     except InputError as error:
-        raise not_a_molecule(given, error) from None
+        raise not_a_molecule(given, error, in_a_job) from None
 
 
-def file_source(text: str, given: str, charge: int | None, multiplicity: int | None) -> Source:
+def file_source(text: str, given: str, charge: int | None, multiplicity: int | None, in_a_job: bool = False) -> Source:
     """The text of the file `given`; another format than ours gets a hint."""
     try:
         return text_source(text, shown_name(given), Path(given).stem, charge, multiplicity)
@@ -62,7 +66,7 @@ def file_source(text: str, given: str, charge: int | None, multiplicity: int | N
         try:
             parse_structure(text)
         except InputError:
-            raise not_a_molecule(given, error) from None
+            raise not_a_molecule(given, error, in_a_job) from None
         raise
 
 
@@ -99,6 +103,31 @@ def model_of(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
         "keywords": checked_keywords(keywords, where),
         "driver": driver,
     }
+
+
+def inherited(source: Source, method: str | None, basis: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of a file that hold beside the method, basis and keywords `given` in the place of its own.
+
+    What belonged to the file's basis or method and has no meaning for another is left behind; a file that has no
+    meaning in itself is refused.
+    """
+    kept = {name: value for name, value in source.keywords.items() if name not in given}
+    if basis is not None or given.get("fitting") == "none":
+        kept.pop("auxbasis", None)
+    if method is None:
+        require_meaning(source.method or "", {"basis": source.basis})
+        return kept
+    if method.lower() in SEMIEMPIRICAL:
+        kept.pop("guess", None)  # it starts from neutral atoms
+    return {name: value for name, value in kept.items() if _has_meaning(method, name, value)}
+
+
+def _has_meaning(method: str, name: str, value: object) -> bool:
+    try:
+        require_meaning(method, {name: value})
+    except InputError:
+        return False
+    return True
 
 
 def first_given(*values: str | None) -> str:

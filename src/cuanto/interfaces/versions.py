@@ -13,6 +13,9 @@ from cuanto.errors import InputError
 
 INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcschema_failed_operation"
 SPECIFIED = ("driver", "model", "keywords", "protocols")
+OF_INPUT = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
+OF_SPECIFICATION = ("schema_name", "program", *SPECIFIED, "extras")
+"""All that QCElemental lets an AtomicInput have."""
 OTHERS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
 MOLECULE_VERSION, BASIS_VERSION = 3, 2
 
@@ -61,12 +64,13 @@ def as_second(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, 
         return failed_second(asked, result["error"], result["extras"])
     molecule = {**result["molecule"], "schema_version": MOLECULE_VERSION}
     computed = {key: result[key] for key in ("driver", "model", "keywords")}  # not all of it need be as it was asked
-    specification = {**(asked.get("specification") or {}), **computed}
+    specification = {**_only(OF_SPECIFICATION, asked.get("specification") or {}), **computed}
+    given = {"molecule": _same_electrons(asked, molecule), "specification": specification}
     found: dict[str, Any] = {
         "schema_name": RESULT,
         "schema_version": 2,
         "id": asked.get("id"),
-        "input_data": {**asked, "molecule": _same_electrons(asked, molecule), "specification": specification},
+        "input_data": {**_only(OF_INPUT, asked), **given},
         "molecule": molecule,
         "properties": dict(result["properties"]),
         "return_result": result["return_result"],
@@ -79,6 +83,11 @@ def as_second(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, 
         basis = {**wave["basis"], "schema_name": "qcschema_basis_set", "schema_version": BASIS_VERSION}
         found["wavefunction"] = {**wave, "basis": basis}
     return found
+
+
+def _only(names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person wrote beside them (a comment) is not in the schema."""
+    return {name: given[name] for name in names if name in given}
 
 
 def _same_electrons(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
@@ -105,6 +114,6 @@ def failed_second(asked: Any, error: Mapping[str, Any], extras: Mapping[str, Any
 
 def _keeps_orbitals(asked: Mapping[str, Any]) -> bool:
     """A result has no more than the protocols of its input allow."""
-    protocols = (asked.get("specification") or {}).get("protocols") or {}
-    kept = protocols.get("wavefunction", "none")
+    protocols = (asked.get("specification") or {}).get("protocols")
+    kept = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
     return str(getattr(kept, "value", kept)) != "none"
