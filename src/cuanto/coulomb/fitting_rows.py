@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,15 @@ def find_partners(basis: Basis) -> Partners:
     return Partners(q, starts, lower)
 
 
+def integral_rows(basis: Basis, table: Indices, aux: Basis, backend: Backend, omega: float | None) -> Any:
+    """(pq|P) of p >= q in the rows of a `row_table`, on the backend; those of q > p are zero."""
+    out = backend.zeros((int(table.max()) + 1, aux.nbf), np.float64)
+    rows = table.reshape(-1)
+    placed = (replace(attenuated(pair, omega), rows=rows[pair.rows]) for pair in large_pairs(basis))
+    Engine(backend, out, row_stride=aux.nbf).run("coulomb", placed, basis_kets(aux, coulomb=True))
+    return out
+
+
 class FunctionRows:
     """B_pqP = (pq|P') M^-T of all pairs, with the builds of J and K.
 
@@ -105,11 +115,8 @@ class FunctionRows:
         omega: float | None = None,
     ) -> None:
         self.partners, self.n, self.naux, self.backend = partners, len(partners.q), aux.nbf, backend
-        self._rows: Array = backend.zeros((partners.rows, aux.nbf), np.float64)
         table = partners.row_table()
-        rows = table.reshape(-1)
-        placed = (replace(attenuated(pair, omega), rows=rows[pair.rows]) for pair in large_pairs(basis))
-        Engine(backend, self._rows, row_stride=aux.nbf).run("coulomb", placed, basis_kets(aux, coulomb=True))
+        self._rows: Array = integral_rows(basis, table, aux, backend, omega)
         self._solve(table, metric)
 
     def _solve(self, table: Indices, metric: FittingMetric) -> None:

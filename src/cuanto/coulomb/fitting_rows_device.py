@@ -7,18 +7,14 @@ As on the host (`fitting_rows`) each function p has the rows B_pqP of functions 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.fitting_rows import Partners, large_pairs
+from cuanto.coulomb.fitting_rows import Partners, integral_rows
 from cuanto.coulomb.metric import FittingMetric
-from cuanto.integrals.api import basis_kets
-from cuanto.integrals.attenuation import attenuated
-from cuanto.integrals.engine import Engine
 
 SOLVED_AT_ONCE = 16384
 """Rows multiplied by M^-T at once."""
@@ -41,13 +37,10 @@ class DeviceRows:
         omega: float | None = None,
     ) -> None:
         self.partners, self.n, self.naux, self.xp = partners, len(partners.q), aux.nbf, backend.xp
-        self._rows: Any = backend.zeros((partners.rows, aux.nbf), np.float64)
         table = partners.row_table()
+        self._rows: Any = integral_rows(basis, table, aux, backend, omega)
         p, q = np.nonzero(table >= 0)
         self._q, self._pair = backend.to_device(q), backend.to_device(p * self.n + q)
-        rows = table.reshape(-1)
-        placed = (replace(attenuated(pair, omega), rows=rows[pair.rows]) for pair in large_pairs(basis))
-        Engine(backend, self._rows, row_stride=aux.nbf).run("coulomb", placed, basis_kets(aux, coulomb=True))
         lower = q <= p
         one, other = table[p[lower], q[lower]], table[q[lower], p[lower]]
         self._solve(backend.to_device(one), backend.to_device(other), metric)
