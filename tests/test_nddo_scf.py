@@ -178,10 +178,19 @@ def test_purification_gives_the_projector() -> None:
     F = C @ np.diag(values + np.where(np.arange(50) >= 20, 2.0, 0.0)) @ C.T
     P, products = project(F, 20, np, np.asarray)
     assert np.abs(P - C[:, :20] @ C[:, :20].T).max() < 1e-9 and 10 < products < 60
+    levels = values[19], values[20] + 2.0
+    known, fewer = project(F, 20, np, np.asarray, levels)
+    assert np.abs(known - P).max() < 1e-9 and fewer < 0.8 * products
+    wrong, more = project(F, 20, np, np.asarray, (values[0], values[2]))  # estimates far below: it does not end there
+    assert np.abs(wrong - P).max() < 1e-9 and more > products
     n_sm = np.where(np.arange(50) < 20, 2.0, 0.0)[None]
     start = np.linalg.qr(C + 0.02 * rng.normal(size=(50, 50)))[0]
-    orbitals, _, step = Purification(np)(F[None], start[None], n_sm, 0.0)
-    assert step == "sp2" and np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
+    purification = Purification(np)
+    orbitals, _, step = purification(F[None], start[None], n_sm, 0.0)
+    assert step == "sp2" and purification.products == products
+    purification(F[None], orbitals, n_sm, 0.0)
+    assert purification.products < 1.8 * products  # levels are known now
+    assert np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
     # An occupied orbital that has no part in the new space: projected orbitals are dependent.
     away = C[:, [*range(19), 30, *range(20, 30), 19, *range(31, 50)]]

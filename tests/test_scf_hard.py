@@ -9,7 +9,7 @@ import pytest
 
 import cuanto
 from cuanto.options import ScfOptions
-from cuanto.scf import accelerator, rotations, stability
+from cuanto.scf import accelerator, diis, rotations, stability
 from cuanto.scf.accelerator import FEW, LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import FACES, History
@@ -125,6 +125,23 @@ def test_diis_remembers_more_than_adiis_can_try() -> None:
     other = rng.normal(size=12)
     other = other / other.sum()
     assert c_n.sum() == pytest.approx(1.0) and c_n @ G @ c_n < other @ G @ other
+
+
+def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    matrix = 8 * 3 * 3
+
+    def kept(free: float) -> int:
+        history = History(12, np, free=lambda: free)
+        for k in range(20):
+            history.absorb(history.push(np.full((3, 3), k), np.eye(3), np.full((3, 3), 1.0 / (1 + k))))
+        assert np.allclose(history.combine(history.diis()), 19 + history.diis() @ np.arange(1 - len(history), 1))
+        return len(history)
+
+    assert kept(0.0) == 12  # too small to be asked for
+    monkeypatch.setattr(diis, "LARGE", 1000.0)
+    assert kept(1e9) == 12 and not caplog.records
+    assert kept((diis.BESIDE + 3 * 5) * matrix) == 5 and kept(0.0) == 2
+    assert "keeps 5 instead of 12" in caplog.messages[0]
 
 
 def test_easy_molecules_are_never_rescued() -> None:

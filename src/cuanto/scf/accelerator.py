@@ -44,11 +44,12 @@ class Accelerator:
         xp: Any,
         watched: bool = False,
         to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
+        free: Callable[[], float] = lambda: np.inf,
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
         if self.kind == "descent":  # what comes after it
             self.kind = "diis"
-        self.history = History(int(LONGER * options.history), xp, to_host)
+        self.history = History(int(LONGER * options.history), xp, to_host, free)
         self.restart()
 
     def restart(self) -> None:

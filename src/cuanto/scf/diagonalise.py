@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,3 +42,15 @@ def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
     """Orbitals and energies of every spin, one after the other: GPU libraries do batches by slow Jacobi sweeps."""
     solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
+
+
+def within_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
+    """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
+    occupations; and the energies of each."""
+    orbitals, energies, FC_jm = [], [], F_jk @ C_jm
+    for begin, end in pairwise(edges):
+        own = C_jm[:, begin:end]
+        eps_m, U_mm = xp.linalg.eigh(own.T @ FC_jm[:, begin:end])
+        orbitals.append(own @ U_mm)
+        energies.append(eps_m)
+    return xp.concatenate(orbitals, axis=1), energies

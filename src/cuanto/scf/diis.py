@@ -13,17 +13,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.log import logger
+
 Array = NDArray[np.float64]
 
 FACES = 8
 """Densities that ADIIS interpolates between at most: it tries all of their combinations."""
+LARGE = 2.0**30
+"""Bytes of a history from which it is asked what memory has room for."""
+BESIDE = 8
+"""Matrices beside the history while an iteration lasts, most of them of the eigensolver."""
+LEAST = 2
+"""Entries without which there is nothing to extrapolate."""
 
 
 class History:
-    """The last Fock matrices, densities and errors; scalar products of the errors are on the host."""
+    """The last Fock matrices, densities and errors; scalar products of the errors are on the host.
 
-    def __init__(self, size: int, xp: Any, to_host: Callable[[Any], Array] = np.asarray) -> None:
-        self.size, self.xp, self.to_host = size, xp, to_host
+    `size` of them, or as many as the bytes that are `free` have room for.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        xp: Any,
+        to_host: Callable[[Any], Array] = np.asarray,
+        free: Callable[[], float] = lambda: np.inf,
+    ) -> None:
+        self.size, self.xp, self.to_host, self._free = size, xp, to_host, free
         self._slots: list[int] = []
         self._densities: list[int] = []
         self._stacks: tuple[Any, ...] | None = None
@@ -38,6 +55,8 @@ class History:
 
     def push(self, F: Any, D: Any, e: Any) -> Any:
         """Keep them; <e_n|e> with everything kept, on the device, for `absorb`."""
+        if self._stacks is None:
+            self.size = self._affordable(8 * F.size, 8 * (F.size + D.size + e.size))
         few = min(self.size, FACES)
         if self._stacks is None:
             self._stacks = tuple(self.xp.zeros((n, a.size)) for n, a in ((self.size, F), (few, D), (self.size, e)))
@@ -48,6 +67,16 @@ class History:
             stack[place] = array.reshape(-1)
         e_n = self._stacks[2]
         return e_n[: max(self._slots) + 1] @ e_n[slot]
+
+    def _affordable(self, matrix: int, entry: int) -> int:
+        """Entries that memory has room for, beside what else an iteration needs."""
+        if self.size * entry < LARGE:
+            return self.size
+        room = self._free() - BESIDE * matrix
+        size = self.size if room > self.size * entry else max(LEAST, int(room // entry))
+        if size < self.size:
+            logger.warning("DIIS keeps %d instead of %d matrices: memory has no room for more", size, self.size)
+        return size
 
     def absorb(self, products: Array) -> float:
         """Take the products of the last `push`; returns the norm of the last error."""

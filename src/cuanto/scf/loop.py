@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.coupling import open_shell, spin_orbitals
-from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors
+from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors, within_blocks
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
@@ -262,19 +261,15 @@ def _canonical_same(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tu
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
-    """Orbitals that diagonalise F among those of equal occupation, which leaves the density as it is; their energies;
-    and whether no empty orbital lies below an occupied one."""
+    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether no empty orbital lies
+    below an occupied one."""
     xp = problem.frame.xp
     orbitals, energies, aufbau = [], [], True
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
-        F_mm = C_jm.T @ F_jk @ C_jm
-        edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1), len(n_m)]
-        blocks = list(pairwise(edges))
-        solved = [xp.linalg.eigh(F_mm[a:b, a:b]) for a, b in blocks]
-        turned = [C_jm[:, a:b] @ U_mm for (a, b), (_, U_mm) in zip(blocks, solved, strict=True)]
-        orbitals.append(xp.concatenate(turned, axis=1))
-        energies.append(xp.concatenate([eps for eps, _ in solved]))
-        if problem.occupations.integer and not problem.shared and len(blocks) > 1:
-            highest, lowest = float(solved[-2][0][-1]), float(solved[-1][0][0])
-            aufbau = aufbau and highest < lowest + SAME_LEVEL
+        edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
+        turned, levels = within_blocks(F_jk, C_jm, edges, xp)
+        orbitals.append(turned)
+        energies.append(xp.concatenate(levels))
+        if problem.occupations.integer and not problem.shared and len(levels) > 1:
+            aufbau = aufbau and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     return xp.stack(orbitals), xp.stack(energies), aufbau

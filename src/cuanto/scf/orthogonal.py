@@ -69,6 +69,10 @@ class Frame:
         """To main memory; waits for the device."""
         return np.asarray(array if self.xp is np else self.backend.to_host(array))
 
+    def free(self) -> float:
+        """Bytes free where the algebra is done; what the host has taken over from a device is small."""
+        return np.inf if self.apart else float(self.backend.memory()[0])
+
     def matrix(self, F_spq: Any) -> Any:
         """X^T F X of a matrix of the backend."""
         return self.X_pm.T @ self.inside(F_spq) @ self.X_pm

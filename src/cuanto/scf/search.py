@@ -51,7 +51,7 @@ def search(
     """States until one is converged (and a minimum, where that is asked for), or until iterations run out."""
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
-    accelerator = Accelerator(options, frame.xp, watched, frame.to_host)
+    accelerator = Accelerator(options, frame.xp, watched, frame.to_host, frame.free)
     start = mixed(problem, start, options)
     handover, saddle, improvements = HANDOVER, np.inf, 0
     if options.accelerator == "descent":

@@ -23,34 +23,55 @@ DEPENDENT = 1e-3
 """Smallest diagonal element of a Cholesky factor of projected orbitals; below, they are dependent."""
 
 
-def project(F_pq: Any, electrons: int, xp: Any, to_host: Callable[[Any], NDArray[np.float64]]) -> tuple[Any, int]:
+def project(
+    F_pq: Any,
+    electrons: int,
+    xp: Any,
+    to_host: Callable[[Any], NDArray[np.float64]],
+    frontier: tuple[float, float] | None = None,
+) -> tuple[Any, int]:
     """The projector on the lowest eigenvectors of F, and how many products it took.
 
     X starts as F mapped to [0, 1] with the order turned round (Gershgorin's bounds); X^2 moves eigenvalues down,
-    2 X - X^2 up: each step takes the one that brings the trace nearer to the number of electrons.
+    2 X - X^2 up: each step takes the one that brings the trace nearer to the number of electrons. Where the `frontier`
+    is known, estimates of the highest occupied and the lowest empty level, X is stretched first so far that all empty
+    (all occupied) levels fold into the place of the lowest (highest): a third fewer steps (E. H. Rubensson, J. Chem.
+    Theory Comput. 7, 1233 (2011), arXiv:1101.0265). Where estimates were so wrong that this does not end with all
+    electrons, once more without.
     """
     n = len(F_pq)
     diagonal = F_pq.diagonal()
     radius = abs(F_pq).sum(axis=1) - abs(diagonal)
     low, high = to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
     X = (high * xp.eye(n) - F_pq) / (high - low)
+    full, empty = 1.0, 0.0
+    if frontier is not None and low < frontier[0] < frontier[1] < high:
+        full, empty = ((high - level) / (high - low) for level in frontier)
     trace, previous = float(X.trace()), np.inf
     for products in range(1, LARGEST + 1):  # noqa: B007
-        square = X @ X
+        square = X @ X.T  # which a host's library makes of one triangle
         squared = float(square.trace())
         error = abs(trace - squared)
-        if error < IDEMPOTENT * n or (error >= previous and error < 1e-6 * n):
+        if error < IDEMPOTENT * n or (error >= previous and error < 1e-6 * n) or not abs(trace) < 2 * n:
             break
         previous = error
-        if abs(squared - electrons) < abs(2.0 * trace - squared - electrons):
-            X, trace = square, squared
-        else:
-            X, trace = 2.0 * X - square, 2.0 * trace - squared
+        a, b = 2.0 / (2.0 - empty), 2.0 / (1.0 + full)
+        down, up = (a * a, 2.0 * a * (1.0 - a), (1.0 - a) ** 2), (-b * b, 2.0 * b, 0.0)  # of X^2, X and 1
+        of_down, of_up = (c[0] * squared + c[1] * trace + c[2] * n for c in (down, up))
+        c, trace = (down, of_down) if abs(of_down - electrons) < abs(of_up - electrons) else (up, of_up)
+        full, empty = (c[0] * x * x + c[1] * x + c[2] for x in (full, empty))
+        X *= c[1]
+        square *= c[0]
+        X += square
+        X.reshape(-1)[:: n + 1] += c[2]
+    if frontier is not None and not abs(trace - electrons) < 0.5:
+        X, more = project(F_pq, electrons, xp, to_host)
+        return X, products + more
     return X, products
 
 
 class Purification:
-    """A `Diagonaliser` that turns orbitals into those of SP2's projector.
+    """A `Diagonaliser` that turns orbitals into those of SP2's projector; the last levels are its estimates.
 
     The density needs no orbitals, but the common loop asks for them: those at hand are projected and made orthonormal.
     Where the occupied space turns too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
@@ -59,27 +80,34 @@ class Purification:
     def __init__(self, xp: Any, to_host: Callable[[Any], NDArray[np.float64]] = np.asarray) -> None:
         self.xp, self.to_host, self.full, self.divide = xp, to_host, Full(xp), divider(xp)
         self.products = self.full_steps = 0
+        self.restart()
 
     def restart(self) -> None:
-        """Nothing is remembered but what it has cost."""
+        """The last levels say nothing about the next."""
+        self._frontiers: list[tuple[float, float] | None] = []
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Orbitals that span the projector, occupied ones first."""
-        turned, energies = [], []
-        known = () if C_sjm is None or len(C_sjm) != len(n_sm) else zip(F_sjk, C_sjm, n_sm, strict=True)
-        for F_jk, C_jm, n_m in known:
-            C = self._projected(F_jk, C_jm, int(np.count_nonzero(n_m)))
+        turned, energies, filled = [], [], [int(np.count_nonzero(n_m)) for n_m in n_sm]
+        frontiers = self._frontiers or [None] * len(filled)
+        known = () if C_sjm is None or len(C_sjm) != len(n_sm) else zip(F_sjk, C_sjm, filled, frontiers, strict=True)
+        for F_jk, C_jm, o, frontier in known:
+            C = self._projected(F_jk, C_jm, o, frontier)
             if C is None:
                 break
             turned.append(C)
             energies.append(((F_jk @ C) * C).sum(axis=0))
         if len(turned) < len(F_sjk):
             self.full_steps += 1
-            return self.full(F_sjk, C_sjm, n_sm, energy)
-        return self.xp.stack(turned), self.xp.stack(energies), "sp2"
+            C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
+        else:
+            C_sjm, eps_sm, step = self.xp.stack(turned), self.xp.stack(energies), "sp2"
+        levels = zip(self.to_host(eps_sm), filled, strict=True)
+        self._frontiers = [(eps_m[:o].max(), eps_m[o:].min()) if 0 < o < len(eps_m) else None for eps_m, o in levels]
+        return C_sjm, eps_sm, step
 
-    def _projected(self, F_jk: Any, C_jm: Any, o: int) -> Any | None:
-        P, products = project(F_jk, o, self.xp, self.to_host)
+    def _projected(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
+        P, products = project(F_jk, o, self.xp, self.to_host, frontier)
         self.products += products
         C = C_jm.copy()
         C[:, :o] = P @ C_jm[:, :o]

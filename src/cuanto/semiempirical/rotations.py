@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.scf.diagonalise import Full, eigenvectors
+from cuanto.scf.diagonalise import Full, eigenvectors, within_blocks
 
 START = 0.2
 """Largest |F_ov| (Hartree) from which rotations may begin."""
@@ -164,7 +164,8 @@ class BlockRotations:
             eps = self.xp.concatenate([part.eps[:o] + change.sum(axis=1), part.eps[o:] - change.sum(axis=0)])
             C = (self.turn_slightly if norm < SLIGHT else self.turn)(part.C, X, o)
             if self.anew:
-                eps = self.canonicalise(F.astype(C.dtype, copy=False), C, o)
+                C, levels = within_blocks(F.astype(C.dtype, copy=False), C, (0, o, C.shape[1]), self.xp)
+                eps = self.xp.concatenate(levels)
             turned.append(C)
             energies.append(eps)
         self._eps_s = energies
@@ -211,15 +212,6 @@ class BlockRotations:
             gram.reshape(-1)[:: len(gram) + 1] += 1.0
             self.divide(part, self.xp.linalg.cholesky(gram))
         return turned
-
-    def canonicalise(self, F: Any, C: Any, o: int) -> Any:
-        """Orbitals that diagonalise F among the occupied and among the empty ones, in place; their energies."""
-        energies = []
-        for part in (C[:, :o], C[:, o:]):
-            eps, U = self.xp.linalg.eigh(part.T @ (F @ part))
-            part[...] = part @ U
-            energies.append(eps)
-        return self.xp.concatenate(energies)
 
     def turn_slightly(self, C: Any, X: Any, o: int) -> Any:
         """The same to third order, without factors; what is added is so small that single precision will do."""

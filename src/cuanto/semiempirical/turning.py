@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
+from cuanto.scf.diagonalise import within_blocks
 from cuanto.scf.diis import History
 from cuanto.scf.loop import SAME_DENSITY, SAME_LEVEL, Density, Problem, fock
 from cuanto.scf.state import State
@@ -51,7 +51,7 @@ class Turning:
         n_sm, _ = problem.occupations(None)
         filled = [int(np.count_nonzero(n_m)) for n_m in n_sm]
         C_sjm, eps_sm = start
-        trail = Trail(History(self.history, xp, turns.to_host), xp, turns.to_host)
+        trail = Trail(History(self.history, xp, turns.to_host, problem.frame.free), xp, turns.to_host)
         previous, before, step = np.inf, np.full(3, np.inf), "guess"
         watched = replace(self.criteria, displacement=float)  # of moments, not of densities
         for iteration in range(1, max_iterations + 1):
@@ -99,16 +99,12 @@ class Turning:
         as it is, and no empty orbital lies below an occupied one."""
         xp, orbitals, energies, sound = self.problem.frame.xp, [], [], True
         for F, C, D, n_m, o in zip(state.F_spq, state.C_spm, state.D_spq, state.n_sm, filled, strict=True):
-            solved = []
-            for begin, end in pairwise((0, o, len(n_m))):
-                own = C[:, begin:end]
-                eps, U = xp.linalg.eigh(own.T @ (F @ own))
-                solved.append((eps, own @ U))
-            occupied = float(np.sqrt(n_m.max())) * solved[0][1]
+            turned, (below, above) = within_blocks(F, C, (0, o, len(n_m)), xp)
+            occupied = float(np.sqrt(n_m.max())) * turned[:, :o]
             sound = sound and float(abs(occupied @ occupied.T - D).max()) < SAME_DENSITY * n_m.max()
-            sound = sound and float(solved[0][0][-1]) < float(solved[1][0][0]) + SAME_LEVEL
-            orbitals.append(xp.concatenate([part for _, part in solved], axis=1))
-            energies.append(xp.concatenate([eps for eps, _ in solved]))
+            sound = sound and float(below[-1]) < float(above[0]) + SAME_LEVEL
+            orbitals.append(turned)
+            energies.append(xp.concatenate([below, above]))
         return replace(state, converged=sound, C_spm=xp.stack(orbitals), eps_sm=xp.stack(energies))
 
 
