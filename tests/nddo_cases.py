@@ -20,13 +20,14 @@ from cuanto.units import BOHR_IN_ANGSTROM
 Array = NDArray[np.float64]
 
 METHODS = ("MNDO", "AM1", "PM3", "PM6")
-TIGHT = {"energy_tolerance": 1e-11, "gradient_tolerance": 1e-7}
+TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
+DATA = Path(__file__).parent / "data"
 
 
 @lru_cache
 def reference() -> dict[str, Any]:
     """MOPAC 23.2.5 and an independent program; see `meta` in the file."""
-    data: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "nddo_reference.json").read_text())
+    data: dict[str, Any] = json.loads((DATA / "nddo_reference.json").read_text())
     return data
 
 
@@ -45,6 +46,11 @@ def molecule(name: str) -> Molecule:
 def values(name: str, method: str, source: str = "independent") -> dict[str, Any]:
     found: dict[str, Any] = reference()["molecules"][name]["methods"][method][source]
     return found
+
+
+def timing_geometry(name: str) -> Molecule:
+    """One of those that MOPAC was timed with (`timings_mopac` of the reference)."""
+    return Molecule.from_xyz(DATA / "timing_geometries" / f"{name}.xyz")
 
 
 def run(mol: Molecule, method: str, backend: str = "cpu", **options: Any) -> SemiempiricalResult:

@@ -96,6 +96,30 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(schema["extras"]["cuanto"]["charges"]) == 6
 
 
+def test_options_of_the_command(tmp_path: Path) -> None:
+    """Overlaps as MOPAC has them, and purification instead of diagonalisation."""
+    out, file = tmp_path / "out.json", xyz(tmp_path / "m.xyz", "HI")
+    found = {}
+    for option in ("mopac_compatible=true", "mopac_compatible=false", "diagonaliser=sp2"):
+        arguments = ["energy", file, "-m", "pm6", "--backend", "cpu", "-o", option, "--json", str(out)]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+        schema = json.loads(out.read_text())
+        heat = schema["extras"]["cuanto"]["heat_of_formation_kcal_mol"]
+        found[option] = (heat, done.output, schema["keywords"])
+    mopac = values("HI", "PM6", "mopac")["heat_of_formation_kcal_mol"]
+    exact = values("HI", "PM6")["heat_of_formation_kcal_mol"]
+    assert abs(mopac - exact) > 9e-4
+    heat, output, keywords = found["mopac_compatible=true"]
+    assert heat == pytest.approx(mopac, abs=1e-5) and "overlaps from MOPAC's truncated series" in output
+    assert keywords["mopac_compatible"] is True
+    heat, output, _ = found["mopac_compatible=false"]
+    assert heat == pytest.approx(exact, abs=1e-5) and "truncated series" not in output and "full" in output
+    heat, output, keywords = found["diagonaliser=sp2"]
+    assert heat == pytest.approx(exact, abs=1e-5) and "diis, sp2" in output and "full" not in output
+    assert keywords["diagonaliser"] == "sp2"
+
+
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     file = xyz(tmp_path / "m.xyz", "water_01")
     few = CliRunner().invoke(app, ["energy", file, "-m", "am1", "--backend", "cpu", "-o", "max_iterations=2"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cuanto import Molecule, energies
+from cuanto import energies
 from cuanto.backends.base import get_backend
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.semiempirical.constants import BOHR, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import METHODS, TIGHT, molecule, polyethylene, run, values, water_cluster
+from nddo_cases import METHODS, TIGHT, molecule, run, timing_geometry, values, water_cluster
 
 pytestmark = pytest.mark.gpu
 
@@ -29,7 +29,7 @@ def test_heats_and_gradients(name: str, method: str) -> None:
     assert np.abs(gradient - np.reshape(known["gradient_kcal_mol_A"], (-1, 3))).max() < 2e-5
 
 
-@pytest.mark.parametrize("mol", [water_cluster(64), polyethylene(83)], ids=["water_64", "polyethylene_C83"])
+@pytest.mark.parametrize("name", ["water_64", "polyethylene_C83", "water_128"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -40,7 +40,8 @@ def test_heats_and_gradients(name: str, method: str) -> None:
     ],
     ids=["full", "refined", "block", "sp2"],
 )
-def test_every_diagonaliser(mol: Molecule, options: dict[str, str]) -> None:
+def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
+    mol = timing_geometry(name)
     here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda", **options)
     assert there.converged and abs(here.energy - there.energy) < 1e-9
 
@@ -53,7 +54,7 @@ def test_large_energies_do_not_suffer_from_rounding() -> None:
 
 
 def test_single_precision_first() -> None:
-    mol = water_cluster(64)
+    mol = timing_geometry("water_64")
     options = ScfOptions(diagonaliser="pseudo", variant="block")
     mixed = Semiempirical(mol, "pm6", get_backend("cuda"), options, mixed=True).run()
     assert mixed.converged and abs(mixed.energy - run(mol, "pm6", "cuda").energy) < 1e-9

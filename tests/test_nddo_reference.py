@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -10,27 +13,62 @@ from cuanto import Molecule
 from cuanto.errors import InputError
 from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.constants import BOHR, HARTREE, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import METHODS, NAMES, TIGHT, molecule, moved, run, values
+from cuanto.units import BOHR_IN_ANGSTROM
+from nddo_cases import METHODS, NAMES, TIGHT, Array, molecule, moved, reference, run, values
 
-HEAT, MOPAC_HEAT, MOPAC_SERIES = 2e-6, 1.5e-3, 1.2e-6
-"""kcal/mol: against the independent program, against MOPAC, and against MOPAC with its own series."""
+ALLOWED = reference()["meta"]["recommended_tolerances"]
+"""By `meta` of the reference: kcal/mol, Debye, kcal/mol/Angstrom, eV."""
+OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
+MOPAC_SERIES = 1.2e-6
+"""kcal/mol, against MOPAC with its own series."""
 IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
 """A gradient in kcal/mol/Angstrom."""
+SLOPE, STEP = 2e-9, 5e-3
+"""Hartree/Bohr, analytic against numerical gradient; and Bohr, between the points of the latter."""
+SMALL_MOLECULES = {
+    "HCN": (1, [[-0.95, 0.35, 0.1], [0, 0, 0], [1.13, 0.1, 0.2]]),
+    "OSO": (1, [[-1.1, 0.8, 0.1], [0, 0, 0], [1.2, 0.75, 0.2]]),
+    "PN": (1, [[0.1, 0.2, 0.3], [0.9, 1.0, 1.3]]),
+    "ICl": (1, [[0.1, 0.2, 0.3], [1.4, 1.2, 1.9]]),
+    "BrF": (1, [[0.1, 0.2, 0.3], [1.1, 1.2, 1.4]]),
+    "HCI": (3, [[-0.95, 0.45, 0.1], [0, 0, 0], [1.9, 0.6, 0.4]]),
+    "SO": (3, [[0.1, 0.2, 0.3], [0.9, 1.0, 1.3]]),
+    "PF": (3, [[0.1, 0.2, 0.3], [1.0, 1.0, 1.4]]),
+    "NCl": (3, [[0.1, 0.2, 0.3], [1.0, 1.0, 1.5]]),
+    "NBr": (3, [[0.1, 0.2, 0.3], [1.0, 1.2, 1.6]]),
+}
+"""Multiplicity and positions (Angstrom), in no special direction: every element once restricted, once unrestricted."""
+
+
+@cache
+def tight(name: str, method: str) -> SemiempiricalResult:
+    return run(molecule(name), method, **TIGHT)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", NAMES)
 def test_heats_and_properties(name: str, method: str) -> None:
-    known, result = values(name, method), run(molecule(name), method, **TIGHT)
+    known, mopac, result = values(name, method), values(name, method, "mopac"), tight(name, method)
     assert result.converged
-    assert abs(result.heat_of_formation - known["heat_of_formation_kcal_mol"]) < HEAT
-    assert abs(result.heat_of_formation - values(name, method, "mopac")["heat_of_formation_kcal_mol"]) < MOPAC_HEAT
-    assert result.electronic_energy * HARTREE == pytest.approx(known["electronic_energy_eV"], abs=1e-6)
-    assert result.energies["core repulsion"] * HARTREE == pytest.approx(known["core_core_energy_eV"], abs=1e-6)
-    assert np.abs(result.charges - known["charges"]).max() < 2e-6
-    assert np.abs(result.dipole_debye - known["dipole_vector_debye"]).max() < 5e-6
-    eps = result.orbital_energies[0] * HARTREE
-    assert np.abs(eps - known["alpha_orbital_energies_eV"]).max() < 2e-6
+    assert abs(result.heat_of_formation - known["heat_of_formation_kcal_mol"]) < OURS["heat_kcal_mol"]
+    assert abs(result.heat_of_formation - mopac["heat_of_formation_kcal_mol"]) < MOPAC["heat_kcal_mol"]
+    assert result.electronic_energy * HARTREE == pytest.approx(known["electronic_energy_eV"], abs=1e-8)
+    assert result.energies["core repulsion"] * HARTREE == pytest.approx(known["core_core_energy_eV"], abs=1e-8)
+    assert np.abs(result.charges - known["charges"]).max() < 1e-6
+    assert np.abs(result.dipole_debye - known["dipole_vector_debye"]).max() < OURS["dipole_debye"]
+    assert np.abs(result.dipole_debye - mopac["dipole_vector_debye"]).max() < MOPAC["dipole_debye"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", NAMES)
+def test_orbital_energies(name: str, method: str) -> None:
+    """The reference has those of spin up; both spins together must add up to the sum that the energy stands for."""
+    known, result = values(name, method), tight(name, method)
+    eps_sm = result.orbital_energies * HARTREE
+    assert np.abs(eps_sm[0] - known["alpha_orbital_energies_eV"]).max() < OURS["orbital_energy_eV"]
+    occupied = float(np.sum(eps_sm * result.occupations))
+    double = 2.0 * known["electronic_energy_eV"] - result.energies["core"] * HARTREE
+    assert occupied == pytest.approx(double, abs=OURS["orbital_energy_eV"])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -41,28 +79,62 @@ def test_heats_with_the_series_of_mopac(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["O2", "CH3", "C2H2", "CH3SH", "ICl", "SF6", "NH4+", "glycine", "ribavirin"])
+@pytest.mark.parametrize("name", NAMES)
 def test_gradients(name: str, method: str) -> None:
-    known = np.array(values(name, method)["gradient_kcal_mol_A"]).reshape(-1, 3)
-    found = run(molecule(name), method, energy_tolerance=1e-12, gradient_tolerance=1e-8).gradient * IN_KCAL
-    assert np.abs(found - known).max() < 2e-5
+    """MOPAC's own gradient of ribavirin with PM6 is not that of its energies: see `meta` of the reference."""
+    found = tight(name, method).gradient * IN_KCAL
+    known, mopac = (
+        np.reshape(values(name, method, source)["gradient_kcal_mol_A"], (-1, 3)) for source in ("independent", "mopac")
+    )
+    assert np.abs(found - known).max() < OURS["gradient_kcal_mol_A"]
     assert np.abs(found.sum(axis=0)).max() < 1e-9
+    if (name, method) != ("ribavirin", "PM6"):
+        assert np.abs(found - mopac).max() < MOPAC["gradient_kcal_mol_A"]
 
 
-@pytest.mark.parametrize(
-    ("name", "method"), [("CH3", "AM1"), ("CH3SH", "PM6"), ("ICl", "PM6"), ("C2H2", "PM6"), ("H3PO4", "PM6")]
-)
-def test_gradients_are_those_of_finite_differences(name: str, method: str) -> None:
-    mol = molecule(name)
-    tight = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-9}
-    gradient, step = run(mol, method, **tight).gradient, 1e-3
-    for a, x in ((0, 0), (1, 2), (mol.natom - 1, 1)):
-        energies = []
-        for sign in (1, -1):
+def small(name: str) -> Molecule:
+    multiplicity, R_ax = SMALL_MOLECULES[name]
+    return Molecule(re.findall("[A-Z][a-z]?", name), np.array(R_ax) / BOHR_IN_ANGSTROM, multiplicity=multiplicity)
+
+
+def numerical_gradient(mol: Molecule, method: str, here: SemiempiricalResult) -> Array:
+    """Four-point differences of energies, Hartree/Bohr; the error is of the fourth order in STEP."""
+    slopes = np.zeros_like(mol.R_ax)
+    for a, x in np.ndindex(slopes.shape):
+        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
             R_ax = mol.R_ax.copy()
-            R_ax[a, x] += sign * step
-            energies.append(run(Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity), method, **tight).energy)
-        assert gradient[a, x] == pytest.approx((energies[0] - energies[1]) / (2 * step), abs=1e-6)
+            R_ax[a, x] += points * STEP
+            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
+            found = run(there, method, guess=here, energy_tolerance=1e-11, gradient_tolerance=1e-7)
+            assert found.converged
+            slopes[a, x] += weight * found.energy / (12.0 * STEP)
+    return slopes
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SMALL_MOLECULES)
+def test_gradients_are_those_of_finite_differences(name: str, method: str) -> None:
+    """Every component, in Hartree/Bohr."""
+    mol = small(name)
+    here = run(mol, method, energy_tolerance=1e-12, gradient_tolerance=1e-9)
+    assert np.abs(here.gradient).max() > 1e-3 and len(here.density) == (1 if mol.multiplicity == 1 else 2)
+    assert np.abs(here.gradient - numerical_gradient(mol, method, here)).max() < SLOPE
+
+
+def test_every_element_is_differentiated() -> None:
+    for spins in (1, 3):
+        found = {
+            symbol for name, (mult, _) in SMALL_MOLECULES.items() if mult == spins for symbol in small(name).symbols
+        }
+        assert found == {symbol for name in NAMES for symbol in molecule(name).symbols}
+
+
+def test_the_gradient_of_a_corrected_energy() -> None:
+    """Acetylene, whose triple bond PM6 corrects; in Hartree/Bohr."""
+    mol = molecule("C2H2")
+    here = run(mol, "PM6", energy_tolerance=1e-12, gradient_tolerance=1e-9)
+    assert "correction" in here.energies
+    assert np.abs(here.gradient - numerical_gradient(mol, "PM6", here)).max() < SLOPE
 
 
 def test_corrections_are_differentiated() -> None:
@@ -83,13 +155,15 @@ def test_corrections_are_differentiated() -> None:
     assert corrections(["N", "H", "H", "C"], np.eye(4, 3))[0] == 0.0
 
 
-@pytest.mark.parametrize(("name", "method"), [("glycine", "MNDO"), ("H3PO4", "PM6"), ("CH3I", "PM6"), ("ICl", "PM6")])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["glycine", "H3PO4", "CH3I", "ICl", "NH4+", "CH3", "O2"])
 def test_invariance_under_rotation_and_translation(name: str, method: str) -> None:
-    tight = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
-    here, there = run(molecule(name), method, **tight), run(moved(molecule(name), 3), method, **tight)
+    here, there = tight(name, method), run(moved(molecule(name), 3), method, **TIGHT)
     assert abs(here.energy - there.energy) * HARTREE < 1e-10
-    assert np.linalg.norm(here.dipole) == pytest.approx(np.linalg.norm(there.dipole), abs=1e-6)
-    assert np.abs(here.bond_orders - there.bond_orders).max() < 1e-6
+    assert np.linalg.norm(here.dipole) == pytest.approx(np.linalg.norm(there.dipole), abs=1e-9)
+    assert np.abs(here.bond_orders - there.bond_orders).max() < 1e-9
+    sizes = [np.linalg.norm(result.gradient, axis=1) for result in (here, there)]
+    assert np.abs(sizes[0] - sizes[1]).max() < 1e-9
 
 
 def test_bond_orders_and_valences() -> None:

@@ -65,7 +65,7 @@ run_part() {
     atoms) bench atoms_h200 benchmarks/atoms.py --backend cuda ;;
     semiempirical) bench semiempirical_cuda benchmarks/semiempirical.py --backend cuda --mopac --batch 1000 ;;
     pseudodiagonalisation)
-      bench pseudodiagonalisation_cuda benchmarks/pseudodiagonalisation.py --backend cuda --orbitals 2000 6000 11600
+      bench pseudodiagonalisation_cuda benchmarks/pseudodiagonalisation.py --backend cuda --orbitals 2000 4000 8000 11600
       ;;
   esac
 }
