@@ -43,6 +43,8 @@ LIBXC = {
     "wb97x": "hyb_gga_xc_wb97x",
 }
 LABELS = tuple(labels())
+NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
+"""Fractions of a minority spin."""
 
 
 @cache
@@ -107,11 +109,18 @@ def tiny(spins: int, low: float = -10.0, n: int = 300) -> Points:
     return Points(10 ** rng.uniform(low, low + 5, (spins, n)), 3, gradient=10.0)
 
 
-def polarised(n: int = 200) -> Points:
-    """All electrons have one spin: alpha in the first half of the points, beta in the second."""
-    rho = 10 ** np.random.default_rng(2).uniform(-1.5, 2, n)
-    first = np.arange(n) < n // 2
-    return Points(np.array([np.where(first, rho, 0.0), np.where(first, 0.0, rho)]), 2)
+def polarised(n: int = 200, low: float = -1.5, minority: Sequence[float] = (0.0,)) -> Points:
+    """Electrons of one spin, from 10^low on: alpha in the first half of the points, beta in the second; of the other
+    spin there are the fractions `minority`, in turn."""
+    rho = 10 ** np.random.default_rng(2).uniform(low, 2, n)
+    first, few = np.arange(n) < n // 2, rho * np.resize(minority, n)
+    return Points(np.array([np.where(first, rho, few), np.where(first, few, rho)]), 2)
+
+
+def of_the_majority(family: str, points: Points, g: int) -> list[int]:
+    """The results that an empty spin leaves well defined: energy, and derivatives by what the other one has."""
+    s = int(points.rho_sg[:, g].argmax())
+    return [0, 1 + s, (3, 5)[s], (6, 7)[s]][: {"lda": 2, "gga": 3, "mgga": 4}[family]]
 
 
 @cache
@@ -184,15 +193,38 @@ def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
     """Equal to Libxc's; 40 digits decide at the few points where Libxc loses more digits than the tolerance allows."""
-    import mpmath
-
     expected = from_libxc(code, functional.family, points)
     places = differing(found, expected, scale)
     assert len(places) <= 0.01 * len(expected) * points.rho_sg.shape[1], f"{len(places)} results differ"
-    rows = points.rows(functional.family)
+    require_exact(functional, points, found, scale, places)
+
+
+def require_exact(
+    functional: Functional,
+    points: Points,
+    found: Sequence[Array],
+    scale: Sequence[Array],
+    places: Sequence[tuple[int, int]],
+) -> None:
+    """Equal to what 40 digits give, for these results at these points."""
+    known: dict[int, list[Any]] = {}
+    for k, g in places:
+        if g not in known:
+            known[g] = forty_digits(functional, points, g)
+        exact = known[g][k]
+        tolerance = (DERIVATIVE_REL if k else ENERGY_REL) * max(abs(exact), scale[k][g])
+        assert abs(found[k][g] - exact) <= tolerance, f"result {k}, point {g}: {found[k][g]!r} is not {exact}"
+
+
+def forty_digits(functional: Functional, points: Points, g: int) -> list[Any]:
+    """All results at a point; an empty spin has next to nothing, and hardly a gradient."""
+    import mpmath
+
     with mpmath.workdps(40):
-        for k, g in places:
-            x = [mpmath.mpf(float(row[g])) for row in rows]
-            exact = evaluate(functional.expressions(len(points.rho_sg)), x, exact_functions())[k]
-            tolerance = (DERIVATIVE_REL if k else ENERGY_REL) * max(abs(exact), scale[k][g])
-            assert abs(found[k][g] - exact) <= tolerance, f"result {k}, point {g}: {found[k][g]!r} is not {exact}"
+        x = [mpmath.mpf(float(row[g])) for row in points.rows(functional.family)]
+        for s in range(len(points.rho_sg)):
+            if x[s] == 0:
+                x[s] = x[1 - s] * mpmath.mpf(10) ** -35
+                for k, power in (((2, 4)[s], 3), ((5, 6)[s], mpmath.mpf(5) / 3)):
+                    x[k : k + 1] = [x[s] ** power] if k < len(x) else []
+        return evaluate(functional.expressions(len(points.rho_sg)), x, exact_functions())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuanto.functionals.citation import Citation
-from cuanto.functionals.density import Density, Polarisation, radius
-from cuanto.kernels.functional_graph import Value, least, log1p, select, sqrt
+from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, radius
+from cuanto.kernels.functional_graph import Value, cbrt, largest, least, log1p, select, sqrt
 
 FAMILY = "lda"
 CITATIONS = (Citation("J. P. Perdew, Y. Wang, Phys. Rev. B 45, 13244 (1992)", "10.1103/PhysRevB.45.13244"),)
@@ -17,8 +17,6 @@ SHAPES = (
     (0.20548, 14.1189, 6.1977, 3.3662, 0.62517),
     (0.11125, 10.357, 3.6231, 0.88026, 0.49671),
 )
-LEAST_MINORITY = 1e-11
-"""1 - |zeta| below which there are no pairs of opposite spins."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +50,48 @@ def of_one_spin(cube_root: Value, constants: Constants = PRINTED) -> Value:
 
 
 def by_spins(d: Density, constants: Constants = PRINTED) -> tuple[Value, Value, Value]:
-    """Energy densities of equal (alpha, beta) and of opposite spins (H. Stoll et al., doi:10.1007/BF02394557).
-
-    The last is a difference of which only rounding is left near full polarisation: then it is nothing.
-    """
+    """Energy densities of equal (alpha, beta) and of opposite spins (H. Stoll et al., doi:10.1007/BF02394557)."""
     same = [s.rho * of_one_spin(s.cube_root, constants) for s in d.spins]
-    opposite = d.rho * per_electron(d.rs, d.polarisation, constants) - same[0] - same[1]
-    minority = least(d.polarisation.up, d.polarisation.down)
-    return same[0], same[1], select(minority, LEAST_MINORITY, 0, opposite)
+    if d.a == d.b:
+        return same[0], same[1], d.rho * per_electron(d.rs, d.polarisation, constants) - same[0] - same[1]
+    return same[0], same[1], _opposite(d, constants)
+
+
+def _opposite(d: Density, constants: Constants) -> Value:
+    """What the energy has beyond that of either spin alone, rho eps(rho, zeta) - sum_s rho_s eps_1(rho_s).
+
+    Near full polarisation nearly equal numbers would be subtracted. Here every term is small with the minority spin:
+    rho [eps(rho, zeta) - eps_1(rho)] + rho_min [eps_1(rho) - eps_1(rho_min)] + rho_max [eps_1(rho) - eps_1(rho_max)].
+    """
+    a, b = d.spins
+    most, few = largest(a.rho, b.rho), least(a.rho, b.rho)
+    root_most = select(a.rho, b.rho, b.cube_root, a.cube_root)
+    root_few = select(a.rho, b.rho, a.cube_root, b.cube_root)
+    para, ferro, minus = (fit(d.rs, A, shape) for A, shape in zip(constants.A, SHAPES, strict=True))
+    f, not_f, not_z4 = d.polarisation.f, *_beside_one(d.polarisation)
+    mixed = (para - ferro) * (not_f + f * not_z4) - minus * f * not_z4 / constants.f_curvature
+    change = _change_of_fit(d.cube_root, root_most, few, constants.A[1], SHAPES[1])
+    return d.rho * mixed + few * (ferro - of_one_spin(root_few, constants)) + most * change
+
+
+def _beside_one(p: Polarisation) -> tuple[Value, Value]:
+    """1 - f and 1 - zeta^4 as products: 2^(4/3) - x^(4/3) has the factor 2^(1/3) - x^(1/3), and that has 2 - x."""
+    most, few = largest(p.up, p.down), least(p.up, p.down)
+    u, c = cbrt(most), CUBE_ROOT_2
+    rest = few * (c + u) * (c * c + u * u) / (c * c + c * u + u * u) - few * cbrt(few)
+    return rest / (2 * c - 2), most * few * (1 + p.zeta**2)
+
+
+def _change_of_fit(root: Value, other: Value, difference: Value, A: float, shape: tuple[float, ...]) -> Value:
+    """Fit of a density less that of another one, from their cube roots and their difference."""
+    alpha, b1, b2, b3, b4 = shape
+    rs, rs_other = radius(root), radius(other)
+    x, y = sqrt(rs), sqrt(rs_other)
+    grown = RADIUS * difference / ((root * root + root * other + other * other) * root * other)  # rs_other - rs
+    Q, Q_other = (2 * A * z * (b1 + z * (b2 + z * (b3 + b4 * z))) for z in (x, y))
+    slope = b1 + b2 * (x + y) + b3 * (rs + x * y + rs_other) + b4 * (x + y) * (rs + rs_other)
+    logarithms = log1p(2 * A * slope * grown / ((x + y) * Q * (Q_other + 1)))
+    return -2 * A * ((1 + alpha * rs) * logarithms - alpha * grown * log1p(1 / Q_other))
 
 
 def energy(d: Density) -> Value:
