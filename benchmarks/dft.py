@@ -10,7 +10,10 @@ fitting basis, grid (points, pruning, cells), threads and criteria. On a GPU fig
 beside ours: literature, not of the same run. Besides, the steps of one pass over the grid are run on their own: seconds
 of density, functional and matrix, and which share of the rate of a large FP64 matrix product the two large steps reach.
 Energies that differ by more than 1e-6 Hartree from a reference or the peer, and runs that did not converge, end in exit
-status 1. RI-J means that J is fitted, RI that J and K are.
+status 1. What energies are compared with: on a CPU, with --peer, each with PySCF's in the same run; on a GPU there is
+no peer, and only water_24-lda has a stored energy of PySCF on the same grid (tests/data/lda_dzvp_water.json). The
+fitted systems have none: on a GPU nothing is compared with their energies here. RI-J means that J is fitted, RI that J
+and K are.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ VWN5, DGauss DZVP with Cartesian d functions, Becke's radial rule and cells, 35 
 and 194 points, nothing pruned, J from exact four-centre integrals.
 
 1. Time of an iteration by kernel against the number of waters, values of functions kept (its `precálculo`) and made
-   again (its `recálculo`), and the memory that takes (figures 5.4 and 5.6).
+   again (its `recálculo`), and the memory that takes (figures 5.4 and 5.6): of the values, and the most that a whole
+   calculation has in use on the device at once. Each size is calculated once before it is timed.
 2. The same against the radius of the spheres, as a share of the shells, for several cubes (figure 5.2), and against the
    edge of the cubes with spheres of 60 % (figure 5.3), with what that does to the energy of the same density.
 3. Formation energy E_n - n E_1 in mixed and single precision against double (table 5.1: 0.06 kcal/mol between its
@@ -54,6 +55,47 @@ ITERATION_C1060 = 0.6
 """Seconds of an iteration of 24 waters on a Tesla C1060, read from the thesis's figure 5.5."""
 
 
+class PeakMemory:
+    """`most`: bytes of arrays on the device at once, beyond those that were there before; a host is not counted.
+
+    What the pool holds says less: it keeps blocks that nobody uses. It is emptied first.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        self.most, self._hook = 0, None
+        if backend.name == "cuda":
+            self._hook = self._make_hook()
+
+    def _make_hook(self) -> Any:
+        import cupy
+
+        peak = self
+        cupy.get_default_memory_pool().free_all_blocks()
+
+        class Hook(cupy.cuda.MemoryHook):
+            """Counts what the pool gives and takes back."""
+
+            name, used = "PeakMemory", 0
+
+            def malloc_postprocess(self, **given: Any) -> None:
+                self.used += given["mem_size"]
+                peak.most = max(peak.most, self.used)
+
+            def free_postprocess(self, **given: Any) -> None:
+                self.used -= given["mem_size"]
+
+        return Hook()
+
+    def __enter__(self) -> PeakMemory:
+        if self._hook is not None:
+            self._hook.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._hook is not None:
+            self._hook.__exit__(*error)
+
+
 class Clusters:
     """Converged calculations, each made once."""
 
@@ -87,6 +129,15 @@ class Clusters:
                 print(f"*** {waters} waters, {precision}: did not converge ***", flush=True)
         return self._made[key]
 
+    def rehearse(self, waters: int) -> int:
+        """A calculation that is not timed, so that the next one compiles nothing and calls no library for the first
+        time; the most bytes of the device it had in use."""
+        with PeakMemory(self.backend) as memory:
+            self.result(waters, ANGULAR[0])
+        self.backend.finish_compiling()
+        self._made.pop((waters, ANGULAR[0], "double"))
+        return memory.most
+
     def measure(self, waters: int, given: GridSettings, repeat: int) -> dict[str, Any]:
         """One pass with these settings on the density of the usual ones."""
         molecule, basis = self.cluster(waters)
@@ -103,6 +154,7 @@ def by_size(clusters: Clusters, sizes: tuple[int, ...], rate: float) -> Iterator
     """Figures 5.4 and 5.6."""
     print("time of an iteration against the number of waters", flush=True)
     for waters in sizes:
+        most = clusters.rehearse(waters)
         result, seconds = clusters.result(waters, ANGULAR[0])
         steps = {name: s / result.iterations for name, s in result.timings.seconds.items()}
         row: dict[str, Any] = {"waters": waters, "functions": result.basis.nbf, "iterations": result.iterations}
@@ -116,21 +168,9 @@ def by_size(clusters: Clusters, sizes: tuple[int, ...], rate: float) -> Iterator
                 row[f"{angular} {store}"] = found
                 print(f"  {angular} points per shell, {found['values_bytes'] / MIB:.0f} MiB of values", flush=True)
                 show(found, rate)
-        row["device_bytes"] = device_bytes(clusters.backend)
-        print(f"  memory of the device in use: {row['device_bytes'] / MIB:.0f} MiB", flush=True)
+        row["device_bytes"] = most
+        print(f"  memory of the device in use, at most: {most / MIB:.0f} MiB", flush=True)
         yield row
-
-
-def device_bytes(backend: Any) -> int:
-    """What the pool of the device holds (the host is not counted); it is emptied, so that the next one counts anew."""
-    if backend.name != "cuda":
-        return 0
-    import cupy
-
-    pool = cupy.get_default_memory_pool()
-    held = int(pool.total_bytes())
-    pool.free_all_blocks()
-    return held
 
 
 def sweep(clusters: Clusters, waters: int, edges: tuple[float, ...], radii: tuple[float, ...]) -> list[dict[str, Any]]:

@@ -179,7 +179,7 @@ def test_the_partition_into_groups_changes_nothing(partition: str) -> None:
         assert abs(energy - found[0][0]) < CPU_CUDA and abs(F_spq - found[0][1]).max() < CPU_CUDA
 
 
-def test_mixed_precision_follows_double_and_single_knows_its_error() -> None:
+def test_mixed_precision_follows_double_and_single_is_near() -> None:
     double, C_spi = small_term("pbe", 1)
     mixed, _ = small_term("pbe", 1, precision="mixed")
     single, _ = small_term("pbe", 1, precision="single")
@@ -193,8 +193,7 @@ def test_mixed_precision_follows_double_and_single_knows_its_error() -> None:
     passes = mixed._integrate.passes
     assert passes["single"] >= 4 and passes["double"] >= 2
     energy, exact = single.fock(D, None)[0], double.fock(D, None)[0]
-    error = single.precision_error(D, None)
-    assert 0 < abs(energy - exact) < 1e-4 and abs((energy - exact) - error) < 1e-9
+    assert 0 < abs(energy - exact) < 1e-4
 
 
 def test_a_coarse_grid_is_named() -> None:

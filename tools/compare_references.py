@@ -8,7 +8,8 @@ Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: a ru
 rows that are there (or in the file given with --json) are not repeated unless --again. The electrons are the integral
 of the converged density on the row's own grid; how far that is from their number is a property of the grid, so it is
 also compared, with --peer, with what PySCF finds for the same density on the same grid. Exit status 1: an energy
-differs by more than 1e-6 Hartree, or a row did not converge.
+differs by more than 1e-6 Hartree, the electrons from PySCF's by more than 1e-6 of their number where that is known (in
+the row or in tests/data/grid_electrons.json), or a row did not converge.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "accuracy.md"
 SAME_ENERGY = 1e-6
 """Hartree."""
-ELECTRONS = re.compile(r"integrates to ([0-9.]+) electrons")
+SAME_ELECTRONS = 1e-6
+"""Relative."""
 Row = dict[str, Any]
+COUNTED: Row = json.loads((ROOT / "tests" / "data" / "grid_electrons.json").read_text())
+ELECTRONS = re.compile(r"integrates to ([0-9.]+) electrons")
 
 
 def key(row: Row) -> str:
@@ -114,10 +118,27 @@ def compare(options: argparse.Namespace) -> int:
         print(f"{made['row']:58} {words}{peer}, {made['iterations']} iterations, {made['seconds']:.1f} s", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
-    wrong = [row["row"] for row in kept.values() if not (row["converged"] and abs(row["difference"]) < SAME_ENERGY)]
-    total = sum(1 for _ in rows(10**9, ""))
-    print(f"{len(kept)} of {total} rows, {len(wrong)} of them wrong" + "".join(f"\n  {name}" for name in wrong))
+    total = len(list(rows(10**9, "")))
+    counted = {key(row): electrons for row in rows(10**9, "") if (electrons := stored_electrons(row)) is not None}
+    wrong = [row["row"] for row in kept.values() if not right(row, counted.get(row["row"]))]
+    known = sum("electrons_pyscf" in row or row["row"] in counted for row in kept.values())
+    print(f"{len(kept)} of {total} rows, {known} of them with PySCF's electrons, {len(wrong)} wrong")
+    print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0
+
+
+def stored_electrons(row: Row) -> float | None:
+    """PySCF's number of electrons on the row's grid; None where it was not stored."""
+    same = all(row[name] == COUNTED[name] for name in ("functional", "basis", "cartesian"))
+    grid = [row["grid"]["radial"], row["grid"]["lebedev"]] == COUNTED["grid"]
+    return COUNTED["electrons"].get(row["molecule"]) if same and grid else None
+
+
+def right(made: Row, stored: float | None) -> bool:
+    """Converged to the energy, and to the electrons, of PySCF; `stored`: those, where the row has none itself."""
+    theirs = made.get("electrons_pyscf", stored)
+    same = theirs is None or abs(made["electrons"] / theirs - 1.0) < SAME_ELECTRONS
+    return bool(made["converged"] and abs(made["difference"]) < SAME_ENERGY and same)
 
 
 def table(found: dict[str, dict[str, Row]]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.base import DirectBuilder, JKBuilder
+from cuanto.coulomb.direct import DirectJK
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
 from cuanto.grid import GridSettings
@@ -70,7 +71,7 @@ class KohnSham(HartreeFock):
     precision: str = "double"
     max_memory: float | None = None
     attenuated: JKBuilder | None = None
-    _made: list[ExchangeCorrelation] = field(default_factory=list)
+    _made: list[Term] = field(default_factory=list)
     _last: list[State] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -107,24 +108,50 @@ class KohnSham(HartreeFock):
             with self.timings.measure("grid"):
                 limits: dict[str, Any] = {"max_memory": self.max_memory, "precision": self.precision}
                 common = (functional, self.molecule, self.basis, self.backend, self.spins)
-                self._made[:] = [ExchangeCorrelation(*common, self.grid, **limits)]
-            terms += self._made
+                terms.append(ExchangeCorrelation(*common, self.grid, **limits))
+        self._made[:] = terms
         if self.model.dispersion is not None:
             terms.append(Dispersion(self.molecule, functional.name, self.model.dispersion))
         return terms
 
     def remarks(self) -> list[str]:
-        """What a reader of the result should know of the grid."""
+        """What a reader of the result should know of the grid, and of single precision."""
         found = []
         for xc in self._made:
+            if not isinstance(xc, ExchangeCorrelation):
+                continue
             found.append(f"grid: {len(xc.grid.w_g)} points, density integrates to {float(xc.electrons):.6f} electrons")
             if (warning := xc.warning(self.molecule.nelectron)) is not None:
                 found.append(f"WARNING: {warning}")
             if self.precision == "single" and self._last:
-                error = xc.precision_error(self._last[0].D_spq, None)
-                limit = self.options.energy_tolerance
-                found.append(f"single precision on the grid: {error:.1e} Hartree; converged to {limit:.0e} only")
+                error, limit = self._precision_error(self._last[0]), self.options.energy_tolerance
+                found.append(
+                    f"single precision: energy {error:+.1e} Hartree from double; converged to {limit:.0e} only"
+                )
         return found
+
+    def _precision_error(self, state: State) -> float:
+        """Energy of a state less that of its density by the same terms in double precision.
+
+        That is the error to first order: the density is where the energy hardly changes with it.
+        """
+        error = 0.0
+        for term in self._made:
+            if (double := self._in_double(term)) is not None:
+                error += state.energies[term.name] - float(double.fock(state.D_spq, None)[0])
+        return error
+
+    def _in_double(self, term: Term) -> Term | None:
+        """The same term in double precision; None where it is so already."""
+        if isinstance(term, ExchangeCorrelation):
+            given = (term.functional, self.molecule, self.basis, self.backend, self.spins, self.grid)
+            return ExchangeCorrelation(*given, max_memory=self.max_memory, grid=term.grid)
+        if not isinstance(term, (Coulomb, Exchange)) or not isinstance(term.builder, DirectBuilder):
+            return None
+        single = term.builder.direct
+        more: dict[str, Any] = {"threshold": single.threshold, "omega": single.omega}
+        builder = DirectBuilder(DirectJK(self.basis, backend=self.backend, **more))
+        return Coulomb(builder) if isinstance(term, Coulomb) else Exchange(builder, term.fraction, term.name)
 
 
 def _attainable(options: ScfOptions, electrons: int) -> ScfOptions:

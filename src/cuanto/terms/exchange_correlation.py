@@ -12,7 +12,6 @@ from cuanto.functionals import Evaluator, Functional
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
-from cuanto.grid.potential import integrate
 from cuanto.grid.quadrature import Quadrature, make_quadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
@@ -72,17 +71,6 @@ class ExchangeCorrelation:
             f"the grid is too coarse: the density integrates to {found:.5f} electrons, not {electrons}; "
             "use a finer one, such as grid='ultrafine'"
         )
-
-    def precision_error(self, D_spq: Any, C_spi: Any | None) -> float:
-        """Energy of this density in single minus that in double precision: one more pass, of the density alone."""
-        double = Integration(
-            self._evaluate, self._quadrature("double"), self._w_g, self.backend, self.functional.family
-        )
-        found = [
-            integrate(self._evaluate, one.rho(D_spq, C_spi), self._w_g, self.backend)[0]
-            for one in (self._plain, double)
-        ]
-        return float(found[0]) - float(found[1])
 
     def _quadrature(self, real: str) -> Quadrature:
         limit = memory_limit(self.backend, self._max_memory)

@@ -1,0 +1,59 @@
+"""Kohn-Sham in less than double precision: what single precision tells of its error is that error; mixed has none."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+import cuanto
+from scf_cases import basis, molecule
+
+MIXED = 1e-7
+"""Hartree."""
+ROUNDED = 0.06
+"""A note has two digits."""
+SECOND_ORDER = 1e-8
+"""Hartree: what the density of single precision is away from the minimum, to a gradient of 1e-4."""
+
+
+@lru_cache
+def run(name: str, method: str, orbital: str, fitting: str, precision: str) -> Any:
+    mol = molecule(name)
+    aux = None if fitting == "none" else basis("def2-universal-jkfit", mol)
+    common: dict[str, Any] = {"fitting": fitting, "auxbasis": aux, "backend": "cpu", "grid": "coarse"}
+    return cuanto.energy(mol, method, basis(orbital, mol), precision=precision, **common)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "orbital", "fitting"),
+    [
+        ("water_04", "lda", "6-31g", "none"),  # J engine and grid
+        ("water_02", "b3lyp", "6-31g", "none"),  # exchange as well
+        ("CH3", "cam-b3lyp", "sto-3g", "none"),  # at two ranges, two spins
+        ("water_02", "pbe", "def2-svp", "auto"),  # the grid alone
+        ("water_02", "pbe0", "def2-svp", "j"),  # J is fitted, in double precision
+    ],
+)
+def test_single_precision_tells_its_error(name: str, method: str, orbital: str, fitting: str) -> None:
+    """The whole of it, not that of the grid alone."""
+    double, single = (run(name, method, orbital, fitting, precision) for precision in ("double", "single"))
+    assert double.converged and single.converged
+    pattern = r"single precision: energy (\S+) Hartree from double; converged to \S+ only"
+    (told,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
+    error = single.energy - double.energy
+    assert 1e-8 < abs(error) < 1e-4
+    assert abs(error - told) < ROUNDED * abs(error) + SECOND_ORDER
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "orbital"),
+    [("water_02", "b3lyp", "6-31g"), ("water_02", "r2scan", "6-31g"), ("CH3", "pbe", "sto-3g")],
+)
+def test_mixed_precision_is_as_good_as_double(name: str, method: str, orbital: str) -> None:
+    double, mixed = (run(name, method, orbital, "none", precision) for precision in ("double", "mixed"))
+    assert double.converged and mixed.converged
+    assert 0.0 < abs(mixed.energy - double.energy) < MIXED
+    assert not any("from double" in note for note in mixed.notes)
