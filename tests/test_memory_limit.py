@@ -45,7 +45,8 @@ def work(molecule, kind, limit):
     options = {"fitting": kind, "auxbasis": "cc-pvdz-jkfit", "max_memory": limit, "max_iterations": MAX_ITERATIONS}
     options["storage"] = "direct"  # of exchange beside a fitted J, which would take what there is
     result = cuanto.energy(molecule, "rhf", "cc-pvdz", backend="cpu", energy_tolerance=1e-10, **options)
-    return {"plan": result.notes[0], "energy": result.energy, "iterations": result.iterations}
+    found = {"plan": result.notes[0], "energy": result.energy, "iterations": result.iterations}
+    return found | {"converged": result.converged}
 """
 
 MAIN = """
@@ -104,12 +105,24 @@ def test_peak_of_a_build(kind: str, share: float, plan: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, name, iterations", [("jk", "alkane_08", 3), ("j", "alkane_12", 1)])
 def test_half_of_the_memory_has_the_same_energy(kind: str, name: str, iterations: int) -> None:
-    """After so many iterations, which take their time where little is kept; those to come would be the same, too."""
+    """After so many iterations, which take their time where little is kept."""
     whole = measured(CALCULATION, name, kind, iterations=iterations)
     assert "in-core" in whole["plan"]
     limit = 0.5 * whole["peak"]
     less = measured(CALCULATION, name, kind, limit, iterations)
     assert "direct" in less["plan"] and less["iterations"] == whole["iterations"]
+    assert less["peak"] < limit
+    assert less["energy"] == pytest.approx(whole["energy"], abs=ENERGY)
+
+
+def test_half_of_the_memory_to_convergence() -> None:
+    """Eleven H2: few electrons, so that a whole calculation does not take long."""
+    work = CALCULATION.replace("cc-pvdz", "cc-pvtz")
+    whole = measured(work, "hydrogen_11", "jk", iterations=100)
+    assert "in-core" in whole["plan"] and whole["converged"]
+    limit = 0.5 * whole["peak"]
+    less = measured(work, "hydrogen_11", "jk", limit, 100)
+    assert "direct" in less["plan"] and less["converged"] and less["iterations"] == whole["iterations"]
     assert less["peak"] < limit
     assert less["energy"] == pytest.approx(whole["energy"], abs=ENERGY)
 

@@ -12,7 +12,7 @@ from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from scf_cases import PI, how_to_count, record, run_in_core, run_record, water
+from scf_cases import PI, basis, how_to_count, molecule, record, run_in_core, run_record, water
 
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
 
@@ -141,6 +141,21 @@ def test_pseudo_and_full_agree(file: str, wanted: dict[str, Any], options: dict[
     assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
     assert pseudo.iterations <= 1.3 * full.iterations
     assert sum("pseudo" in step for step in steps) >= len(steps) - 3
+    assert np.abs(pseudo.orbital_energies - full.orbital_energies).max() < 1e-5
+
+
+@pytest.mark.parametrize(("name", "functional"), [("CH3", "b3lyp"), ("O2", "upbe"), ("NO2", "tpss")])
+def test_pseudo_and_full_agree_in_unrestricted_kohn_sham(name: str, functional: str) -> None:
+    mol = molecule(name)
+    orbital, aux = basis("def2-svp", mol), basis("def2-universal-jkfit", mol)
+    common: dict[str, Any] = {"auxbasis": aux, "backend": "cpu", "grid": "coarse"}
+    full = cuanto.energy(mol, functional, orbital, **common, diagonaliser="full")
+    taken: list[State] = []
+    pseudo = cuanto.energy(mol, functional, orbital, **common, diagonaliser="pseudo", on_iteration=taken.append)
+    assert len(pseudo.orbital_energies) == 2 and pseudo.s_squared > 0.7
+    assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
+    assert pseudo.iterations <= 1.3 * full.iterations
+    assert sum("pseudo" in state.step for state in taken) >= len(taken) - 2
     assert np.abs(pseudo.orbital_energies - full.orbital_energies).max() < 1e-5
 
 

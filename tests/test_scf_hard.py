@@ -9,11 +9,11 @@ import pytest
 
 import cuanto
 from cuanto.options import ScfOptions
-from cuanto.scf import accelerator, diis, rotations, stability
+from cuanto.scf import accelerator, diis, loop, rotations, stability
 from cuanto.scf.accelerator import FEW, LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import FACES, History
-from cuanto.scf.loop import Density, fock
+from cuanto.scf.loop import Density, Problem, fock
 from cuanto.scf.state import State
 from cuanto.system.masses import dipole_origin
 from cuanto.units import DIPOLE_IN_DEBYE
@@ -27,6 +27,7 @@ from scf_cases import (
     records,
     run_in_core,
     run_record,
+    water,
 )
 from tolerances import ENERGY
 
@@ -76,6 +77,49 @@ def test_descent_rescues_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"diis", "descent"} <= steps(states)
     first = next(state for state in states if state.step == "descent")
     assert rescued.energy < first.energy
+
+
+def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
+    """N2 at 3 Angstrom from orbitals turned at random: DIIS wanders about for good, ADIIS brings it downhill."""
+    mol = cuanto.Molecule.from_string(N2_STRETCHED)
+    orbital = basis("def2-svp", mol)
+    mixed: dict[str, Any] = {**DIRECT, "storage": "stored", "guess_mixing": 1.0, "gradient_tolerance": 1e-6}
+    taken: dict[str, list[State]] = {name: [] for name in ("diis", "auto", "adiis")}
+    astray, rescued, other = (
+        cuanto.energy(mol, "uhf", orbital, **mixed, accelerator=name, on_iteration=states.append)
+        for name, states in taken.items()
+    )
+    assert not astray.converged and astray.iterations == 100
+    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # nor is it on its way
+    assert rescued.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
+    assert rescued.energy < astray.energy - 0.1
+    assert other.converged and "descent" not in steps(taken["adiis"]) and abs(other.energy - rescued.energy) < ENERGY
+
+
+@pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
+def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Canonical orbitals with an occupied one turned a little into an empty one: no longer those of the energy."""
+    genuine, angles = loop.canonical, [0.0]
+
+    def turned(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Any) -> tuple[Any, Any, bool]:
+        found_sjm, eps_sm, sound = genuine(problem, F_sjk, C_sjm, n_sm)
+        homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
+        pair = found_sjm[:, :, [homo, lumo]]
+        found_sjm[:, :, homo] = np.cos(t) * pair[:, :, 0] + np.sin(t) * pair[:, :, 1]
+        found_sjm[:, :, lumo] = np.cos(t) * pair[:, :, 1] - np.sin(t) * pair[:, :, 0]
+        assert sound  # of that alone there is nothing to complain about
+        return found_sjm, eps_sm, sound
+
+    monkeypatch.setattr(loop, "canonical", turned)
+    mol, orbital = water(name="sto-3g")
+    energies = []
+    for angle, sound in ((0.0, True), (1e-7, False), (0.01, False)):
+        angles[0] = angle
+        states: list[State] = []
+        found = cuanto.energy(mol, method, orbital, **DIRECT, on_iteration=states.append)
+        assert found.converged == sound and any(state.converged for state in states) == sound
+        energies.append(found.energy)
+    assert np.ptp(energies) < 1e-9  # the energy was right, only the orbitals were not
 
 
 @pytest.mark.parametrize("options", [{"accelerator": "diis"}, {"accelerator": "descent"}, {}])
@@ -171,8 +215,13 @@ def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:
     mixed: dict[str, Any] = {"guess_mixing": 0.8, "stability": "follow", "seed": 3}
     broken, again = (cuanto.energy(mol, "uhf", orbital, **DIRECT, **mixed) for _ in range(2))
     antiferromagnetic = cuanto.energy(mol, "uhf", orbital, **DIRECT, atomic_spins=[3, -3])
-    assert closed.converged and closed.s_squared < 1e-6
-    assert broken.converged and abs(broken.energy - antiferromagnetic.energy) < ENERGY
+    symmetric, minimum = (
+        record("hard_singlets", molecule="N2_stretched", basis="sto-3g", method=method) for method in ("RHF", "UHF")
+    )
+    assert closed.converged and closed.s_squared < 1e-6 and abs(closed.energy - symmetric["energy"]) < ENERGY
+    for found in (broken, antiferromagnetic):
+        assert found.converged and abs(found.energy - minimum["energy"]) < ENERGY
+        assert abs(found.s_squared - minimum["S2"]) < 1e-5
     assert broken.iterations == again.iterations and abs(broken.energy - again.energy) < 1e-10
 
 

@@ -273,7 +273,9 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
     notes = []
     if isinstance(calculation.j_builder, FittedJK):
         notes.append(f"density fitting: {calculation.j_builder.plan}")
-    direct = calculation.k_builder
+    notes += _changed_metrics(calculation)
+    pure = isinstance(calculation, KohnSham) and calculation.model is not None and not calculation.model.exchange
+    direct = calculation.j_builder if pure else calculation.k_builder
     if isinstance(direct, DirectBuilder) and direct.direct.plan is not None:
         notes.append(f"exchange: {direct.direct.plan}")
     if isinstance(direct, DirectBuilder) and direct.direct.precision != "double":
@@ -290,6 +292,18 @@ def _notes(calculation: HartreeFock, state: State) -> tuple[str, ...]:
         limit = calculation.options.linear_dependence
         notes.append(f"{dropped} combinations of functions left out: overlap eigenvalues below {limit:g}")
     return tuple(notes)
+
+
+def _changed_metrics(calculation: HartreeFock) -> list[str]:
+    """What was done to metrics of the fit that are nearly singular; others need no words."""
+    fits: dict[str, JKBuilder | None] = {"fitting metric": calculation.j_builder}
+    if isinstance(calculation, KohnSham):
+        fits["fitting metric at long range"] = calculation.attenuated
+    return [
+        f"{name}: {fit.metric}"
+        for name, fit in fits.items()
+        if isinstance(fit, FittedJK) and (fit.metric.raised or fit.metric.left_out)
+    ]
 
 
 __all__ = ["check", "energy", "require_meaning"]

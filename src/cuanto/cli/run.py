@@ -35,6 +35,7 @@ basis = "def2-svp"            # leave out for semiempirical methods
 # guess = "sad"               # sad, core
 # restart = "water.h5"        # a checkpoint
 # field = [0.0, 0.0, 0.001]   # Hartree/(e Bohr)
+# point_charges = [[0.5], [[0.0, 0.0, 6.0]]]    # charges (e), and their positions (Bohr)
 
 [options]                     # of the self-consistent field
 max_iterations = 100
