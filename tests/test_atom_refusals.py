@@ -44,7 +44,8 @@ $scf $end
         ((0.1, 1.0, 4.0, 1.5), "beta = 1 is not above 1"),
         ((0.1, 2.0, 0.1, -0.9), "do not give rising, finite exponents"),
         ((0.1, 2.0, 4.0, -1.0), "gamma = -1 is not above -1"),
-        ((0.1, 2000.0, 4.0, 1.5), "is beyond reason"),
+        ((0.1, 2000.0, 4.0, 1.5), "the largest exponent, 1.2e+23, is beyond 1e+20"),
+        ((1e-12, 2.0, 4.0, 1.5), "the smallest exponent, 1.0e-12, is below 1e-10"),
     ],
 )
 def test_parameters_that_make_no_set(parameters: tuple[float, ...], says: str) -> None:
@@ -77,6 +78,7 @@ def test_a_set_of_the_exchange_for_an_atom_needs_every_momentum(tmp_path: Path) 
     [
         ("freeel=1 nconf=2", "freeel=1.5 autogen=.true.", "freeel is 1.5; autogen needs a whole number"),
         ("0 1 2.0", "0 1 -2.0", "the weight -2 is not positive"),
+        ("0 1 2.0", "0 1 1e300", "the weight 1e+300 is not between 1e-30 and 1e+30"),
         ("0 1 2.0", "0 1", "give a weight with every configuration or with none"),
         ("nbs=6,3,3", "nbs=9999*6, 9999*3", "nbs has more than 10000 values"),
     ],

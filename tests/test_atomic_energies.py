@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from cuanto.atomic import (
     rms_radius,
     solve,
 )
-from cuanto.atomic.wtbs import table
+from cuanto.atomic.configuration import ground_configuration, occupation_of
+from cuanto.system.elements import ATOMIC_NUMBERS
 from tolerances import ENERGY
 
 SAME_BASIS = 1e-12
@@ -40,7 +42,23 @@ SET_ERROR = {"point": 4e-7, "gauss": 4e-8, "sphere": 4e-8}
 LITERATURE = {one["element"]: one for one in stored()["dhf_literature"]}
 RECALLED = {"Ne": 5e-5, "Ar": 5e-5, "Kr": 5e-4, "Xe": 5e-4}
 """Literature values of which only the digits given are known: half a unit of the last one."""
-SMALL = ["He", "Li", "Be", "B", "N", "Ne", "Mg"]
+LOOSELY_STORED = "F Si Cl Cu Se Br Rb Y Zr Sn Sm Eu Dy W Re Pt Tl Pb Bi"
+"""Their stored spinors are converged less than those of the others; ours move by a hundredth of the difference."""
+NOT_STORED = {
+    "Fe": (-1271.3919641007, "[Ar] 3d6 4s2", 1.8e-8),
+    "Cs": (-7786.7713984916, "[Xe] 6s1", 3.2e-8),
+    "Hg": (-19648.8940063736, "[Xe] 4f14 5d10 6s2", 1.0e-7),
+    "Rn": (-23602.0991778687, "[Xe] 4f14 5d10 6s2 6p6", 2.1e-7),
+}
+"""Energy in the set of the table with a Gaussian nucleus, as computed here; configuration; bound on its error.
+
+Errors of neighbours: Mn 1.2e-8, Cu 1.5e-8; Xe 2.9e-8, Ba 3.3e-8; Pt 9.3e-8, Pb 1.1e-7; Po and At 2.1e-7.
+"""
+SINGLE_TERM = (
+    "He Li Be B F Ne Na Mg Al Cl Ar K Ca Sc Cu Zn Ga Br Kr Rb Sr Y Pd Ag Cd In I Xe Cs Ba La Lu Au Hg Tl At Rn"
+)
+"""Elements whose ground configuration has a single term: its average is what numerical Hartree-Fock has computed."""
+NUMERICAL = {one["element"]: one["energy"] for one in stored()["hf_nonrelativistic_limit"]["entries"]}
 
 
 def even_tempered_basis(ends: list[tuple[float, float]], ratio: float = 1.8) -> AtomBasis:
@@ -55,16 +73,21 @@ def limit_basis(l_max: int) -> AtomBasis:
 
 @pytest.mark.parametrize("symbol", list(entries()))
 def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
-    """All nuclei and both values of c, integrals made once, each started from the one before."""
+    """All nuclei and both values of c, integrals made once, each started from the one before; parts and spinors."""
     entry = entries()[symbol]
     repulsion = Repulsion(table_basis(symbol), "cpu")
     result: AtomResult | None = None
-    chosen = list(entry["energy"].items())[: 6 if symbol in SMALL else 3]
-    for key, energy in chosen:
+    assert len(entry["energy"]) == 6
+    by_nucleus = sorted(entry["energy"].items(), key=lambda one: list(MODELS).index(one[0].split("/")[1]))
+    for key, energy in by_nucleus:
         c, model = key.split("/")
-        result = solve(table_atom(symbol, model), ScfSettings(c=float(c)), start=result, repulsion=repulsion)
+        tight = f"{model}_c{c}" in entry
+        settings = replace(TIGHT if tight else ScfSettings(), c=float(c))
+        result = solve(table_atom(symbol, model), settings, start=result, repulsion=repulsion)
         assert result.converged
         assert result.energy == pytest.approx(energy, rel=SAME_BASIS)
+        if tight:
+            same_parts_and_spinors(result, entry[f"{model}_c{c}"], 3.0 if symbol in LOOSELY_STORED.split() else 1.0)
         if (symbol, model) in LIMITS:
             limit, uncertainty = LIMITS[symbol, model]
             error = (result.energy - limit) / abs(limit)
@@ -73,21 +96,36 @@ def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
             assert result.energy == pytest.approx(LITERATURE[symbol]["energy"], abs=RECALLED[symbol])
 
 
-@pytest.mark.parametrize("symbol", ["Fe", "Cs", "Hg", "Rn"])
-def test_the_rest_of_the_table_converges_from_the_core(symbol: str) -> None:
-    """Elements without stored values: between their neighbours."""
-    basis, order = table_basis(symbol), list(table())
-    configuration = {
-        "Fe": "[Ar] 3d6 4s2",
-        "Cs": "[Xe] 6s1",
-        "Hg": "[Xe] 4f14 5d10 6s2",
-        "Rn": "[Xe] 4f14 5d10 6s2 6p6",
-    }[symbol]
-    Z = {"Fe": 26, "Cs": 55, "Hg": 80, "Rn": 86}[symbol]
-    result = solve(Atom(Nucleus(Z, "gaussian"), basis, occupation(configuration, basis)), backend="cpu")
-    assert result.converged and abs(result.virial - 1.0) < 2e-3
-    before = entries()[order[order.index(symbol) - 1]]["energy"]["137.03599976/gauss"]
-    assert 1.0 < result.energy / before < 1.1
+def same_parts_and_spinors(result: AtomResult, expected: dict[str, Any], factor: float) -> None:
+    names = {
+        "T_c_alpha_p": "kinetic",
+        "rest_mass_term": "rest_mass",
+        "V_ne": "nuclear_attraction",
+        "V_ee": "electron_repulsion",
+    }
+    for theirs, ours in names.items():
+        assert result.parts[ours] == pytest.approx(expected[theirs], rel=1e-7)
+    assert result.virial == pytest.approx(expected["virial"], abs=2e-9 * factor)
+    assert result.parts["one_electron"] + result.parts["two_electron"] == pytest.approx(result.energy, rel=1e-14)
+    table_of = {(one.n, one.species.label): one for one in result.spinors}
+    assert len(table_of) == len(expected["spinors"])
+    for row in expected["spinors"]:
+        one = table_of[row["n"], row["sym"]]
+        assert one.occupation == pytest.approx(row["occ"], abs=1e-9)
+        assert one.energy == pytest.approx(row["energy"], abs=1e-6 * factor, rel=1e-8 * factor)
+        assert one.r == pytest.approx(row["r"], rel=3e-6 * factor)  # those of 5p in Xe have so many digits
+
+
+@pytest.mark.parametrize("symbol", list(NOT_STORED))
+def test_elements_without_stored_values(symbol: str) -> None:
+    """From the core to the energy that they always had, as far above a large set as their neighbours."""
+    energy, configuration, largest_error = NOT_STORED[symbol]
+    nucleus, basis = Nucleus(ATOMIC_NUMBERS[symbol], "gaussian"), table_basis(symbol)
+    result = solve(Atom(nucleus, basis, occupation(configuration, basis)), backend="cpu")
+    assert result.converged and result.energy == pytest.approx(energy, rel=SAME_BASIS)
+    large = even_tempered_basis([(0.01, 3e9), (0.02, 1e9), (0.03, 3e5), (0.05, 1e5)][: (basis.nsym + 1) // 2])
+    limit = solve(Atom(nucleus, large, occupation(configuration, large)), backend="cpu")
+    assert limit.converged and 0 < (result.energy - limit.energy) / abs(limit.energy) < largest_error
 
 
 @pytest.mark.parametrize("entry", POOL, ids=lambda entry: entry["element"])
@@ -99,30 +137,6 @@ def test_energies_with_one_pool(entry: dict[str, Any]) -> None:
         atom = Atom(nucleus, basis, occupation(entry["configuration"], basis))
         result = solve(atom, start=result, repulsion=repulsion)
         assert result.converged and result.energy == pytest.approx(energy, rel=SAME_BASIS)
-
-
-@pytest.mark.parametrize("symbol", ["He", "N", "Ne", "Ar", "Cr", "Kr", "Xe"])
-def test_parts_and_spinors(symbol: str) -> None:
-    expected = entries()[symbol]["point_c137.03599976"]
-    result = solve(table_atom(symbol), TIGHT, "cpu")
-    assert result.converged
-    names = {
-        "T_c_alpha_p": "kinetic",
-        "rest_mass_term": "rest_mass",
-        "V_ne": "nuclear_attraction",
-        "V_ee": "electron_repulsion",
-    }
-    for theirs, ours in names.items():
-        assert result.parts[ours] == pytest.approx(expected[theirs], rel=1e-7)
-    assert result.virial == pytest.approx(expected["virial"], abs=2e-9)
-    assert result.parts["one_electron"] + result.parts["two_electron"] == pytest.approx(result.energy, rel=1e-14)
-    table_of = {(one.n, one.species.label): one for one in result.spinors}
-    assert len(table_of) == len(expected["spinors"])
-    for row in expected["spinors"]:
-        one = table_of[row["n"], row["sym"]]
-        assert one.occupation == pytest.approx(row["occ"], abs=1e-9)
-        assert one.energy == pytest.approx(row["energy"], abs=1e-6, rel=1e-8)
-        assert one.r == pytest.approx(row["r"], rel=3e-6)  # those of 5p in Xe have so many digits
 
 
 def test_filled_shells_to_f() -> None:
@@ -232,27 +246,33 @@ def test_heavy_atoms_of_a_published_program(
         assert table_of[label].energy == pytest.approx(energy, abs=1e-4)
 
 
-@pytest.mark.parametrize("symbol", ["He", "Li", "B", "Ne", "Ar"])
+@pytest.mark.parametrize("symbol", SINGLE_TERM.split())
 def test_without_relativity(symbol: str) -> None:
-    """c to infinity is our own non-relativistic energy, which is the literature's within the error of the set."""
-    atom = table_atom(symbol)
-    plain = solve(atom, ScfSettings(relativistic=False), "cpu")
+    """Numerical Hartree-Fock within the error of the set, which with relativity is up to ten times as large."""
+    basis = table_basis(symbol)
+    held = occupation_of(ground_configuration(symbol), (basis.nsym - 1) // 2)
+    plain = solve(Atom(Nucleus(ATOMIC_NUMBERS[symbol]), basis, held), ScfSettings(relativistic=False), "cpu")
     assert plain.converged and plain.parts["rest_mass"] == 0.0
-    repulsion = Repulsion(atom.basis, "cpu")
-    first = solve(atom, ScfSettings(c=4000.0), repulsion=repulsion, start=plain)
-    second = solve(atom, ScfSettings(c=8000.0), repulsion=repulsion, start=first)
-    assert first.converged and second.converged
-    # E = E_nr + e / c^2 + ...
-    extrapolated = (4.0 * second.energy - first.energy) / 3.0
-    assert extrapolated == pytest.approx(plain.energy, rel=2e-10)
-    limits = {one["element"]: one["energy"] for one in stored()["hf_nonrelativistic_limit"]["entries"]}
-    assert 0 < (plain.energy - limits[symbol]) / abs(limits[symbol]) < 2e-8
-    assert plain.virial == pytest.approx(2.0, abs=2e-5)
+    error = (plain.energy - NUMERICAL[symbol]) / abs(NUMERICAL[symbol])
+    assert 0 < error < (3e-8 if symbol in ("Au", "At", "Rn") else 2e-8)
+    assert plain.virial == pytest.approx(2.0, abs=2e-7)
     # both species of an l are the same without relativity
     table_of = {one.label: one for one in plain.spinors}
     for label, one in table_of.items():
         if label.endswith("-"):
             assert one.energy == pytest.approx(table_of[label[:-1] + "+"].energy, abs=1e-6)
+
+
+@pytest.mark.parametrize("symbol", ["He", "Li", "Be", "B", "F", "Ne", "Na", "Mg", "Ar", "Kr"])
+def test_an_infinite_speed_of_light(symbol: str) -> None:
+    """E = E_nr + e / c^2 + ..., of which the first term is our own non-relativistic energy."""
+    atom = table_atom(symbol)
+    plain = solve(atom, ScfSettings(relativistic=False), "cpu")
+    repulsion = Repulsion(atom.basis, "cpu")
+    first = solve(atom, ScfSettings(c=16000.0), repulsion=repulsion, start=plain)
+    second = solve(atom, ScfSettings(c=32000.0), repulsion=repulsion, start=first)
+    assert first.converged and second.converged
+    assert (4.0 * second.energy - first.energy) / 3.0 == pytest.approx(plain.energy, rel=2e-12)
 
 
 @pytest.mark.parametrize("symbol", ["Ne", "Kr"])

@@ -134,10 +134,10 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return found
 
 
-def same(found: Found | CuantoError, expected: Found) -> None:
+def same(found: Found | CuantoError, expected: Found, rel: float = 1e-12) -> None:
     assert isinstance(found, Found)
     assert found.ranges == expected.ranges and found.warnings == ()
-    assert found.energy == pytest.approx(expected.energy, rel=1e-12)
+    assert found.energy == pytest.approx(expected.energy, rel=rel)
 
 
 class Crashing(SerialRunner):
@@ -265,7 +265,9 @@ def test_two_killed_workers_change_nothing(tmp_path: Path, cluster: DaskRunner, 
 
     found = search(["He"], QUICK, cluster, tmp_path, watch)["He"]
     assert len(killed) == 2
-    same(found, expected)
+    # An optimisation that was stopped goes on with other spinors, so with noise of another sign: as QUICK ends where
+    # steps are 1e-2 long, energies may differ by some 1e-10.
+    same(found, expected, rel=1e-9)
 
 
 def test_a_scheduler_by_its_address(tmp_path: Path, cluster: DaskRunner, expected: Found) -> None:

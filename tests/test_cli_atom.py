@@ -20,7 +20,7 @@ from cuanto.cli.basis_search import Watch, parse_elements, parse_threshold
 from cuanto.cli.main import run
 from cuanto.cli.optimisation import Progress
 from cuanto.errors import InputError
-from test_atom_input import CHROMIUM, LISTED, NITROGEN, OPTIMISE
+from test_atom_input import CHROMIUM, LISTED, NITROGEN, OPTIMISE, WRONG, WRONG_ELSEWHERE
 
 NITROGEN_ENERGY = -54.3277216469
 """Table 2.1's set, Gaussian nucleus: specification, section 15."""
@@ -78,6 +78,17 @@ def test_every_kind_of_file_runs(capsys: pytest.CaptureFixture[str]) -> None:
         if energy is not None:
             assert json.loads(Path("out.json").read_text())["energy"] == pytest.approx(energy, rel=1e-9)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("nclose", "electrons", "charge"), [(2, 4, -2), (1, 2, 0)])
+def test_the_charge_of_an_ion_is_printed(
+    nclose: int, electrons: int, charge: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file has no charge: it follows from the nucleus and the spinors."""
+    Path("he.inp").write_text(LISTED.replace("NCLOSE=1", f"NCLOSE={nclose}"))
+    assert atom("he.inp", "--backend", "cpu", "--json", "he.json") == 0
+    assert f"\nHe: {electrons} electrons, charge {charge}\n" in capsys.readouterr().out
+    assert json.loads(Path("he.json").read_text())["charge"] == charge
 
 
 @pytest.mark.parametrize(
@@ -175,6 +186,18 @@ def test_bad_input_is_one_line_and_status_two(
     assert says in error_line(capsys)
 
 
+@pytest.mark.parametrize(
+    ("source", "old", "new", "line", "says"), [(NITROGEN, *row) for row in WRONG] + WRONG_ELSEWHERE
+)
+def test_what_is_wrong_in_a_file_is_one_line_with_its_number(
+    source: str, old: str, new: str, line: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.inp").write_text(source.replace(old, new, 1))
+    assert atom("bad.inp") == 2
+    text = error_line(capsys)
+    assert text.startswith(f"cuanto: bad.inp, line {line}: ") and says in text
+
+
 # --------------------------------------------------------------------------------------------- optimisation, files
 
 
@@ -267,6 +290,23 @@ def test_a_search_writes_its_sets_and_knows_them_the_next_time(capsys: pytest.Ca
     assert search(*arguments) == 0
     second = capsys.readouterr().out
     assert second.count("known") == first.count(" evaluations") and second.splitlines()[-2:] == first.splitlines()[-2:]
+
+
+def test_a_search_of_two_elements_on_dask(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two processes find what this one finds."""
+    arguments = ("-e", "He,Be", "--size", "9", "--threshold", "1e-3", "--scan", "bisect", "--max-evaluations", "20")
+    arguments += ("--reference", "He=-2.8618133227", "--reference", "Be=-14.575891698")
+    found = {}
+    for workers in ("2", "0"):
+        assert search(*arguments, "--workers", workers, "--state", workers, "--json", f"{workers}.json") == 0
+        found[workers] = json.loads(Path(f"{workers}.json").read_text())["elements"]
+        assert {"He s(1:9)", "Be s(1:9)"} <= set(
+            re.findall(r"^(?:He|Be) s\(1:9\)", capsys.readouterr().out, re.MULTILINE)
+        )
+    assert list(found["2"]) == list(found["0"]) == ["He", "Be"]
+    for symbol, one in found["0"].items():
+        assert one["accurate"] is True and found["2"][symbol]["ranges"] == one["ranges"]
+        assert found["2"][symbol]["energy"] == pytest.approx(one["energy"], rel=1e-12)
 
 
 def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

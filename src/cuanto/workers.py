@@ -12,6 +12,7 @@ import re
 import signal
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from cuanto.errors import CuantoError, InputError, MissingDependencyError
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 Result = tuple[str, dict[str, Any] | BaseException]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
+PATIENT = {"distributed.deploy.lost-worker-timeout": "1 day"}
 CONNECT_SECONDS = 20
 ADDRESS = re.compile(r"inproc://\S+|(\w+://)?[^\s/]+:\d{1,5}/?")
 
@@ -56,7 +58,10 @@ class DaskRunner:
     def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
         self._distributed = dask_distributed()
         self.cluster: Any = None
+        self._settings = ExitStack()
         if scheduler is None:
+            # Dask would let a lost worker's place go that is not filled again at once, and wait for ever without any.
+            self._settings.enter_context(import_module("dask").config.set(PATIENT))
             self.cluster = self._local(workers or usable_cores())
             self.client: Any = self._distributed.Client(self.cluster, set_as_default=False)
             self.client.run(ignore_interrupts)
@@ -115,6 +120,7 @@ class DaskRunner:
         self.client.close()
         if self.cluster is not None:
             self.cluster.close()
+        self._settings.close()
 
 
 def ignore_interrupts() -> None:

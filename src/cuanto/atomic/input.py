@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from cuanto.atomic.atom import SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
+from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
 from cuanto.atomic.namelist import Group, Lines
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.occupation import Occupation
@@ -24,6 +24,9 @@ from cuanto.system.text import quoted, read_text, split_lines
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
+SENSIBLE = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
+"""Outside of them numbers overflow, or nothing is bound."""
+WEIGHTS = (1e-30, 1e30)
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,22 @@ def _contrl(group: Group) -> tuple[str, float]:
     if {"jobtype", "jobtyp"} <= set(group.entries):
         raise group.error("jobtyp", "and jobtype are the same; give one")
     spelling = "jobtyp" if "jobtyp" in group.entries else "jobtype"
-    return group.text(spelling, ("energy", "bsopt"), "energy"), group.real("c", SPEED_OF_LIGHT)
+    return group.text(spelling, ("energy", "bsopt"), "energy"), _sensible(group, "c", SPEED_OF_LIGHT)
+
+
+def _sensible(group: Group, key: str, default: float | None = None) -> float:
+    value, (low, high) = group.real(key, default), SENSIBLE[key]
+    if not low <= value <= high:
+        raise group.error(key, f"is {value:g}; it must be between {low:g} and {high:g}")
+    return value
 
 
 def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha")
-    charge = group.real("znuc")
+    charge = _sensible(group, "znuc")
     model = NUCLEI[group.whole("nucmdl", 1, 3, default=1)]
-    radius = group.real("rnuc") if "rnuc" in group.entries else None
-    exponent = group.real("alpha") if "alpha" in group.entries else None
+    radius = _sensible(group, "rnuc") if "rnuc" in group.entries else None
+    exponent = _sensible(group, "alpha") if "alpha" in group.entries else None
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
     size = {"point": None, "sphere": radius, "gaussian": exponent}[model]
@@ -151,6 +161,9 @@ def _exponents(lines: Lines, nsym: int) -> AtomBasis:
             (value,) = _exactly(lines, 1, f"exponent {k + 1} of {int(count)} of {label}")
             if value <= 0:
                 raise lines.error(f"exponent {value:g} of {label} is not positive")
+            if not SMALLEST_EXPONENT <= value <= LARGEST_EXPONENT:
+                between = f"{SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
+                raise lines.error(f"exponent {value:g} of {label} is not between {between}")
             if value in zeta:
                 raise lines.error(f"exponent {value:g} of {label} is given twice")
             zeta.append(value)
@@ -171,7 +184,7 @@ def _newuoa(lines: Lines, job: str) -> TrustRegion | None:
     if group is None:
         return None
     group.allow("rhobeg", "rhoend", "iprint", "maxfun")
-    begin, end = group.real("rhobeg", TrustRegion.rhobeg), group.real("rhoend", TrustRegion.rhoend)
+    begin, end = _sensible(group, "rhobeg", TrustRegion.rhobeg), group.real("rhoend", TrustRegion.rhoend)
     if end >= begin:
         raise group.error("rhoend", f"is {end:g}; it must be smaller than rhobeg = {begin:g}")
     iprint = group.whole("iprint", 0, 3, TrustRegion.iprint)
@@ -247,6 +260,8 @@ def _listed(
         if len(values) > len(species):
             if values[-1] <= 0:
                 raise lines.error(f"the weight {values[-1]:g} is not positive")
+            if not WEIGHTS[0] <= values[-1] <= WEIGHTS[1]:
+                raise lines.error(f"the weight {values[-1]:g} is not between {WEIGHTS[0]:g} and {WEIGHTS[1]:g}")
             weights.append(values[-1])
         rows.append(tuple(row))
     return tuple(rows), tuple(weights) or None

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.atomic.atom import AtomBasis
+from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
 from cuanto.atomic.exponents import well_tempered
 from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError
 
 NAMES = ("alpha", "beta", "delta", "gamma")
-LARGEST_EXPONENT = 1e20
 Range = tuple[int, int]
 
 
@@ -67,10 +66,15 @@ class WellTempered:
             if gamma <= -1:
                 return f"gamma = {gamma:g} is not above -1"
         try:
-            largest = max(float(zeta[-1]) for zeta in self._exponents())
+            found = self._exponents()
         except InputError as error:
             return str(error)
-        return f"the largest exponent, {largest:.1e}, is beyond reason" if largest > LARGEST_EXPONENT else None
+        largest, smallest = max(float(zeta[-1]) for zeta in found), min(float(zeta[0]) for zeta in found)
+        if largest > LARGEST_EXPONENT:
+            return f"the largest exponent, {largest:.1e}, is beyond {LARGEST_EXPONENT:g}"
+        if smallest < SMALLEST_EXPONENT:
+            return f"the smallest exponent, {smallest:.1e}, is below {SMALLEST_EXPONENT:g}"
+        return None
 
     def exponents(self) -> tuple[NDArray[np.float64], ...]:
         """Of every species, increasing."""
