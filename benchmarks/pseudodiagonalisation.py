@@ -86,8 +86,8 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
         assert turns(F, turned, n_sm, energy)[2] == "block"
 
     def exact() -> None:
-        for F_jk, C_jm, eps_m, o in zip(F, turned, turns._eps_s, filled, strict=False):
-            turns.turn(C_jm, turns.couplings(F_jk, C_jm, eps_m, o)[1], o)
+        for part in turns.couple(F, turned, filled)[0]:
+            turns.turn(part.C, part.X, part.o)
 
     def first() -> None:
         assert BlockRotations(xp, to_host)(F, C, n_sm, energy)[2] == "block"

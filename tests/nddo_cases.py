@@ -21,6 +21,13 @@ Array = NDArray[np.float64]
 
 METHODS = ("MNDO", "AM1", "PM3", "PM6")
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
+WAYS = {
+    "full": {"diagonaliser": "full"},
+    "refined": {"diagonaliser": "pseudo", "variant": "refined"},
+    "block": {"diagonaliser": "pseudo", "variant": "block"},
+    "sp2": {"diagonaliser": "sp2"},
+}
+"""Options of every diagonaliser."""
 DATA = Path(__file__).parent / "data"
 
 

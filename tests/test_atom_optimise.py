@@ -63,6 +63,7 @@ def test_the_energies_of_the_table_are_recovered(symbol: str, method: str, rhoen
     assert found.energy == pytest.approx(nearby.energy, rel=RECOVERED)
     above = (found.energy - printed) / abs(printed)
     assert above == pytest.approx(-BELOW[symbol], abs=1e-10)
+    assert above < RECOVERED and (symbol == "Ar" or above > -RECOVERED)
 
 
 def test_the_optimisation_of_helium_in_the_specification() -> None:

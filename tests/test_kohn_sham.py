@@ -71,7 +71,7 @@ def test_references(given: dict[str, Any]) -> None:
     assert electrons(found) == pytest.approx(found.molecule.nelectron, rel=ELECTRONS)
 
 
-@pytest.mark.parametrize("name", ["water_07", "water_08"])
+@pytest.mark.parametrize("name", ["water_05", "water_07", "water_08"])
 def test_a_small_grid_counts_electrons_as_it_does_for_pyscf(name: str) -> None:
     (given,) = [r for r in ROWS if r["molecule"] == name and r["functional"] == "LDA"]
     found, theirs = run(given), electrons_on_the_grid(given)

@@ -10,7 +10,7 @@ from cuanto.backends.base import get_backend
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.semiempirical.constants import BOHR, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import METHODS, TIGHT, molecule, run, timing_geometry, values, water_cluster
+from nddo_cases import METHODS, TIGHT, WAYS, molecule, run, timing_geometry, values, water_cluster
 
 pytestmark = pytest.mark.gpu
 
@@ -30,16 +30,7 @@ def test_heats_and_gradients(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["water_64", "polyethylene_C83", "water_128"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"diagonaliser": "full"},
-        {"diagonaliser": "pseudo", "variant": "refined"},
-        {"diagonaliser": "pseudo", "variant": "block"},
-        {"diagonaliser": "sp2"},
-    ],
-    ids=["full", "refined", "block", "sp2"],
-)
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
     mol = timing_geometry(name)
     here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda", **options)

@@ -17,7 +17,7 @@ from cuanto.scf.diagonalise import Full
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.purify import Purification, project
 from cuanto.semiempirical.rotations import BlockRotations, divide_by_blocks, newton_schulz
-from nddo_cases import METHODS, NAMES, TIGHT, made, molecule, reference, run, timing_geometry, water_cluster
+from nddo_cases import METHODS, NAMES, TIGHT, WAYS, made, molecule, reference, run, timing_geometry, water_cluster
 
 SAME = 1e-9
 CYCLES = 1.3
@@ -99,16 +99,7 @@ def test_single_precision_is_left_out_where_it_would_show() -> None:
     assert {state.D_spq.dtype.itemsize for state in calculation.states()} == {8}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"diagonaliser": "full"},
-        {"diagonaliser": "pseudo", "variant": "refined"},
-        {"diagonaliser": "pseudo", "variant": "block"},
-        {"diagonaliser": "sp2"},
-    ],
-    ids=["full", "refined", "block", "sp2"],
-)
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("case", range(4))
 def test_hard_cases(case: int, options: dict[str, Any]) -> None:
     """Stretched HF and CO: plain DIIS ends in a state that is not aufbau, 200 kcal/mol too high."""
