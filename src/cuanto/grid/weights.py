@@ -29,6 +29,8 @@ ENTRIES_AT_ONCE = 1 << 24
 """Atoms in all lists that are at work together."""
 PARTS = 64
 """Tasks on the CPU."""
+CPU_ROOM = BLOCK_POINTS + 3 + BLOCK_POINTS // 8
+"""Numbers of scratch memory for an atom: distances, an entry of a list, marks of at most BLOCK_POINTS / 2 vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, 
     }
     if backend.name == "cpu":
         _on_cpu(backend, near_source("cpu", stratmann), groups, values)
-        _on_cpu(backend, weights_source("cpu", stratmann), len(group), values, room=9 * atoms)
+        _on_cpu(backend, weights_source("cpu", stratmann), len(group), values, room=CPU_ROOM * atoms)
         return
     backend.launch(near_source("cuda", stratmann), -(-groups // NEAR_THREADS), NEAR_THREADS, 0, values)
     backend.launch(weights_source("cuda", stratmann), len(group), BLOCK_POINTS, 0, values)

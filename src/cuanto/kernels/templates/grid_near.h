@@ -31,7 +31,16 @@ FN int near_atoms(const double* centre, double radius, INDEX atoms, const double
     double furthest = least[found - 1];
     int first = found, last = (int)atoms;
     for (int k = 0; k < found; ++k) list[k] = nearest[k];
+#if STRATMANN
+    const double limit = HORIZON * least[0] + 2 * radius / (1 - REACH);  // with R_ij <= d_i + d_j
+#endif
     for (INDEX a = 0; a < atoms; ++a) {
+#if STRATMANN
+        if (distance[a] > limit && distance[a] > least[found - 1]) {
+            list[--last] = (int)a;
+            continue;
+        }
+#endif
         double bound = 1;
         bool listed = false;
         if (distance[a] <= least[found - 1])

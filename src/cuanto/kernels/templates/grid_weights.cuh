@@ -10,11 +10,40 @@ struct Made {
     }
 };
 
+// The first `rows` of the `count` atoms of the list may have a share (grid_near.h); `distance` (of every atom, by its number)
+// from the middle of the points, which lie within `radius` of it.
+FN REAL own_share(int rows, int count, const int* list, const REAL* distance, REAL radius, int own, INDEX atoms,
+                  const REAL* pair, const Made& r) {
+    REAL mine = 0, total = 0;
+    NO_UNROLL for (int i = 0; i < rows; ++i) {
+#if STRATMANN
+        const REAL end = distance[list[i]] + 2 * radius;
+#endif
+        const REAL ri = r(i);
+        const REAL* row = pair + 2 * atoms * list[i];
+        REAL P = 1;
+        bool alive = true;
+        NO_UNROLL for (int j = 0; j < count && alive; ++j) {
+            if (j == i) continue;
+            const REAL* other = row + 2 * list[j];
+#if STRATMANN
+            if ((distance[list[j]] - end) * other[0] > REACH) continue;  // s = 1 at all points
+#endif
+            P = P * cell((ri - r(j)) * other[0], other[1]);
+            if (j < 8 || (j & 7) == 0) alive = P > VANISHED;
+        }
+        if (!alive) continue;
+        total += P;
+        if (own == list[i]) mine = P;
+    }
+    return shared(mine, total);
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_POINTS) ENTRY(PARAMETERS) {
     const INDEX block = blockIdx.x, list = block_list[block], first = list * atoms;
     const INDEX g = block_point[block] + (INDEX)threadIdx.x;
     if (g >= block_point[block + 1]) return;
     const Made r{list_atom + first, atom, position[g], position[stride + g], position[2 * stride + g]};
     weight[g] *= own_share(list_rows[list], list_count[list], list_atom + first, list_distance + first, radius[list],
-                           vset(REAL(own[g])), atoms, pair, r);
+                           own[g], atoms, pair, r);
 }
