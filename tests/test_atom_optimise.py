@@ -11,11 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cuanto.atomic.atom import AtomBasis
 from cuanto.atomic.evaluations import EvaluationLog, read_evaluations
+from cuanto.atomic.exponents import even_tempered
 from cuanto.atomic.input import TrustRegion, parse_input
 from cuanto.atomic.job import AtomEnergy, described, element_job
 from cuanto.atomic.optimise import EnergyFailure, optimise_basis, resolve_method
+from cuanto.atomic.repulsion import Repulsion
+from cuanto.atomic.solve import solve
+from cuanto.atomic.store_cpu import TriangularStore
 from cuanto.atomic.wtbs import WellTempered, table_set
+from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.errors import InputError, MissingDependencyError
 
 PERTURBED = np.array([1.15, 0.97, 0.85, 0.8])
@@ -79,15 +85,42 @@ def test_the_optimisation_of_helium_in_the_specification() -> None:
     np.testing.assert_allclose(found.basis.parameters, (0.08171, 1.957, 4.525, 1.547), rtol=1e-2)
 
 
-def test_noise_of_the_energy_is_below_what_an_optimisation_sees() -> None:
-    """The same set, reached from spinors of other sets, has the same energy to 1e-12."""
-    job = element_job("Ne")
-    basis = table_set("Ne")
-    fresh = AtomEnergy(job, "cpu")(basis)
-    energy_of = AtomEnergy(job, "cpu")
-    for factor in (1.05, 0.98):
-        energy_of(basis.at([basis.parameters[0] * factor, *basis.parameters[1:]]))
-        assert energy_of(basis) == pytest.approx(fresh, rel=1e-12)
+@pytest.mark.parametrize("symbol", ["He", "Be", "Ne", "Cr"])
+def test_the_same_set_has_the_same_energy_whatever_was_computed_before(symbol: str) -> None:
+    """Exactly; and it is that of tightly converged spinors to 1e-13."""
+    start, energy_of, _ = perturbed(symbol)
+    others = [start.at((np.array(start.parameters) * factor).tolist()) for factor in (1.05, 0.98)]
+    fresh = energy_of(start)
+    for other in others:
+        energy_of(other)
+        assert energy_of(start) == fresh
+    job = energy_of.job
+    another = AtomEnergy(job, "cpu")
+    assert [another(basis) for basis in (others[1], start)][1] == fresh
+    tight = solve(job.atom(start), job.settings, "cpu")
+    assert tight.converged and fresh == pytest.approx(tight.energy, rel=1e-13)
+
+
+def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Potentials are summed in the same parts, however many threads there are; one part gives the same to 1e-13."""
+    basis = AtomBasis.by_momentum([even_tempered(0.01, 1.6, 40), even_tempered(0.05, 1.9, 20)])
+    D_i = [np.full((2 * n, 2 * n), 0.1) + np.diag(1 / np.arange(1, 2 * n + 1)) for n in basis.sizes]
+
+    def potentials(threads: int) -> tuple[list[np.ndarray], int]:
+        store = Repulsion(basis, CpuBackend(threads=threads))
+        assert isinstance(store._store, TriangularStore)
+        P_i, Q_i = store.both(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
+        return P_i + Q_i, max(len(block.ranges) for block in store._store.blocks)
+
+    (one, parts), (three, as_many) = potentials(1), potentials(3)
+    assert parts == as_many == 3
+    for P, same in zip(one, three, strict=True):
+        np.testing.assert_array_equal(P, same)
+    monkeypatch.setattr("cuanto.atomic.store_cpu.TASK", 1 << 40)
+    undivided, parts = potentials(1)
+    assert parts == 1
+    for P, other in zip(one, undivided, strict=True):
+        np.testing.assert_allclose(P, other, rtol=0, atol=1e-13 * np.abs(P).max())
 
 
 # -------------------------------------------------------------------------------------------------- refusals

@@ -136,19 +136,37 @@ def test_an_energy_that_cannot_be_had_says_why() -> None:
         energy_of(job.basis.at((0.2, 1.0, 1.0, 1.0)))
 
 
-def test_a_failure_after_a_success_is_tried_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last spinors may be a bad start for the next set."""
+@pytest.mark.parametrize(
+    ("fails", "energies", "asked"),
+    [
+        ((), (-2.1, -2.2), [(0.2, False), (0.1, True)]),
+        (("from another",), (-2.1, -2.2), [(0.2, False), (0.1, True), (0.1, False)]),
+        (("of the job",), (None, -2.2), [(0.2, False), (0.2, False), (0.1, False)]),
+    ],
+)
+def test_spinors_of_the_job_start_every_other_set(
+    monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], asked: list[tuple[float, bool]]
+) -> None:
+    """Where that leads nowhere, the bare nucleus does; the set of the job itself is computed once."""
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)")
-    starts: list[Any] = []
+    calls: list[tuple[float, bool]] = []
 
-    def solve(atom: Any, settings: Any, backend: str, start: Any) -> Any:
-        starts.append(start)
-        return SimpleNamespace(converged=start is None, history=[], energy=-2.0 - len(starts))
+    def solve(atom: Any, settings: Any, backend: str, start: Any, at_rest: Any) -> Any:
+        alpha = float(atom.basis.exponents[0][0])
+        calls.append((alpha, start is not None))
+        bad = ("from another" in fails and start is not None) or ("of the job" in fails and alpha == 0.2)
+        return SimpleNamespace(atom=atom, converged=not bad, history=[], energy=-2.3 + alpha)
 
     monkeypatch.setattr("cuanto.atomic.job.solve", solve)
     energy_of = AtomEnergy(job, "cpu")
-    assert (energy_of(job.basis), energy_of(job.basis)) == (-3.0, -5.0)
-    assert starts[0] is starts[2] is None and starts[1].energy == -3.0
+    assert isinstance(job.basis, WellTempered)
+    if energies[0] is None:
+        with pytest.raises(EnergyFailure, match="did not converge"):
+            energy_of(job.basis)
+    else:
+        assert energy_of(job.basis) == pytest.approx(energies[0])
+    assert energy_of(job.basis.at((0.1, 3.0, 1.0, 1.0))) == pytest.approx(energies[1])
+    assert calls == asked
 
 
 # ------------------------------------------------------------------------------------------------- starts of a search

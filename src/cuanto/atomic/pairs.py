@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from math import gamma
 
 import numpy as np
@@ -33,20 +33,53 @@ def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
+class Layout:
+    """Where pairs p >= q, q fastest, are in a matrix of n or 2n functions. It depends on their number alone."""
+
+    p: NDArray[np.intp]
+    q: NDArray[np.intp]
+    places: NDArray[np.intp]
+    """Of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
+    weights: Array
+    """LL and SS count p, q and q, p; LS and its transpose are two halves, of which p = q has one."""
+    origin: NDArray[np.intp]
+    """For every element of a 2n x 2n matrix its place in vectors [component, pair] (not padded)."""
+
+
+@cache
+def layout(n: int) -> Layout:
+    """Made once: symmetries with as many functions, and all sets of an optimisation, share it."""
+    p, q = np.tril_indices(n)
+    places = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
+    same = p == q
+    twice, once = np.where(same, 1.0, 2.0), np.ones(len(p))
+    weights = np.stack([twice, twice, once, np.where(same, 0.0, 1.0)])
+    LL, SS, LS, SL = np.arange(4 * len(p)).reshape(4, -1)
+    origin = np.zeros((2 * n, 2 * n), dtype=np.intp)
+    origin[p, q] = origin[q, p] = LL
+    origin[n + p, n + q] = origin[n + q, n + p] = SS
+    origin[q, n + p] = origin[n + p, q] = SL
+    origin[p, n + q] = origin[n + q, p] = LS  # and where p = q
+    for array in (p, q, places, weights, origin):
+        array.flags.writeable = False
+    return Layout(p, q, places, weights, origin)
+
+
+@dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs p >= q, q fastest: `row_record` [pair][field], `column_record` [group][field][lane] for the kernels."""
+    """Of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane] for the kernels."""
 
     species: Species
     functions: int
-    p: NDArray[np.intp]
-    q: NDArray[np.intp]
+    layout: Layout
     row_record: Array
     column_record: Array
 
     @classmethod
     def of(cls, species: Species, z_p: Array) -> Pairs:
         """All pairs of these exponents."""
-        p, q = np.tril_indices(len(z_p))
+        found = layout(len(z_p))
+        p, q = found.p, found.q
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
@@ -56,57 +89,33 @@ class Pairs:
         padded[:, :2] = 1.0  # exponents of what is not there; its norms are zero
         padded[: len(p)] = rows
         columns = np.ascontiguousarray(padded.reshape(groups, GROUP, FIELDS).transpose(0, 2, 1))
-        return cls(species, len(z_p), p, q, rows, columns)
+        return cls(species, len(z_p), found, rows, columns)
 
     @property
     def count(self) -> int:
         """Number of pairs."""
-        return len(self.p)
+        return len(self.layout.p)
 
     @property
     def width(self) -> int:
         """Number of pairs, rounded up to whole groups."""
         return -(-self.count // GROUP) * GROUP
 
-    @cached_property
-    def _places(self) -> NDArray[np.intp]:
-        """Where LL, SS, LS and its transpose of every pair are in a flattened 2n x 2n matrix."""
-        n, p, q = self.functions, self.p, self.q
-        return np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
-
-    @cached_property
-    def _weights(self) -> Array:
-        """LL and SS count p, q and q, p; LS and its transpose are two halves, of which p = q has one."""
-        same = self.p == self.q
-        twice, once = np.where(same, 1.0, 2.0), np.ones(self.count)
-        return np.stack([twice, twice, once, np.where(same, 0.0, 1.0)])
-
-    @cached_property
-    def _origin(self) -> NDArray[np.intp]:
-        """For every element of a 2n x 2n matrix its place in vectors [component, pair] (not padded)."""
-        n, p, q = self.functions, self.p, self.q
-        LL, SS, LS, SL = np.arange(4 * self.count).reshape(4, -1)
-        origin = np.zeros((2 * n, 2 * n), dtype=np.intp)
-        origin[p, q] = origin[q, p] = LL
-        origin[n + p, n + q] = origin[n + q, n + p] = SS
-        origin[q, n + p] = origin[n + p, q] = SL
-        origin[p, n + q] = origin[n + q, p] = LS  # and where p = q
-        return origin
-
     def vectors(self, D: Array, components: int) -> Array:
         """[component, pair] from a density matrix, zero in the padding."""
+        own = self.layout
         out = np.zeros((components, self.width))
         if components == 1:
-            out[0, : self.count] = D[self.p, self.q] * self._weights[0]
+            out[0, : self.count] = D[own.p, own.q] * own.weights[0]
         else:
-            np.multiply(D.reshape(-1).take(self._places), self._weights, out=out[:, : self.count])
+            np.multiply(D.reshape(-1).take(own.places), own.weights, out=out[:, : self.count])
         return out
 
     def matrix(self, vectors: Array) -> Array:
         """The matrix of P from its vectors, the inverse arrangement."""
-        vectors, n = vectors[:, : self.count], self.functions
+        own, vectors, n = self.layout, vectors[:, : self.count], self.functions
         if len(vectors) == 1:
             P = np.zeros((n, n))
-            P[self.p, self.q] = P[self.q, self.p] = vectors[0]
+            P[own.p, own.q] = P[own.q, own.p] = vectors[0]
             return P
-        return np.ascontiguousarray(vectors).reshape(-1).take(self._origin)
+        return np.ascontiguousarray(vectors).reshape(-1).take(own.origin)

@@ -5,7 +5,7 @@ The integrals contain neither c nor the nucleus: one `Repulsion` serves every ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,13 +25,17 @@ Matrices = Sequence[Array]
 """One matrix per symmetry, 2n x 2n (n x n without relativity)."""
 
 
+Waiting = Callable[[], list[Array]]
+"""Something that was begun: the call waits for it."""
+
+
 class Store(Protocol):
     """Supermatrices somewhere, and their products with densities as vectors [component, pair] by symmetry."""
 
-    def contract(self, D_i: Sequence[Array]) -> list[Array]:
+    def contract(self, D_i: Sequence[Array]) -> Waiting:
         """sum_j X_ij D_j by symmetry i."""
 
-    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> list[Array]:
+    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> Waiting:
         """sum_m A_lm X_lm D_m for the chosen symmetries l, m."""
 
 
@@ -55,16 +59,23 @@ class Repulsion:
 
     def potential(self, D_i: Matrices) -> list[Array]:
         """P of every symmetry from the densities of all."""
-        return self._matrices(self._store.contract(self._vectors(D_i)))
+        return self._matrices(range(len(self.pairs)), self._store.contract(self._vectors(D_i)))
 
     def open_shell(self, D_i: Matrices, chosen: Sequence[int], A_lm: Array) -> list[Array]:
         """Q_l = sum_m A_lm (J - K)[D_m] for the symmetries `chosen`, in their order."""
-        found = self._store.contract_weighted(self._vectors(D_i), chosen, A_lm)
-        return [self.pairs[i].matrix(vectors) for i, vectors in zip(chosen, found, strict=True)]
+        return self._matrices(chosen, self._store.contract_weighted(self._vectors(D_i), chosen, A_lm))
+
+    def both(
+        self, D_i: Matrices, D_open: Matrices, chosen: Sequence[int], A_lm: Array
+    ) -> tuple[list[Array], list[Array]]:
+        """P and Q; a GPU is given the second product while it is busy with the first."""
+        P_i = self._store.contract(self._vectors(D_i))
+        Q_l = self._store.contract_weighted(self._vectors(D_open), chosen, A_lm)
+        return self._matrices(range(len(self.pairs)), P_i), self._matrices(chosen, Q_l)
 
     def _vectors(self, D_i: Matrices) -> list[Array]:
         components = 4 if self.relativistic else 1
         return [one.vectors(D, components) for one, D in zip(self.pairs, D_i, strict=True)]
 
-    def _matrices(self, found: Sequence[Array]) -> list[Array]:
-        return [one.matrix(vectors) for one, vectors in zip(self.pairs, found, strict=True)]
+    def _matrices(self, chosen: Sequence[int], found: Waiting) -> list[Array]:
+        return [self.pairs[i].matrix(vectors) for i, vectors in zip(chosen, found(), strict=True)]

@@ -44,11 +44,13 @@ def solve(
     start: AtomResult | SavedSpinors | None = None,
     repulsion: Repulsion | None = None,
     on_iteration: Callable[[AtomIteration], None] | None = None,
+    at_rest: Callable[[AtomIteration], bool] | None = None,
 ) -> AtomResult:
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
     `start`: begin with these spinors, whatever their exponents, nucleus and c; else with those of the bare nucleus.
-    `repulsion`: integrals made before for the same exponents; then `backend` is theirs.
+    `repulsion`: integrals made before for the same exponents; then `backend` is theirs. `at_rest`: whether an
+    iteration is the last one; else the thresholds of the settings decide.
     """
     settings = settings or ScfSettings()
     timings = Timings()
@@ -62,7 +64,7 @@ def solve(
         ]
         U_i = guess(atom, settings, cores, start)
     scf = _Scf(atom, settings, cores, repulsion, timings)
-    return scf.run(U_i, on_iteration)
+    return scf.run(U_i, on_iteration, at_rest or (lambda step: _rested(step, settings)))
 
 
 def _check(atom: Atom, settings: ScfSettings, repulsion: Repulsion) -> None:
@@ -85,7 +87,12 @@ class _Scf:
         self.A_lm = self.occupation.coupling()
         self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
 
-    def run(self, U_i: Sequence[Array], on_iteration: Callable[[AtomIteration], None] | None) -> AtomResult:
+    def run(
+        self,
+        U_i: Sequence[Array],
+        on_iteration: Callable[[AtomIteration], None] | None,
+        at_rest: Callable[[AtomIteration], bool],
+    ) -> AtomResult:
         settings = self.settings
         extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         before: list[Array] | None = None
@@ -96,7 +103,7 @@ class _Scf:
             history.append(step)
             if on_iteration is not None:
                 on_iteration(step)
-            converged = len(history) > 1 and _rested(step, settings)
+            converged = len(history) > 1 and at_rest(step)
             if not np.isfinite(step.energy):
                 raise CuantoError(f"the energy is not a number in iteration {step.iteration}: use other exponents")
             if converged or len(history) == settings.max_iterations:
@@ -120,12 +127,13 @@ class _Scf:
             ]
             D_i = [one + other for one, other in zip(D_closed, D_open, strict=True)]
         with self.timings.measure("P and Q"):
-            P_i = self.repulsion.potential(D_i)
             Q_i: list[Array | None] = [None] * len(D_i)
             if self.open:
-                found = self.repulsion.open_shell(D_open, self.open, self.A_lm)
+                P_i, found = self.repulsion.both(D_i, D_open, self.open, self.A_lm)
                 for i, one_Q in zip(self.open, found, strict=True):
                     Q_i[i] = one_Q
+            else:
+                P_i = self.repulsion.potential(D_i)
         with self.timings.measure("linear algebra"):
             F_i, e_i = [], []
             for i, (one, P, Q) in enumerate(zip(self.cores, P_i, Q_i, strict=True)):

@@ -20,10 +20,10 @@ from cuanto.kernels.atomic import GROUP, PLANES, class_tables, contract_source, 
 from cuanto.kernels.build import Source
 
 Array = NDArray[np.float64]
-TASK = 1 << 15
+TASK = 1 << 17
 """Fewest elements of a task: smaller ones cost more to hand over than to do."""
-PARTS = 8
-"""Tasks per thread at least, where there is enough work."""
+PARTS = 64
+"""Tasks at least, where there is enough work, whatever the number of threads: sums over tasks have the same digits."""
 ALONE = 1 << 22
 """Integrals up to which one thread is faster than handing parts to several: a few milliseconds."""
 
@@ -76,7 +76,7 @@ class TriangularStore:
     def _ranges(self, i: int, j: int) -> tuple[tuple[int, int], ...]:
         rows, width = self.pairs[i].count, self.pairs[j].width
         total = sum(one.width for one in self.pairs) ** 2 // 2
-        size = max(TASK, total // (PARTS * self.backend.threads))
+        size = max(TASK, total // PARTS)
         work = np.cumsum(np.minimum(np.arange(rows) + GROUP, width) if i == j else np.full(rows, width))
         ends = np.searchsorted(work, np.arange(size, work[-1], size)).tolist()
         return tuple(pairwise(sorted({0, *ends, rows})))
@@ -98,16 +98,20 @@ class TriangularStore:
         else:
             self.backend.parallel(calls)
 
-    def contract(self, D_i: Sequence[Array]) -> list[Array]:
+    def contract(self, D_i: Sequence[Array]) -> Callable[[], list[Array]]:
         """All blocks."""
-        return self._products(self.blocks, D_i, None)
+        return partial(self._products, self.blocks, D_i, None)
 
-    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> list[Array]:
+    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> Callable[[], list[Array]]:
         """The blocks of the chosen symmetries."""
         weights = {(l, m): float(A_lm[a, b]) for a, l in enumerate(chosen) for b, m in enumerate(chosen)}
         blocks = [block for block in self.blocks if (block.i, block.j) in weights]
-        found = self._products(blocks, D_i, weights)
-        return [found[i] for i in chosen]
+
+        def wait() -> list[Array]:
+            found = self._products(blocks, D_i, weights)
+            return [found[i] for i in chosen]
+
+        return wait
 
     def _products(
         self, blocks: Sequence[Block], D_i: Sequence[Array], weights: dict[tuple[int, int], float] | None

@@ -6,7 +6,7 @@ a packed index, and sums need no atomic operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class MatrixStore:
         self.SS, self.LS, self.SL = (xp.empty((rest, rest)) for _ in range(3))
         self.K = xp.empty((2 * rest, 2 * rest))
         self._contract = contract_source("cuda", relativistic)
+        self._whole = self._constants([0, n], np.ones((1, 1)))
         filled = [i for i, one in enumerate(pairs) if one.count]
         classes = {(i, j): self._class(i, j) for i in filled for j in filled}
         for source in {self._contract, *(source for source, _ in classes.values())}:
@@ -91,33 +92,34 @@ class MatrixStore:
         }
         self.backend.launch(source, row.count * blocks, THREADS, 0, values)
 
-    def contract(self, D_i: Sequence[Array]) -> list[Array]:
+    def contract(self, D_i: Sequence[Array]) -> Callable[[], list[Array]]:
         """All symmetries at once: one long row each."""
-        P = self._products(D_i, [0, self.total], np.ones((1, 1)))
-        return [P[:, self.first[i] : self.first[i + 1]] for i in range(len(self.pairs))]
+        return self._begin(D_i, self._whole, range(len(self.pairs)))
 
-    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> list[Array]:
+    def contract_weighted(self, D_i: Sequence[Array], chosen: Sequence[int], A_lm: Array) -> Callable[[], list[Array]]:
         """Only blocks of the chosen symmetries are read."""
         weight = np.zeros((len(self.pairs), len(self.pairs)))
         weight[np.ix_(chosen, chosen)] = A_lm
-        P = self._products(D_i, self.first, weight)
-        return [P[:, self.first[i] : self.first[i + 1]] for i in chosen]
+        return self._begin(D_i, self._constants(self.first, weight), chosen)
 
-    def _products(self, D_i: Sequence[Array], first: Sequence[int], weight: Array) -> Array:
+    def _constants(self, first: Sequence[int], weight: Array) -> dict[str, Any]:
+        starts, weights = (self.backend.to_device(one) for one in (np.array(first, dtype=np.int64), weight))
+        return {"symmetries": len(weight), "first": starts, "weight": weights}
+
+    def _begin(
+        self, D_i: Sequence[Array], constants: dict[str, Any], chosen: Sequence[int]
+    ) -> Callable[[], list[Array]]:
         D = self._put(D_i)
         P = self.backend.xp.empty_like(D)
-        values = {
-            "pairs": self.total,
-            "symmetries": len(weight),
-            "first": self.backend.to_device(np.array(first, dtype=np.int64)),
-            "weight": self.backend.to_device(weight),
-            **{name: getattr(self, name) for name in ("LL", "SS", "LS", "SL", "K")},
-            "D": D,
-            "P": P,
-        }
+        matrices = {name: getattr(self, name) for name in ("LL", "SS", "LS", "SL", "K")}
+        values = {"pairs": self.total, **constants, **matrices, "D": D, "P": P}
         self.backend.launch(self._contract, P.size, CONTRACT_THREADS, 0, values)
-        host: Array = self.backend.to_host(P)
-        return host
+
+        def wait() -> list[Array]:
+            (host,) = self.backend.download([P])
+            return [host[:, self.first[i] : self.first[i + 1]] for i in chosen]
+
+        return wait
 
     def _put(self, D_i: Sequence[Array]) -> Any:
         joined = [D[:, : one.count] for one, D in zip(self.pairs, D_i, strict=True)]
