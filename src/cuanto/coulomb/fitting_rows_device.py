@@ -1,12 +1,13 @@
 """Fitted J and K on a GPU with everything kept, of molecules whose blocks (`fitting_blocks`) would not fit.
 
 As on the host (`fitting_rows`) each function p has the rows B_pqP of functions q beside it only: of taxol in def2-TZVP
-48 % of all pairs, 106 instead of 222 GB. A product for each function keeps a GPU busy where functions are so many.
+48 % of all pairs, 106 instead of 222 GB. Functions of a shell have the same partners, and their products are one call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ class DeviceRows:
         self._rows: Any = integral_rows(basis, table, aux, backend, omega)
         p, q = np.nonzero(table >= 0)
         self._q, self._pair = backend.to_device(q), backend.to_device(p * self.n + q)
+        edges = [p for p in range(1, self.n) if not np.array_equal(partners.q[p - 1], partners.q[p])]
+        self._alike = list(pairwise([0, *edges, self.n]))
+        """Functions with the same partners, as those of a shell are."""
         lower = q <= p
         one, other = table[p[lower], q[lower]], table[q[lower], p[lower]]
         self._solve(backend.to_device(one), backend.to_device(other), metric)
@@ -76,10 +80,15 @@ class DeviceRows:
     def exchange(self, C_pi: Any, room: Any) -> Any:
         """K of some orbitals; `room` for X_piP."""
         X_piP = room.reshape(self.n, C_pi.shape[1], self.naux)
-        starts = self.partners.starts
-        for p in range(self.n):
-            mine = slice(int(starts[p]), int(starts[p + 1]))
-            self.xp.matmul(C_pi[self._q[mine]].T, self._rows[mine], out=X_piP[p])
+        C_ip = self.xp.ascontiguousarray(C_pi.T)
+        for first, last in self._alike:
+            begin, end = int(self.partners.starts[first]), int(self.partners.starts[last])
+            B_pqP = self._rows[begin:end].reshape(last - first, -1, self.naux)
+            C_iq = C_ip.take(self._q[begin : begin + B_pqP.shape[1]], axis=1)
+            if last - first == 1:
+                self.xp.matmul(C_iq, B_pqP[0], out=X_piP[first])
+            else:
+                self.xp.matmul(C_iq, B_pqP, out=X_piP[first:last])
         return gram(X_piP.reshape(self.n, -1), self.xp)
 
 
