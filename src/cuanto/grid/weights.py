@@ -29,6 +29,8 @@ ENTRIES_AT_ONCE = 1 << 24
 """Atoms in all lists that are at work together."""
 PARTS = 64
 """Tasks on the CPU."""
+SHIFTED = ("becke", "becke-bragg")
+"""Cells that are larger for larger atoms."""
 CPU_ROOM = BLOCK_POINTS + 3 + BLOCK_POINTS // 8
 """Numbers of scratch memory for an atom: distances, an entry of a list, marks of at most BLOCK_POINTS / 2 vectors."""
 
@@ -48,8 +50,6 @@ class Placed:
 
 def shifts(numbers: Ints, partition: str) -> Array:
     """a_ij that moves the border between two atoms away from the larger one (Becke, eqs. A2-A6)."""
-    if partition in ("becke-plain", "stratmann"):
-        return np.zeros((len(numbers), len(numbers)))
     radii = bragg_slater_radii()[numbers]
     size = np.sqrt(radii) if partition == "becke" else radii
     u = (size[:, None] - size) / (size[:, None] + size)
@@ -85,17 +85,27 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
     atoms, groups = len(R_ax), len(placed.first) - 1
     if atoms == 1 or not groups:
         return
-    distance_ij = np.sqrt(((R_ax[:, None] - R_ax) ** 2).sum(axis=2)) + np.eye(atoms)
-    tables = {
-        "atom": np.ascontiguousarray(R_ax),
-        "pair": np.ascontiguousarray(np.stack([1 / distance_ij, shifts(numbers, partition)], axis=2)),
-    }
-    fixed = {**backend.upload(tables), "position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
-    fixed |= {"stride": len(placed.w_g), "atoms": atoms}
+    fixed = {"atom": backend.to_device(np.ascontiguousarray(R_ax)), "stride": len(placed.w_g), "atoms": atoms}
+    fixed["pair"] = _pairs(fixed["atom"], numbers, partition, backend)
+    fixed |= {"position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
     step = max(1, ENTRIES_AT_ONCE // atoms)
     for begin in range(0, groups, step):
         part = slice(begin, min(begin + step, groups))
         _share(fixed, placed, part, partition == "stratmann", backend)
+
+
+def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
+    """1 / R_ij and a_ij of all pairs [i, j, 2]; 1 / R_ii is not used."""
+    xp = backend.xp
+    square_ij = xp.eye(len(R_ax))
+    for x in range(3):
+        difference = R_ax[:, x, None] - R_ax[:, x]
+        square_ij += difference * difference
+    pair_ij = xp.zeros((*square_ij.shape, 2))
+    pair_ij[:, :, 0] = 1 / xp.sqrt(square_ij)
+    if partition in SHIFTED:
+        pair_ij[:, :, 1] = backend.to_device(shifts(numbers, partition))
+    return pair_ij
 
 
 def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Any) -> None:
