@@ -25,8 +25,8 @@ from cuanto.kernels.grid_weights import BLOCK_POINTS, NEAR_THREADS, RANGE, near_
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ENTRIES_AT_ONCE = 1 << 24
-"""Atoms in all lists that are at work together."""
+ENTRIES_AT_ONCE, CPU_ENTRIES = 1 << 24, 1 << 22
+"""Atoms in all lists that are at work together: few where memory that was used before is faster than new memory."""
 PARTS = 64
 """Tasks on the CPU."""
 SHIFTED = ("becke", "becke-bragg")
@@ -88,7 +88,10 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
     fixed = {"atom": backend.to_device(np.ascontiguousarray(R_ax)), "stride": len(placed.w_g), "atoms": atoms}
     fixed["pair"] = _pairs(fixed["atom"], numbers, partition, backend)
     fixed |= {"position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
-    step = max(1, ENTRIES_AT_ONCE // atoms)
+    xp, entries = backend.xp, CPU_ENTRIES if backend.name == "cpu" else ENTRIES_AT_ONCE
+    step = min(groups, max(1, entries // atoms))
+    fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}
+    fixed |= {name: xp.empty(step, dtype=np.int32) for name in ("list_rows", "list_count")}
     for begin in range(0, groups, step):
         part = slice(begin, min(begin + step, groups))
         _share(fixed, placed, part, partition == "stratmann", backend)
@@ -110,7 +113,7 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
 
 def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Any) -> None:
     """Lists of atoms for some groups, then the weights of their points."""
-    xp, groups, atoms = backend.xp, part.stop - part.start, fixed["atoms"]
+    groups, atoms = part.stop - part.start, fixed["atoms"]
     point, group = _blocks(placed.first[part.start : part.stop + 1])
     values = {
         **fixed,
@@ -118,10 +121,6 @@ def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, 
         "groups": groups,
         "centre": placed.centre_gx[part],
         "radius": placed.radius_g[part],
-        "list_atom": xp.empty((groups, atoms), dtype=np.int32),
-        "list_distance": xp.empty((groups, atoms)),
-        "list_rows": xp.empty(groups, dtype=np.int32),
-        "list_count": xp.empty(groups, dtype=np.int32),
     }
     if backend.name == "cpu":
         _on_cpu(backend, near_source("cpu", stratmann), groups, values)

@@ -87,13 +87,13 @@ FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int fu
 }
 
 // `whole` sums as they are; of `half` the elements left of the diagonal twice, for the transpose that is added later.
-// Functions are consecutive in a run: from row run_row[k] to run_row[k + 1], beginning with run_ao[k].
+// Functions are consecutive in a run: from row run_row[k] to run_row[k + 1], beginning with run_ao[k]. No `locks`: `out` belongs
+// to one thread.
 FN void scatter(const double* whole, const double* half, INDEX rows, int functions, const int* ao, const int* run_row,
                 const int* run_ao, int runs, const int* tile_depth, INDEX nbf, double* out, int* locks) {
     for (int p = 0; p < functions; ++p) {
         const int depth = tile_depth[p / DEPTH_TILE];
-        int* lock = locks + ao[p];
-        while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+        while (locks && __atomic_exchange_n(locks + ao[p], 1, __ATOMIC_ACQUIRE)) {
         }
         double* row = out + ao[p] * nbf;
         for (int k = 0; k < runs && run_row[k] < depth; ++k) {
@@ -109,7 +109,7 @@ FN void scatter(const double* whole, const double* half, INDEX rows, int functio
 #if SYMMETRIC
         if (p < depth) row[ao[p]] += half[p * rows + p];
 #endif
-        __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+        if (locks) __atomic_store_n(locks + ao[p], 0, __ATOMIC_RELEASE);
     }
 }
 
