@@ -67,24 +67,39 @@ def milliseconds(value: float) -> str:
 
 
 def clusters(found: dict[str, Record]) -> str:
-    """Figures 5.4 and 5.6 of the thesis: one pass by kernel, kept against made again, memory."""
+    """Figures 5.4 to 5.6 of the thesis: one pass by kernel, kept against made again, memory; then whole iterations."""
     parts = []
     for record in found.values():
-        head = [f"waters, {place(record)}", "functions", "J", "density, kept", "made again", "functional"]
-        head += ["matrix, kept", "made again", "values", "on the device"]
-        rows = []
-        for row in record.get("sizes", []):
-            kept, again = row["110 keep"], row["110 recompute"]
-            cells = [str(row["waters"]), str(row["functions"]), milliseconds(row["per_iteration"]["coulomb"])]
+        if rows := record.get("sizes", []):
+            parts += [cluster_passes(record, rows), cluster_iterations(record, rows)]
+    return "\n\n".join(parts)
+
+
+def cluster_passes(record: Record, rows: list[Record]) -> str:
+    """Steps of a pass with either number of points per shell, a line for each."""
+    head = [f"waters, {place(record)}", "functions", "points per shell", "density, kept", "made again", "functional"]
+    head += ["matrix, kept", "made again", "values"]
+    lines = []
+    for row in rows:
+        for angular in ("110", "194"):
+            kept, again = row[f"{angular} keep"], row[f"{angular} recompute"]
+            cells = [str(row["waters"]), str(row["functions"]), angular]
             cells += [milliseconds(one["seconds"]["density"]) for one in (kept, again)]
             cells.append(milliseconds(kept["seconds"]["functional"]))
             cells += [milliseconds(one["seconds"]["matrix"]) for one in (kept, again)]
-            cells.append(f"{kept['values_bytes'] / MIB:.0f} MiB")
-            cells.append(f"{row['device_bytes'] / MIB:.0f} MiB" if row["device_bytes"] else "")
-            rows.append(cells)
-        if rows:
-            parts.append(table(head, rows))
-    return "\n\n".join(parts)
+            lines.append([*cells, f"{kept['values_bytes'] / MIB:.0f} MiB"])
+    return table(head, lines)
+
+
+def cluster_iterations(record: Record, rows: list[Record]) -> str:
+    """Iterations of whole calculations with 110 points per shell: means of all, what is done once left out."""
+    head = [f"waters, {place(record)}", "iterations", "J", "exchange-correlation", "diagonalisation", "whole iteration"]
+    lines = []
+    for row in rows:
+        steps = [row["per_iteration"][name] for name in ("coulomb", "exchange-correlation", "diagonalisation")]
+        cells = [str(row["waters"]), str(row["iterations"]), *(milliseconds(value) for value in (*steps, sum(steps)))]
+        lines.append([*cells, f"{row['device_bytes'] / MIB:.0f} MiB"] if row["device_bytes"] else cells)
+    return table([*head, "on the device"] if "gpu" in record["machine"] else head, lines)
 
 
 def sweeps(found: dict[str, Record]) -> str:

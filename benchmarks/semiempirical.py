@@ -6,15 +6,16 @@
 MOPAC is the library of `mopactools` (PyPI), run from an input file in a process of its own with the same number of
 threads, its start excluded (`PM6 1SCF NOMM`). Ours is one call of `cuanto.energy`, everything included but the
 compilation of kernels, with the criteria of the package, which are tighter. Runs alternate, and the best of `--repeat`
-counts for both; seconds of the processors (all threads) are recorded as well. Heats of formation that differ by more
-than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs that did not converge,
-end in exit status 1.
+counts for both; seconds of the processors (all threads) and MOPAC's version are recorded as well. Heats of formation
+that differ by more than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs
+that did not converge, end in exit status 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,8 +89,8 @@ def caffeine(count: int) -> list[cuanto.Molecule]:
     return [cuanto.Molecule([atom[0] for atom in atoms], one / BOHR_IN_ANGSTROM) for one in shaken]
 
 
-def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, float]:
-    """Seconds, those of the processors, and heat of formation."""
+def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, float, str]:
+    """Seconds, those of the processors, heat of formation, and the version that the output names."""
     with tempfile.TemporaryDirectory() as folder:
         rows = zip(molecule.symbols, molecule.R_ax * BOHR_IN_ANGSTROM, strict=True)
         lines = [f"{symbol} {x:.10f} {y:.10f} {z:.10f}" for symbol, (x, y, z) in rows]
@@ -101,7 +102,8 @@ def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, fl
         output = (Path(folder) / "input.out").read_text()
         (line,) = [line for line in output.splitlines() if "FINAL HEAT OF FORMATION" in line]
         seconds, busy = (float(word) for word in done.stdout.split()[-2:])
-        return seconds, busy, float(line.split("=")[1].split()[0])
+        (version,) = set(re.findall(r"MOPAC v(\d[\w.]*)", output))
+        return seconds, busy, float(line.split("=")[1].split()[0]), version
 
 
 def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
@@ -113,10 +115,11 @@ def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[st
         start, busy = time.perf_counter(), time.process_time()
         result = cuanto.energy(molecule, "pm6", backend=backend)
         ours.append((time.perf_counter() - start, time.process_time() - busy))
-        *taken, heat = run_mopac(molecule, getattr(backend, "threads", 1))
+        *taken, heat, version = run_mopac(molecule, getattr(backend, "threads", 1))
         theirs.append(taken)
     row = {
         "molecule": molecule.name,
+        "mopac_version": version,
         "orbitals": result.calculation.layout.orbitals,
         "seconds": min(one[0] for one in ours),
         "processor_seconds": min(one[1] for one in ours),

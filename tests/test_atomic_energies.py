@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from cuanto.atomic import (
     solve,
 )
 from cuanto.atomic.configuration import ground_configuration, occupation_of
+from cuanto.atomic.job import element_job, run_energy
 from cuanto.system.elements import ATOMIC_NUMBERS
 from tolerances import ENERGY
 
@@ -37,8 +39,18 @@ LIMITS = {
     for value in entry["values"]
 }
 """Energies at the limit of the basis set and their uncertainties."""
-SET_ERROR = {"point": 4e-7, "gauss": 4e-8, "sphere": 4e-8}
-"""Largest relative errors of the table's sets, which were made for a finite nucleus."""
+SET_ERROR = {
+    "gauss": "He 3.7e-9 Li 3.2e-9 Be 3.9e-9 B 5.7e-9 C 4.4e-9 N 4.3e-9 O 4.5e-9 F 5.1e-9 Ne 5.8e-9 Na 6.0e-9 Mg 5.6e-9 "
+    "Al 3.7e-9 Ar 8.1e-9 Ca 6.7e-9 Zn 9.5e-9 Kr 1.4e-8 Sr 1.6e-8 Cd 3.6e-8 Xe 2.9e-8",
+    "sphere": "He 3.7e-9 Li 3.2e-9 Be 3.9e-9 B 5.7e-9 C 4.4e-9 O 4.5e-9 F 5.0e-9 Ne 5.7e-9 Na 5.9e-9 Mg 5.5e-9 "
+    "Al 3.5e-9 Ar 7.8e-9 Ca 6.2e-9 Zn 9.4e-9 Kr 1.3e-8 Sr 1.8e-8 Cd 3.4e-8 Xe 2.6e-8",
+    "point": "He 3.7e-9 Li 3.2e-9 Be 4.0e-9 B 5.9e-9 C 4.7e-9 N 5.0e-9 O 5.5e-9 F 6.4e-9 Ne 7.6e-9 Na 8.3e-9 Mg 8.4e-9 "
+    "Al 6.7e-9 Ar 1.6e-8 Ca 2.2e-8 Zn 2.2e-8 Kr 4.6e-8 Sr 1.2e-7 Cd 2.1e-7 Xe 3.5e-7",
+}
+"""Relative errors of the table's sets against the limits, by nucleus; the sets were made for a finite one.
+
+The specification states those of the Gaussian (all but Zn, Sr and Cd) and of the point for Ar, Kr and Xe.
+"""
 LITERATURE = {one["element"]: one for one in stored()["dhf_literature"]}
 RECALLED = {"Ne": 5e-5, "Ar": 5e-5, "Kr": 5e-4, "Xe": 5e-4}
 """Literature values of which only the digits given are known: half a unit of the last one."""
@@ -55,15 +67,26 @@ NOT_STORED = {
 Errors of neighbours: Mn 1.2e-8, Cu 1.5e-8; Xe 2.9e-8, Ba 3.3e-8; Pt 9.3e-8, Pb 1.1e-7; Po and At 2.1e-7.
 """
 SINGLE_TERM = (
-    "He Li Be B F Ne Na Mg Al Cl Ar K Ca Sc Cu Zn Ga Br Kr Rb Sr Y Pd Ag Cd In I Xe Cs Ba La Lu Au Hg Tl At Rn"
+    "He Li Be B F Ne Na Mg Al Cl Ar K Ca Sc Cu Zn Ga Br Kr Rb Sr Y Pd Ag Cd In I Xe Cs Ba La Tm Lu Au Hg Tl At Rn"
 )
 """Elements whose ground configuration has a single term: its average is what numerical Hartree-Fock has computed."""
 NUMERICAL = {one["element"]: one["energy"] for one in stored()["hf_nonrelativistic_limit"]["entries"]}
+BEYOND_THE_TABLE = {"H": 2e-11, "Yb": 1e-9}
+"""Single terms, too, but without a set in the table: relative errors of the large set of the command line."""
+MANY_TERMS = [symbol for symbol in NUMERICAL if symbol not in SINGLE_TERM.split() and symbol not in BEYOND_THE_TABLE]
+NEIGHBOUR = {"Ce": "Pr", "Gd": "Eu", "Tb": "Dy", "Ho": "Dy"}
+"""Elements without a set in the table, and whose set they are given."""
+WIDE = [(0.01, 1e13), (0.02, 1e11), (0.02, 3e6), (0.03, 3e5), (0.03, 3e5)]
+"""Smallest and largest exponents of S+, P-, P+, D-, D+ at the limit: a point asks for the tight ones of j = 1/2."""
 
 
-def even_tempered_basis(ends: list[tuple[float, float]], ratio: float = 1.8) -> AtomBasis:
+def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.float64]:
+    return even_tempered(smallest, ratio, int(np.log(largest / smallest) / np.log(ratio)) + 1)
+
+
+def even_tempered_basis(ends: list[tuple[float, float]]) -> AtomBasis:
     """The smallest and the largest exponent of every momentum are given."""
-    return AtomBasis.by_momentum([even_tempered(a, ratio, int(np.log(b / a) / np.log(ratio)) + 1) for a, b in ends])
+    return AtomBasis.by_momentum([spread(*one) for one in ends])
 
 
 def limit_basis(l_max: int) -> AtomBasis:
@@ -88,10 +111,12 @@ def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
         assert result.energy == pytest.approx(energy, rel=SAME_BASIS)
         if tight:
             same_parts_and_spinors(result, entry[f"{model}_c{c}"], 3.0 if symbol in LOOSELY_STORED.split() else 1.0)
-        if (symbol, model) in LIMITS:
-            limit, uncertainty = LIMITS[symbol, model]
-            error = (result.energy - limit) / abs(limit)
-            assert -uncertainty / abs(limit) < error < SET_ERROR[model]
+        if (symbol, model) in LIMITS and float(c) == SPEED_OF_LIGHT:
+            limit, _ = LIMITS[symbol, model]
+            words = SET_ERROR[model].split()
+            stated = float(words[words.index(symbol) + 1])
+            half_a_digit = 0.05 * 10.0 ** np.floor(np.log10(stated))
+            assert (result.energy - limit) / abs(limit) == pytest.approx(stated, abs=half_a_digit + SAME_BASIS)
         if symbol in RECALLED and model == "gauss":
             assert result.energy == pytest.approx(LITERATURE[symbol]["energy"], abs=RECALLED[symbol])
 
@@ -185,14 +210,37 @@ def test_pyscf(symbol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ours.converged and ours.energy == pytest.approx(theirs.kernel(), abs=ENERGY)
 
 
-@pytest.mark.parametrize("symbol", ["He", "Be", "N", "Ne", "Na"])
-def test_large_even_tempered_sets_reach_the_limit(symbol: str) -> None:
-    entry = entries()[symbol]
-    limit, uncertainty = LIMITS[symbol, "gauss"]
-    basis = limit_basis((len(entry["nclose"]) - 1) // 2)
-    atom = Atom(Nucleus(entry["Z"], "gaussian"), basis, occupation(entry["configuration"], basis))
-    result = solve(atom, backend="cpu")
-    assert result.converged and result.energy == pytest.approx(limit, abs=2 * uncertainty)
+def energies_at_the_limit(symbols: str, ratio: float) -> Iterator[tuple[str, str, AtomResult]]:
+    """Of every nucleus that has a limit, with integrals that all these elements share."""
+    basis = AtomBasis(tuple(spread(*ends, ratio) for ends in WIDE[: len(entries()[symbols.split()[0]]["nclose"])]))
+    repulsion = Repulsion(basis, "cpu")
+    for symbol in symbols.split():
+        entry, result = entries()[symbol], None
+        for model in ("gauss", "point", "sphere"):
+            if (symbol, model) in LIMITS:
+                nucleus = Nucleus(entry["Z"], MODELS[model])
+                atom = Atom(nucleus, basis, occupation(entry["configuration"], basis))
+                result = solve(atom, repulsion=repulsion, start=result)
+                assert result.converged
+                yield symbol, model, result
+
+
+@pytest.mark.parametrize(
+    ("symbols", "ratio"), [("He Li Be", 1.8), ("B C N O F Ne Na Mg Al Ca", 1.8), ("Zn Kr Sr Cd Xe", 1.75)]
+)
+def test_large_even_tempered_sets_reach_the_limit(symbols: str, ratio: float) -> None:
+    """All limits but that of argon, within their own uncertainties."""
+    for symbol, model, result in energies_at_the_limit(symbols, ratio):
+        limit, uncertainty = LIMITS[symbol, model]
+        assert result.energy == pytest.approx(limit, abs=uncertainty), (symbol, model)
+
+
+def test_the_stored_limit_of_argon_is_too_high() -> None:
+    """It is that of ratio 1.8, 6.7e-8 above the limit; the uncertainty that it gives is 3e-8."""
+    for symbol, model, result in energies_at_the_limit("Ar", 1.65):
+        limit, uncertainty = LIMITS[symbol, model]
+        assert limit - result.energy == pytest.approx(6.7e-8, abs=1e-9), model
+        assert limit - result.energy > 2 * uncertainty
 
 
 @pytest.mark.parametrize(("symbol", "configuration"), [("N", "1s2 2s2 2p3"), ("B", "1s2 2p3")])
@@ -261,6 +309,22 @@ def test_without_relativity(symbol: str) -> None:
     for label, one in table_of.items():
         if label.endswith("-"):
             assert one.energy == pytest.approx(table_of[label[:-1] + "+"].energy, abs=1e-6)
+
+
+@pytest.mark.parametrize("symbol", list(BEYOND_THE_TABLE))
+def test_without_relativity_and_without_a_set_in_the_table(symbol: str) -> None:
+    plain = run_energy(element_job(symbol, "limit", nucleus="point", settings={"relativistic": False}), "cpu")
+    assert plain.converged
+    assert 0 < (plain.energy - NUMERICAL[symbol]) / abs(NUMERICAL[symbol]) < BEYOND_THE_TABLE[symbol]
+
+
+@pytest.mark.parametrize("symbol", MANY_TERMS)
+def test_an_average_of_many_terms_is_above_the_lowest(symbol: str) -> None:
+    """Numerical Hartree-Fock has that term; the average is above it by 0.005 (Pt, d9 s1) to 0.58 (Gd, f7 d1)."""
+    basis = table_basis(NEIGHBOUR.get(symbol, symbol))
+    held = occupation_of(ground_configuration(symbol), (basis.nsym - 1) // 2)
+    plain = solve(Atom(Nucleus(ATOMIC_NUMBERS[symbol]), basis, held), ScfSettings(relativistic=False), "cpu")
+    assert plain.converged and 0.004 < plain.energy - NUMERICAL[symbol] < 0.6
 
 
 @pytest.mark.parametrize("symbol", ["He", "Li", "Be", "B", "F", "Ne", "Na", "Mg", "Ar", "Kr"])

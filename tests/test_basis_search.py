@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
 from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly, stretched
 from cuanto.atomic.wtbs import WellTempered, table_set
+from cuanto.cli.main import run
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
 from cuanto.workers import DaskRunner, SerialRunner, dask_distributed
 
@@ -272,6 +274,24 @@ def test_two_killed_workers_change_nothing(tmp_path: Path, cluster: DaskRunner, 
 def test_a_scheduler_by_its_address(tmp_path: Path, cluster: DaskRunner, expected: Found) -> None:
     with DaskRunner(cluster.cluster.scheduler_address) as runner:
         same(search(["He"], QUICK, runner, tmp_path)["He"], expected)
+
+
+def test_a_scheduler_on_the_command_line(
+    tmp_path: Path, cluster: DaskRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cluster works, and finds what this process finds."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["basis-search", "-e", "He", "--size", "9", "--threshold", "1e-3", "--scan", "bisect"]
+    arguments += ["--max-evaluations", "20", "--reference", f"He={LIMIT_OF_HELIUM}"]
+    before, found = cluster.cluster.scheduler.transition_counter, []
+    for where in (["--workers", "0"], ["--scheduler", cluster.cluster.scheduler_address]):
+        with pytest.raises(SystemExit) as leaving:
+            run([*arguments, *where, "--state", where[0], "--json", "found.json"])
+        assert leaving.value.code in (None, 0) and capsys.readouterr().err == ""
+        found.append(json.loads(Path("found.json").read_text()))
+        worked = cluster.cluster.scheduler.transition_counter > before
+        assert worked == (where[0] == "--scheduler")
+    assert found[0] == found[1] and found[0]["elements"]["He"]["accurate"] is True
 
 
 def test_errors_of_workers_come_back(cluster: DaskRunner) -> None:

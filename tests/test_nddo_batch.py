@@ -15,7 +15,9 @@ from cuanto.backends.base import get_backend
 from cuanto.cli.main import app
 from cuanto.errors import InputError
 from cuanto.methods.semiempirical import semiempirical_energies
-from nddo_cases import METHODS, molecule, run, values
+from cuanto.semiempirical import batch
+from cuanto.semiempirical.constants import HARTREE_IN_KCAL
+from nddo_cases import METHODS, made, molecule, reference, run, values
 
 
 def shaken(name: str, count: int) -> list[Molecule]:
@@ -50,12 +52,36 @@ def test_heats_of_a_batch(method: str) -> None:
 
 
 def test_stragglers_go_through_the_common_loop() -> None:
-    """Hydrogen fluoride at 2 A, which ends in a state that is not aufbau without a check."""
-    hard = Molecule(["H", "F"], np.array([[0, 0, 0], [0.3, 0.2, 2.0]]) / 0.52917721092)
+    """Hydrogen fluoride at 2 A, which does not converge with the others."""
+    hard = made(reference()["scf_stress_cases"][0])
     easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
     assert all(label.converged for label in found)
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
+
+
+def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same molecule, held in a stationary state 203 kcal/mol too high: its lone pairs lie above what is filled."""
+    ended: list[batch.Converged] = []
+    solve = batch.solve
+
+    def watched(*given: Any) -> batch.Converged:
+        ended.append(solve(*given))
+        return ended[-1]
+
+    def held(F: Any, *given: Any) -> tuple[Any, Any]:
+        eps, C = np.linalg.eigh(F)
+        order = [0, 1, 2, 4, 3]
+        return eps[..., order], C[..., order]
+
+    monkeypatch.setattr(batch, "solve", watched)
+    monkeypatch.setattr(batch, "_turn", held)
+    record = reference()["scf_stress_cases"][0]
+    (label,) = semiempirical_energies([made(record)], "pm6", get_backend("cpu"))
+    assert ended[0].iterations_b[0] < 40 and not ended[0].converged_b[0]
+    assert (ended[0].energy_b[0] - label.energy) * HARTREE_IN_KCAL == pytest.approx(203.0426, abs=1e-3)
+    assert label.converged
+    assert label.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"max_iterations": 2}, {"smearing": 0.05}, {"diagonaliser": "sp2"}], ids=str)

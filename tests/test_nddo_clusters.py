@@ -11,6 +11,7 @@ from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
+from cuanto.scf.convergence import Criteria
 from cuanto.scf.loop import Problem
 from cuanto.scf.occupations import Aufbau
 from cuanto.semiempirical import fragments
@@ -18,10 +19,10 @@ from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.rotations import BlockRotations
-from cuanto.semiempirical.terms import Moment, orthonormal_frame
-from cuanto.semiempirical.turning import projectors, suits
+from cuanto.semiempirical.terms import Core, Moment, Repulsion, orthonormal_frame
+from cuanto.semiempirical.turning import Turning, projectors, suits
 from cuanto.units import BOHR_IN_ANGSTROM
-from nddo_cases import layout_of, molecule, polyethylene, run, water_cluster
+from nddo_cases import TIGHT, layout_of, made, molecule, polyethylene, reference, run, water_cluster
 
 SAME = 1e-9
 SMALL_MOLECULES = {
@@ -136,6 +137,25 @@ def test_levels_that_cross_for_good() -> None:
     assert found.converged and full.converged and abs(found.energy - full.energy) < SAME
     assert {state.step.split()[-1] for state in states} == {"guess", "block", "full"}
     assert max(found.homo) < min(found.lumo)
+
+
+def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stretched HF, begun in its lowest state, and in a stationary one that rotations would not call safe."""
+    mol, backend = made(reference()["scf_stress_cases"][0]), get_backend("cpu")
+    monkeypatch.setattr(BlockRotations, "safe", lambda self, numbers: True)
+    for n_m, sound in (([2, 2, 2, 2, 0], True), ([2, 2, 2, 0, 2], False)):
+        there = run(mol, "pm6", occupations=[n_m], **TIGHT)
+        order = np.argsort(-there.occupations[0], kind="stable")
+        calculation = there.calculation
+        problem = Problem(
+            [Core(calculation.fock), Repulsion(calculation.fock)], orthonormal_frame(5, backend), Aufbau((8,), 2, 5)
+        )
+        moment = Moment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
+        turning = Turning(problem, BlockRotations(np), Criteria(1e-8, 1e-5, 1e-4, moment), moment, 8)
+        start = there.coefficients[:, :, order], there.orbital_energies[:, order]
+        *_, state = turning.states(start, 9)
+        assert there.converged and state.iteration < 9 and state.gradient < 1e-5
+        assert np.abs(state.D_spq - there.density).max() < 1e-6 and state.converged == sound
 
 
 def test_levels_of_distant_molecules_may_cross_at_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,39 @@ from cuanto.errors import InputError
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
-from cuanto.scf.diagonalise import Full
+from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.semiempirical.constants import RESCALE
+from cuanto.semiempirical.diagonalisers import chosen, settings
 from cuanto.semiempirical.purify import Purification, project
-from cuanto.semiempirical.rotations import BlockRotations, divide_by_blocks, newton_schulz
-from nddo_cases import METHODS, NAMES, TIGHT, WAYS, made, molecule, reference, run, timing_geometry, water_cluster
+from cuanto.semiempirical.rotations import REPAIR, THRIFTY, BlockRotations, divide_by_blocks, newton_schulz
+from nddo_cases import (
+    METHODS,
+    NAMES,
+    TIGHT,
+    WAYS,
+    made,
+    molecule,
+    polyethylene,
+    reference,
+    run,
+    timing_geometry,
+    water_cluster,
+)
 
 SAME = 1e-9
 CYCLES = 1.3
 PRINTED = 2e-5
 """kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF was converged to their last."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
+LABELS = {"refined": "pseudo", "block": "block"}
+"""What variants call their steps."""
+NOT_AUFBAU = 280.052185
+"""kcal/mol, PM6: stretched HF with two electrons in its highest orbital instead of a lone pair of fluorine."""
+
+
+def steps(states: list[Any]) -> list[str]:
+    """What made the orbitals of each."""
+    return [state.step.split()[-1] for state in states]
 
 
 def mopac_heat(name: str) -> float:
@@ -37,18 +60,23 @@ def mopac_heat(name: str) -> float:
 def test_rotations_reach_the_same_energy(name: str, method: str) -> None:
     full = run(molecule(name), method, diagonaliser="full")
     for variant in ("refined", "block"):
-        pseudo = run(molecule(name), method, diagonaliser="pseudo", variant=variant)
+        states: list[Any] = []
+        pseudo = run(molecule(name), method, on_iteration=states.append, diagonaliser="pseudo", variant=variant)
         assert full.converged and pseudo.converged
         assert abs(full.energy - pseudo.energy) < SAME
         assert pseudo.iterations <= CYCLES * full.iterations
+        diagonalised = 2 if (name, method) == ("HI", "PM3") else 0  # where the energy rises
+        assert steps(states).count(LABELS[variant]) >= pseudo.iterations - 1 - diagonalised
 
 
 @pytest.mark.parametrize("variant", ["jacobi", "two-kernel"])
 @pytest.mark.parametrize("name", ["glycine", "CH3", "SF6", "ribavirin"])
 def test_the_older_variants(name: str, variant: str) -> None:
     full = run(molecule(name), "pm6")
-    pseudo = run(molecule(name), "pm6", diagonaliser="pseudo", variant=variant)
+    states: list[Any] = []
+    pseudo = run(molecule(name), "pm6", on_iteration=states.append, diagonaliser="pseudo", variant=variant)
     assert pseudo.converged and abs(full.energy - pseudo.energy) < SAME
+    assert steps(states).count("full") <= 2 and steps(states).count("pseudo") >= pseudo.iterations - 3
 
 
 @pytest.mark.parametrize("name", TIMED)
@@ -62,8 +90,7 @@ def test_large_molecules(name: str) -> None:
         found = run(mol, "pm6", on_iteration=states.append, diagonaliser=diagonaliser)
         assert full.converged and found.converged and abs(found.energy - full.energy) < SAME
         assert found.iterations <= CYCLES * full.iterations
-        steps = [state.step.split()[-1] for state in states]
-        assert steps.count("sp2" if diagonaliser == "sp2" else "block") == found.iterations - 1
+        assert steps(states).count("sp2" if diagonaliser == "sp2" else "block") == found.iterations - 1
         if diagonaliser != "sp2":  # the first half in single precision, no diagonalisation but the guess's
             singles = [state.D_spq.dtype == np.float32 for state in states]
             assert sum(singles) >= 3 and not any(singles[-3:])
@@ -99,16 +126,74 @@ def test_single_precision_is_left_out_where_it_would_show() -> None:
     assert {state.D_spq.dtype.itemsize for state in calculation.states()} == {8}
 
 
+@pytest.mark.parametrize("mol", [water_cluster(51), polyethylene(51)], ids=["water", "polyethylene"])
+def test_single_precision_leaves_no_trace(mol: Molecule) -> None:
+    """Where the beginning was in single precision and where nothing was: energies, charges, gradients, in atomic
+    units."""
+    found = []
+    for mixed in (None, False):
+        states: list[Any] = []
+        calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(**TIGHT), mixed=mixed)
+        found.append(calculation.run(states.append))
+        singles = [state.D_spq.dtype == np.float32 for state in states]
+        assert found[-1].converged and sum(singles) >= 3 * (mixed is None)
+        assert not any(singles if mixed is False else singles[-5:])
+    one, other = found
+    assert abs(one.energy - other.energy) < SAME
+    assert np.abs(one.charges - other.charges).max() < SAME
+    assert np.abs(one.gradient - other.gradient).max() < SAME
+
+
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("case", range(4))
 def test_hard_cases(case: int, options: dict[str, Any]) -> None:
-    """Stretched HF and CO: plain DIIS ends in a state that is not aufbau, 200 kcal/mol too high."""
+    """Stretched HF and CO from neutral atoms."""
     record = reference()["scf_stress_cases"][case]
     result = run(made(record), record["method"], **options)
     assert result.converged
     assert result.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
     full = run(made(record), record["method"], diagonaliser="full")
     assert abs(result.energy - full.energy) < SAME and result.iterations <= CYCLES * full.iterations
+
+
+class Held:
+    """Until it is told to begin anew, the last occupied orbital stays empty and the first empty one is filled; then it
+    is another diagonaliser."""
+
+    def __init__(self, then: Diagonaliser) -> None:
+        self.then, self.full, self.holds = then, Full(np), True
+
+    def restart(self) -> None:
+        self.holds = False
+        self.then.restart()
+
+    def __call__(self, F_sjk: Any, C_sjm: Any, n_sm: Any, energy: float) -> tuple[Any, Any, str]:
+        if not self.holds:
+            return self.then(F_sjk, C_sjm, n_sm, energy)
+        C_sjm, eps_sm, _ = self.full(F_sjk, C_sjm, n_sm, energy)
+        order, o = np.arange(C_sjm.shape[2]), int(np.count_nonzero(n_sm[0]))
+        order[[o - 1, o]] = o, o - 1
+        return C_sjm[:, :, order], eps_sm[:, order], "held"
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) -> None:
+    """Stretched HF, held 203 kcal/mol too high until energy and gradient stand still."""
+    record = reference()["scf_stress_cases"][0]
+    checked, other = settings(options)
+
+    def held(frame: Any) -> Diagonaliser:
+        return Held(chosen(checked, frame) if other is None else other(frame))
+
+    states: list[Any] = []
+    calculation = Semiempirical(made(record), "pm6", get_backend("cpu"), checked, diagonaliser=held)
+    found = calculation.run(states.append)
+    (last,) = [n for n, state in enumerate(states) if state.step.endswith("held")][-1:]
+    there = replace(found, state=states[last])
+    assert there.heat_of_formation == pytest.approx(NOT_AUFBAU, abs=1e-5)
+    assert states[last].gradient < checked.gradient_tolerance and not states[last].converged
+    assert found.converged and max(found.homo) < min(found.lumo)
+    assert found.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
 
 
 class Frozen:
@@ -171,8 +256,27 @@ def test_block_rotations_stay_orthonormal() -> None:
             C_sjm, _, _ = turn(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
         assert turn.steps > 15
         assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < 1e-11
-    near = C_sjm * 1.0001
-    assert np.abs(newton_schulz(near)[0].T @ newton_schulz(near)[0] - np.eye(n)).max() < 1e-6
+    near = newton_schulz(C_sjm[0] * 1.0001)
+    assert np.abs(near.T @ near - np.eye(n)).max() < 1e-6
+    single = newton_schulz(C_sjm[0].astype(np.float32))
+    assert single.dtype == np.float64 and np.abs(single.T @ single - np.eye(n)).max() < 1e-12
+
+
+def test_late_rotations_are_double() -> None:
+    """Once |F_ov| was small, what may begin in single precision does the same as what may not, to the last bit."""
+    rng, o = np.random.default_rng(4), 120
+    levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, THRIFTY - o)]
+    n_sm = np.where(np.arange(THRIFTY) < o, 2.0, 0.0)[None]
+    shakes = [1e-5 / 1.5**k * rng.normal(size=(THRIFTY, THRIFTY)) for k in range(REPAIR + 2)]
+    orbitals = []
+    for mixed in (False, True):
+        turn, C_sjm = BlockRotations(np), np.eye(THRIFTY)[None]
+        for shake in shakes:
+            C_sjm, _, step = turn((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+            assert step == "block" and C_sjm.dtype == np.float64
+            turn.mixed = mixed
+        orbitals.append(C_sjm)
+    assert np.array_equal(*orbitals)
 
 
 def test_division_by_a_triangle() -> None:

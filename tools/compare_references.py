@@ -149,16 +149,27 @@ def table(found: dict[str, dict[str, Row]]) -> str:
         groups.setdefault((row["molecule"], row["basis"], grid), []).append(row)
     names = {"cpu": "CPU", "cuda": "H200"}
     head = ["", "functions", "grid", "functionals", *(f"largest difference, {names[b]}" for b in found)]
-    lines = [[*head, "electrons"], ["---"] * (len(head) + 1)]
+    head += ["electrons", "PySCF's electrons", "off by"]
+    lines = [head, ["---"] * len(head)]
     for (name, basis_name, grid), members in groups.items():
         cells = [f"{name}, {basis_name}", str(members[0]["nbf"]), grid, ", ".join(row["functional"] for row in members)]
         there = {b: [kept[key(row)] for row in members if key(row) in kept] for b, kept in found.items()}
         for made in there.values():
             partly = "" if len(made) == len(members) else f" ({len(made)} of {len(members)})"
             cells.append(f"{max(abs(row['difference']) for row in made):.0e}{partly}" if made else "")
-        errors = [abs(row["electrons_relative"]) for made in there.values() for row in made]
-        lines.append([*cells, share(max(errors)) if errors else ""])
+        lines.append([*cells, *counts(members, [row for made in there.values() for row in made])])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def counts(members: list[Row], made: list[Row]) -> list[str]:
+    """Electrons here and of PySCF in the row that is farthest off, and the share by which it is."""
+    if not made:
+        return ["", "", ""]
+    stored = {key(row): stored_electrons(row) for row in members}
+    worst = max(made, key=lambda row: abs(row["electrons_relative"]))
+    theirs = worst.get("electrons_pyscf", stored[worst["row"]])
+    count = "" if theirs is None else f"{theirs:.6f}"
+    return [f"{worst['electrons']:.6f}", count, share(abs(worst["electrons_relative"]))]
 
 
 def share(value: float) -> str:

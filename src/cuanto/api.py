@@ -128,7 +128,7 @@ def energy(
 class _Builders:
     """Makes J and K builders of a calculation; on a GPU their integrals share `pairs` of shells with others.
 
-    Integrals that nobody asked to store leave the bytes `of_grid` alone.
+    Integrals that nobody asked to store, and those of a fit, leave the bytes `of_grid` alone.
     """
 
     def __init__(
@@ -154,6 +154,7 @@ class _Builders:
         if model is not None and model.functional.range_separation is not None:
             self.omega = model.functional.range_separation.omega
         self._fitted: dict[str, Any] = {"backend": device, "max_memory": max_memory, "kind": kind, "timings": timings}
+        self._fitted["others"] = of_grid
         if self.omega is not None and kind == "jk":
             self._fitted["share"] = 0.5  # there are two
         self.basis, self.aux, self.kind, self.timings = basis, aux, kind, timings

@@ -60,9 +60,9 @@ class FittedJK:
     """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
 
     `max_memory`: bytes that the process (on a GPU: these arrays) may take; `share` of what that leaves, where there is
-    another one beside this. `direct`: keep no integrals even if there is room for them. `pairs`: of
-    `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the attenuated operator
-    erf(omega r)/r in place of 1/r, also in the metric.
+    another one beside this; `others`: bytes that something else will take, for which half is left at most. `direct`:
+    keep no integrals even if there is room for them. `pairs`: of `integrals.api.uploaded_pairs`, if they are there
+    already. `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric.
     `plan` says what is kept, `metric` how (P|Q) was factorised, `timings` what the set-up took. `profile`, where it is
     set, adds up the three steps of J.
     """
@@ -80,6 +80,7 @@ class FittedJK:
         timings: Timings | None = None,
         omega: float | None = None,
         share: float = 1.0,
+        others: int = 0,
     ) -> None:
         for given, what in ((basis, "basis"), (aux, "aux")):
             if not isinstance(given, Basis):
@@ -95,7 +96,8 @@ class FittedJK:
             functions = FUNCTIONS if self._host else FUNCTIONS_DEVICE
             self._layout = make_layout(basis, triangle=kind == "j", functions=functions)
             self._partners: Partners | None = find_partners(basis) if self._host and kind == "jk" else None
-            self.plan: Plan = self._plan(int(share * memory_limit(self.backend, max_memory)), direct)
+            limit = memory_limit(self.backend, max_memory)
+            self.plan: Plan = self._plan(int(share * max(limit - others, limit // 2)), direct)
         logger.info("density fitting: %s", self.plan)
         with self.timings.measure("metric"):
             V_PQ = eri_2c(aux, backend=self.backend, omega=omega)

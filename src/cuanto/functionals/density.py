@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import pi
 
-from cuanto.kernels.functional_graph import Formula, Value, cbrt, largest, sqrt
+from cuanto.kernels.functional_graph import Formula, Value, cbrt, largest, select, sqrt
 
 LEAST_FRACTION = 2.0**-52
 """1 - |zeta| is taken to be at least this: its negative powers and their derivatives stay finite."""
@@ -92,8 +92,9 @@ class Polarisation:
 
     @cached_property
     def phi(self) -> Value:
-        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2"""
-        return self.mean(2, 3)
+        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2; the power of the least fraction would show: it counts nothing."""
+        a, b = (select(x, 2 * LEAST_FRACTION, 0, x ** Fraction(2, 3)) for x in (self.up, self.down))
+        return 0.5 * (a + b)
 
 
 @dataclass(frozen=True)

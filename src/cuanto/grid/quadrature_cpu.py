@@ -155,7 +155,8 @@ class CpuQuadrature:
         potential = np.ascontiguousarray(potential_scg, dtype=self.dtype)
         spins = len(potential)
         source = cpu_matrix(self.table.kinds, self.table.columns, self.family, self.real)
-        F_spq = np.zeros((spins, self.nbf, self.nbf))
+        F_spq = np.empty((spins, self.nbf, self.nbf))  # large pages, which np.zeros does not ask for
+        F_spq.fill(0.0)
         rows = int(-(-self.grid.functions.max() // ROWS)) * ROWS
         room = BLOCK_POINTS * rows * (self.values + 1)
         locks = np.zeros(self.nbf, dtype=np.int32)

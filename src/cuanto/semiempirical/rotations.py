@@ -9,7 +9,8 @@ they need not be exact. Small rotations need no factors.
 
 While F_ov is large, orbitals may be in single precision, and with them the density and all products of the iteration
 (the Fock matrix and the energy are made in double always). The last step of that kind ends with orbitals that are
-orthonormal in double; it changes the energy by about SETTLED^2, far from any convergence.
+orthonormal in double; it changes the energy by about SETTLED^2, far from any convergence. Steps after it are double
+altogether.
 """
 
 from __future__ import annotations
@@ -56,8 +57,6 @@ TRIANGLE = 96
 """Columns of a diagonal block of a triangle."""
 SLIGHT = 2e-3
 """Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
-SINGLE_ROTATION = 1e-4
-"""Largest rotation that may be applied in single precision: it is right to 1e-11 then."""
 
 
 @dataclass(frozen=True)
@@ -170,10 +169,9 @@ class BlockRotations:
             energies.append(eps)
         self._eps_s = energies
         self.steps, self._rotated = self.steps + 1, self._rotated + 1
-        C_sjm = self.xp.stack(turned)
         if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
-            C_sjm, self._rotated = newton_schulz(C_sjm), 0
-        return C_sjm, self.xp.stack(energies)
+            turned, self._rotated = [newton_schulz(C) for C in turned], 0
+        return self.xp.stack(turned), self.xp.stack(energies)
 
     def couplings(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any, Any]:
         """F_ov, the rotations, and orbital energies: near convergence those of the smaller block only are exact."""
@@ -214,14 +212,11 @@ class BlockRotations:
         return turned
 
     def turn_slightly(self, C: Any, X: Any, o: int) -> Any:
-        """The same to third order, without factors; what is added is so small that single precision will do."""
-        c, x = C, X
-        if self.mixed and len(C) >= THRIFTY and float(abs(X).max()) < SINGLE_ROTATION:
-            c, x = C.astype(np.float32), X.astype(np.float32)
-        empty, occupied = c[:, :o] @ x, c[:, o:] @ x.T
-        half = x.dtype.type(0.5)
+        """The same to third order, without factors."""
+        empty, occupied = C[:, :o] @ X, C[:, o:] @ X.T
+        half = X.dtype.type(0.5)
         return self.xp.concatenate(
-            [C[:, :o] + (occupied - half * (empty @ x.T)), C[:, o:] - (empty + half * (occupied @ x))], axis=1
+            [C[:, :o] + (occupied - half * (empty @ X.T)), C[:, o:] - (empty + half * (occupied @ X))], axis=1
         )
 
     def _numbers(self, part: Coupling) -> list[Any]:
@@ -241,19 +236,21 @@ class BlockRotations:
         return bool(fine and apart and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
 
 
-def newton_schulz(C_sjm: Any) -> Any:
-    """Nearly orthonormal orbitals, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
+def newton_schulz(C: Any) -> Any:
+    """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
 
     One order more than the name says where they were in single precision: every orbital would keep E^2 of about 1e-11,
-    and a thousand of them are seen in the energy. E itself is so small that products with it may be in single.
+    and a thousand of them are seen in the energy. E itself is so small that products with it are good enough in the
+    precision that orbitals had.
     """
-    rough, C_sjm = C_sjm.dtype == np.float32, C_sjm.astype(np.float64, copy=False)
-    flat = (C_sjm.transpose(0, 2, 1) @ C_sjm).reshape(len(C_sjm), -1)
-    flat[:, :: C_sjm.shape[2] + 1] -= 1.0
-    E_smm = flat.reshape(len(C_sjm), C_sjm.shape[2], -1).astype(np.float32)
-    half, rest = np.float32(0.5), np.float32(0.375)
-    change = half * E_smm - rest * (E_smm @ E_smm.transpose(0, 2, 1)) if rough else half * E_smm
-    return C_sjm - C_sjm.astype(np.float32) @ change
+    kind, C = C.dtype.type, C.astype(np.float64, copy=False)
+    E = C.T @ C
+    E.reshape(-1)[:: len(E) + 1] -= 1.0
+    E = E.astype(kind, copy=False)
+    change = kind(0.5) * E
+    if kind is np.float32:
+        change -= kind(0.375) * (E @ E.T)
+    return C - C.astype(kind, copy=False) @ change
 
 
 def divider(xp: Any) -> Callable[[Any, Any], None]:
