@@ -258,3 +258,5 @@ def test_impossible_exponents_and_settings() -> None:
             ScfSettings(**settings)
     with pytest.raises(InputError, match="unknown accelerator"):
         ScfSettings(accelerator="magic")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown diagonaliser 'magic': choose full or pseudo"):
+        ScfSettings(diagonaliser="magic")  # type: ignore[arg-type]

@@ -99,7 +99,8 @@ class Atom:
 class ScfSettings:
     """How to solve the equations; thresholds are largest changes of density matrix elements, by block.
 
-    `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before.
+    `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
+    spinors are turned where rotations are small.
     """
 
     c: float = SPEED_OF_LIGHT
@@ -109,6 +110,7 @@ class ScfSettings:
     damping: float = 0.3
     history: int = 8
     level_shift: float = 0.0
+    diagonaliser: Literal["full", "pseudo"] = "full"
     threshold_LL: float = 1e-5
     threshold_SL: float = 1e-7
     threshold_SS: float = 1e-9
@@ -118,6 +120,8 @@ class ScfSettings:
             raise InputError(f"speed of light {self.c}: give a positive number")
         if self.accelerator not in ("diis", "damping"):
             raise InputError(f"unknown accelerator {self.accelerator!r}: choose diis or damping")
+        if self.diagonaliser not in ("full", "pseudo"):
+            raise InputError(f"unknown diagonaliser {self.diagonaliser!r}: choose full or pseudo")
         if not 0 <= self.damping < 1:
             raise InputError(f"damping {self.damping}: give a number from 0 to below 1")
         if self.max_iterations < 1 or self.history < 1:

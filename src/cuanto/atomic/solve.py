@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from cuanto.atomic.one_electron import Core, core
 from cuanto.atomic.properties import parts_of, spinor_table, virial_of
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.species import SPECIES
+from cuanto.atomic.turning import Turning
 from cuanto.backends.base import Backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.log import Timings
@@ -86,6 +88,7 @@ class _Scf:
         self.open = self.occupation.open_symmetries
         self.A_lm = self.occupation.coupling()
         self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
+        self.turnings = [self._turning(i) for i in range(len(cores))]
 
     def run(
         self,
@@ -104,6 +107,8 @@ class _Scf:
             if on_iteration is not None:
                 on_iteration(step)
             converged = len(history) > 1 and at_rest(step)
+            if converged and settings.diagonaliser == "pseudo":
+                converged = self._sound(fields)
             if not np.isfinite(step.energy):
                 raise CuantoError(f"the energy is not a number in iteration {step.iteration}: use other exponents")
             if converged or len(history) == settings.max_iterations:
@@ -157,7 +162,19 @@ class _Scf:
             return U
         if shift:
             F = F + shift * (np.eye(len(F)) - U @ U.T)
+        if self.settings.diagonaliser == "pseudo":
+            return self.turnings[i](F)
         return lowest(F, one.negative, count, self.settings.c, SPECIES[i].label)
+
+    def _turning(self, i: int) -> Turning:
+        one, count = self.cores[i], self.occupation.shells(i)
+        spinors = partial(lowest_first, negative=one.negative, count=count, c=self.settings.c, label=SPECIES[i].label)
+        return Turning(spinors, self.occupation.closed[i], count, one.negative)
+
+    def _sound(self, fields: Fields) -> bool:
+        """Whether spinors that were turned are those of the lowest positive energies."""
+        shells = [i for i in range(len(self.cores)) if self.occupation.shells(i)]
+        return all(self.turnings[i].sound(fields.F_i[i], fields.U_i[i]) for i in shells)
 
     def _step(self, fields: Fields, before: list[Array] | None, history: Sequence[AtomIteration]) -> AtomIteration:
         energy = sum(parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)[key] for key in TOTAL)
@@ -219,15 +236,28 @@ def block_maxima(matrices: Sequence[Array], sizes: Sequence[int], relativistic: 
     return found
 
 
-def lowest(F: Array, negative: int, count: int, c: float, label: str) -> Array:
-    """The lowest eigenvectors of positive energy; those of negative energy must be where the theory has them."""
+def spectrum(F: Array, negative: int, c: float, label: str) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors; those of negative energy must be where the theory has them."""
     eps, V = np.linalg.eigh(F)
     if negative and not (eps[negative - 1] < -c * c < eps[negative]):
         raise CuantoError(
             f"spinors {label} of negative and positive energy cannot be told apart ({eps[negative - 1]:.6g} and "
             f"{eps[negative]:.6g} Hartree around {-c * c:.6g}): other exponents or a level shift may help"
         )
-    return refined(F, eps, V, slice(negative, negative + count))
+    return eps, V
+
+
+def lowest(F: Array, negative: int, count: int, c: float, label: str) -> Array:
+    """The lowest eigenvectors of positive energy."""
+    return refined(F, *spectrum(F, negative, c, label), slice(negative, negative + count))
+
+
+def lowest_first(F: Array, negative: int, count: int, c: float, label: str) -> Array:
+    """All eigenvectors: the lowest of positive energy, those of negative energy, the rest."""
+    eps, V = spectrum(F, negative, c, label)
+    chosen = slice(negative, negative + count)
+    U, others = refined(F, eps, V, chosen), np.delete(V, chosen, axis=1)
+    return np.concatenate([U, others - U @ (U.T @ others)], axis=1)
 
 
 def refined(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
