@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from cuanto.functionals import Evaluator, Functional, Part
 from cuanto.functionals.density import C_F
 from cuanto.functionals.functional import labels
 from cuanto.functionals.twin import evaluate, numpy_values
+from cuanto.kernels.functional_source import FLOORS
 
 Array = NDArray[np.float64]
 
@@ -43,6 +45,9 @@ LIBXC = {
     "wb97x": "hyb_gga_xc_wb97x",
 }
 LABELS = tuple(labels())
+LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
+"""Results in a set of points, at most, where Libxc has too few digits; all others have none. SCAN's are derivatives by
+tau near alpha = 1, nothing in Libxc and less than 1e-13 in truth."""
 NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
 """Fractions of a minority spin."""
 
@@ -124,13 +129,22 @@ def of_the_majority(family: str, points: Points, g: int) -> list[int]:
 
 
 @cache
-def unscreened(code: str) -> str:
-    """The same functional without Libxc's own cut-offs (1e-15 to 1e-9), which would show at full polarisation."""
+def with_our_floors(code: str) -> str:
+    """Libxc with as little in an empty spin as our kernels have there: what it puts there by itself (or 1e-18) shows
+    in PBE's phi, SCAN's alpha and the energy of opposite spins. Its least 1 - |zeta| would show in PBE's and TPSS's."""
+    from pyscf import lib
     from pyscf.dft import libxc
 
-    name = f"unscreened_{code}"
-    unchanged = [0.0] * len(libxc.parse_xc(code)[1])
-    libxc.register_custom_functional_(name, code, omega=unchanged, density_threshold=1e-18)
+    library, floors = lib.load_library("libxc_itrf"), FLOORS["double"]
+    least = {"dens": floors["SPIN_FLOOR"], "sigma": floors["SIGMA_FLOOR"] ** 0.5, "tau": floors["TAU_FLOOR"]}
+
+    def lower(found: Any, _by_number: object, _spin: int) -> None:
+        for one in found.xc_objs:
+            for kind, value in {**least, "zeta": 1e-40}.items():
+                getattr(library, f"xc_func_set_{kind}_threshold")(one, ctypes.c_double(value))
+
+    name = f"our_floors_{code}"
+    libxc.register_custom_functional_(name, code, callback=lower)
     return name
 
 
@@ -145,7 +159,7 @@ def from_libxc(code: str, family: str, points: Points) -> list[Array]:
         rows = [rho_sg[s], *points.gradient_sxg[s], np.zeros_like(rho_sg[s]), points.tau_sg[s]]
         blocks.append(np.array(rows[:count]) if count > 1 else rows[0])
     given = tuple(blocks) if spins == 2 else blocks[0]
-    energy, derivatives = libxc.eval_xc(unscreened(code), given, spin=spins - 1)[:2]
+    energy, derivatives = libxc.eval_xc(with_our_floors(code), given, spin=spins - 1)[:2]
     kinds = {"lda": (0,), "gga": (0, 1), "mgga": (0, 1, 3)}[family]
     found = [np.reshape(np.asarray(derivatives[k]).T, (-1, rho_sg.shape[1])) for k in kinds]
     return [energy * rho_sg.sum(axis=0), *(row for block in found for row in block)]
@@ -192,10 +206,10 @@ def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence
 def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
-    """Equal to Libxc's; 40 digits decide at the few points where Libxc loses more digits than the tolerance allows."""
-    expected = from_libxc(code, functional.family, points)
-    places = differing(found, expected, scale)
-    assert len(places) <= 0.01 * len(expected) * points.rho_sg.shape[1], f"{len(places)} results differ"
+    """Equal to Libxc's; 40 digits decide, and in `test_functionals_papers.py` the papers' own formulas, where Libxc has
+    too few digits."""
+    places = differing(found, from_libxc(code, functional.family, points), scale)
+    assert len(places) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(places)} results differ: {places[:9]}"
     require_exact(functional, points, found, scale, places)
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
-from functools import cache
-from typing import Any
-
 import mpmath
 import numpy as np
 import pytest
@@ -14,18 +9,16 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.functionals import Evaluator, Functional, functional_names, get_functional
+from cuanto.functionals import Evaluator, functional_names, get_functional
 from cuanto.functionals.evaluate import CHUNK
 from cuanto.functionals.functional import Expressions
 from cuanto.functionals.twin import evaluate, numpy_values
-from cuanto.kernels.functional_source import FLOORS
 from functional_cases import (
     DERIVATIVE_REL,
     ENERGY_REL,
     LABELS,
     LIBXC,
     NEARLY_NOTHING,
-    Array,
     Points,
     by_kernel,
     differing,
@@ -37,51 +30,14 @@ from functional_cases import (
     polarised,
     require_equal,
     require_exact,
+    require_libxc,
     sizes,
     tiny,
 )
 
 CPU = get_backend("cpu")
-LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
-"""Results in a set of points, at most, where Libxc has too few digits; all others have none. SCAN's are derivatives by
-tau near alpha = 1, nothing in Libxc and less than 1e-13 in truth."""
 LOST_AT_FULL_POLARISATION = {"gga_c_pw91": 1}
 SIMT_SAMPLE = ("svwn5", "bp86", "r2scan", "cam-b3lyp")
-
-
-@cache
-def with_our_floors(code: str) -> str:
-    """Libxc with as little in an empty spin as our kernels have there: what it puts there by itself (or 1e-18) shows
-    in PBE's phi, SCAN's alpha and the energy of opposite spins. Its least 1 - |zeta| would show in PBE's and TPSS's."""
-    from pyscf import lib
-    from pyscf.dft import libxc
-
-    library, floors = lib.load_library("libxc_itrf"), FLOORS["double"]
-    least = {"dens": floors["SPIN_FLOOR"], "sigma": floors["SIGMA_FLOOR"] ** 0.5, "tau": floors["TAU_FLOOR"]}
-
-    def lower(found: Any, _by_number: object, _spin: int) -> None:
-        for one in found.xc_objs:
-            for kind, value in {**least, "zeta": 1e-40}.items():
-                getattr(library, f"xc_func_set_{kind}_threshold")(one, ctypes.c_double(value))
-
-    name = f"our_floors_{code}"
-    libxc.register_custom_functional_(name, code, callback=lower)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def _libxc_has_our_floors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("functional_cases.unscreened", with_our_floors)
-
-
-def require_all_of_libxc(
-    functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
-) -> None:
-    """Equal to Libxc's; 40 digits decide, and in `test_functionals_papers.py` the papers' own formulas, where Libxc has
-    too few digits."""
-    places = differing(found, from_libxc(code, functional.family, points), scale)
-    assert len(places) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(places)} results differ: {places[:9]}"
-    require_exact(functional, points, found, scale, places)
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -89,7 +45,7 @@ def test_parts_are_those_of_libxc(label: str) -> None:
     functional = part(label)
     for points in (ordinary(2), ordinary(1), tiny(2)):
         found = numpy_values(functional, points.rows(functional.family))
-        require_all_of_libxc(functional, label, points, found, [np.zeros_like(row) for row in found])
+        require_libxc(functional, label, points, found, [np.zeros_like(row) for row in found])
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -118,7 +74,7 @@ def test_kernels_are_libxc(name: str, spins: int) -> None:
     functional = get_functional(name)
     for points in (ordinary(spins, 403), tiny(spins, n=101)):
         found = by_kernel(functional, CPU, points)
-        require_all_of_libxc(functional, LIBXC[name], points, found, sizes(functional, points))
+        require_libxc(functional, LIBXC[name], points, found, sizes(functional, points))
 
 
 @pytest.mark.parametrize("name", functional_names())

@@ -88,7 +88,8 @@ class _Scf:
         self.open = self.occupation.open_symmetries
         self.A_lm = self.occupation.coupling()
         self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
-        self.turnings = [self._turning(i) for i in range(len(cores))]
+        turned = range(len(cores)) if settings.diagonaliser == "pseudo" else ()
+        self.turnings = {i: self._turning(i) for i in turned if self.occupation.shells(i)}
 
     def run(
         self,
@@ -106,9 +107,7 @@ class _Scf:
             history.append(step)
             if on_iteration is not None:
                 on_iteration(step)
-            converged = len(history) > 1 and at_rest(step)
-            if converged and settings.diagonaliser == "pseudo":
-                converged = self._sound(fields)
+            converged = len(history) > 1 and at_rest(step) and self._sound(fields)
             if not np.isfinite(step.energy):
                 raise CuantoError(f"the energy is not a number in iteration {step.iteration}: use other exponents")
             if converged or len(history) == settings.max_iterations:
@@ -162,7 +161,7 @@ class _Scf:
             return U
         if shift:
             F = F + shift * (np.eye(len(F)) - U @ U.T)
-        if self.settings.diagonaliser == "pseudo":
+        if i in self.turnings:
             return self.turnings[i](F)
         return lowest(F, one.negative, count, self.settings.c, SPECIES[i].label)
 
@@ -173,8 +172,7 @@ class _Scf:
 
     def _sound(self, fields: Fields) -> bool:
         """Whether spinors that were turned are those of the lowest positive energies."""
-        shells = [i for i in range(len(self.cores)) if self.occupation.shells(i)]
-        return all(self.turnings[i].sound(fields.F_i[i], fields.U_i[i]) for i in shells)
+        return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.turnings.items())
 
     def _step(self, fields: Fields, before: list[Array] | None, history: Sequence[AtomIteration]) -> AtomIteration:
         energy = sum(parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)[key] for key in TOTAL)
