@@ -10,6 +10,8 @@ waited for): `full` is the library's eigh (cuSOLVER or LAPACK), `block` the rota
 near convergence, `block_exact` the same with exact Gram matrices and their Cholesky factors instead of the third order
 (rotations of a norm above 2e-3), `block_first` as they are at the beginning (exact energies of both blocks, refined
 once; see `cuanto.semiempirical.rotations`), `refined` those of `cuanto.scf`, `sp2` purification that knows the levels.
+`rotation_seconds` are all steps of one SCF, whatever they are: `block` or `block_exact`, refined, in single precision,
+with eigenvectors of both blocks (once) or with newly orthonormal orbitals (every tenth).
 Whole SCFs start from the same density with the same criteria. `--xyz` takes geometries from files, beside the lattice
 of waters and the polyethylene chain that `benchmarks/semiempirical.py` makes. (From about 1,000 waters on, levels of
 molecules at distant places of that lattice cross, and rotations hand over to full diagonalisations.) Energies that
@@ -107,6 +109,46 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
     yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second knows the levels of the first
 
 
+class Timed(BlockRotations):
+    """Rotations that note the seconds of their steps, the device waited for."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame.xp, frame.to_host, mixed=frame.xp is np)
+        self.backend, self.seconds, self.began = frame.backend, [], 0.0
+
+    def couple(self, *given: Any) -> Any:
+        """The first part of a step."""
+        synchronize(self.backend)
+        start = time.perf_counter()
+        made = super().couple(*given)
+        synchronize(self.backend)
+        self.began = time.perf_counter() - start
+        return made
+
+    def apply(self, *given: Any) -> Any:
+        """The second."""
+        synchronize(self.backend)
+        start = time.perf_counter()
+        made = super().apply(*given)
+        synchronize(self.backend)
+        self.seconds.append(self.began + time.perf_counter() - start)
+        return made
+
+
+def rotations(molecule: cuanto.Molecule, backend: Any) -> list[float]:
+    """Seconds of every rotation of an SCF."""
+    made: list[Timed] = []
+
+    def timed(frame: Any) -> Timed:
+        made.append(Timed(frame))
+        return made[-1]
+
+    Semiempirical(molecule, "pm6", backend, diagonaliser=timed).run(lambda state: None)
+    seconds = made[-1].seconds
+    print("    rotations of an SCF", ", ".join(f"{one:.4f}" for one in seconds), "s", flush=True)
+    return seconds
+
+
 def whole(molecule: cuanto.Molecule, backend: Any, mode: str, see: Callable[[State], Any]) -> dict[str, Any]:
     """One SCF; `see` sees its states."""
     given = dict(MODES[mode])
@@ -148,6 +190,8 @@ def measure(
             row["good"] &= bool(few and abs(change) < SAME)
             print(f"    gain {mode:8} {found['gain']:6.2f}, dE {change:.1e}", flush=True)
         keep()
+        if mode == "block" and repeat:
+            row["rotation_seconds"] = rotations(molecule, backend)
         if kept:
             row["step_seconds"] = {}
             for name, seconds in steps(kept.pop(), backend, repeat, "refined" in modes):

@@ -18,7 +18,7 @@ from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.diagonalisers import chosen, settings
 from cuanto.semiempirical.purify import Purification, project
-from cuanto.semiempirical.rotations import REPAIR, THRIFTY, BlockRotations, divide_by_blocks, newton_schulz
+from cuanto.semiempirical.rotations import REPAIR, THRIFTY, BlockRotations, newton_schulz
 from nddo_cases import (
     METHODS,
     NAMES,
@@ -277,16 +277,6 @@ def test_late_rotations_are_double() -> None:
             turn.mixed = mixed
         orbitals.append(C_sjm)
     assert np.array_equal(*orbitals)
-
-
-def test_division_by_a_triangle() -> None:
-    rng = np.random.default_rng(2)
-    L = np.tril(rng.normal(scale=0.05, size=(230, 230))) + np.eye(230)
-    B = rng.normal(size=(40, 500))
-    C = B.copy()
-    divide_by_blocks(C[:, 100:330], L)
-    assert np.abs(C[:, 100:330] @ L.T - B[:, 100:330]).max() < 1e-12
-    assert (C[:, :100] == B[:, :100]).all() and (C[:, 330:] == B[:, 330:]).all()
 
 
 def test_purification_gives_the_projector() -> None:

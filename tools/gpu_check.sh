@@ -44,7 +44,7 @@ run_part() {
       local workers=()
       if python3 -c 'import xdist' 2>/dev/null; then workers=(-n "$JOBS"); fi
       # shellcheck disable=SC2086
-      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider --durations=15 "${workers[@]}" $files
+      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider -p no:benchmark --durations=15 "${workers[@]}" $files
       ;;
     sanitize)
       compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 python3 tools/run_kernels.py

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
-from cuanto.semiempirical.rotations import divider
+from cuanto.semiempirical.triangles import factor, gram
 
 LARGEST = 100
 """Most products of one purification."""
@@ -78,7 +78,7 @@ class Purification:
     """
 
     def __init__(self, xp: Any, to_host: Callable[[Any], NDArray[np.float64]] = np.asarray) -> None:
-        self.xp, self.to_host, self.full, self.divide = xp, to_host, Full(xp), divider(xp)
+        self.xp, self.to_host, self.full = xp, to_host, Full(xp)
         self.products = self.full_steps = 0
         self.restart()
 
@@ -122,10 +122,10 @@ class Purification:
         they are independent (a GPU's factor is not finite where they are not, LAPACK's an error)."""
         for _ in range(2):
             try:
-                L = self.xp.linalg.cholesky(C.T @ C)
+                own = factor(gram(C.T, self.xp), self.xp)
             except np.linalg.LinAlgError:
                 return False
-            if not float(L.diagonal().min()) > DEPENDENT:  # also where it is not a number
+            if not float(own.L.diagonal().min()) > DEPENDENT:  # also where it is not a number
                 return False
-            self.divide(C, L)
+            own.divide(C)
         return True

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full, eigenvectors, within_blocks
+from cuanto.semiempirical.triangles import factors_beside
 
 START = 0.2
 """Largest |F_ov| (Hartree) from which rotations may begin."""
@@ -53,8 +53,6 @@ REFINED = 1e-3
 """|F_ov| (Hartree) above which the second order of rotations is worth its products."""
 THRIFTY = 300
 """Orbitals from which products are saved at the price of a cycle now and then."""
-TRIANGLE = 96
-"""Columns of a diagonal block of a triangle."""
 SLIGHT = 2e-3
 """Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 
@@ -88,7 +86,6 @@ class BlockRotations:
         canonical: bool = True,
     ) -> None:
         self.xp, self.to_host, self.level_shift, self.mixed = xp, to_host, level_shift, mixed
-        self.divide = divider(xp)
         self.full, self.canonical = Full(xp, level_shift), canonical
         self.full_steps = self.steps = 0
         self.anew = False
@@ -194,21 +191,20 @@ class BlockRotations:
         gap = eps[:o, None] - eps[None, o:] - self.level_shift
         if self._distant:
             gap = xp.minimum(gap, gap.dtype.type(-DISTANT_GAP))
-        X = (F_ov / gap).astype(C.dtype)
+        X = (F_ov / gap).astype(C.dtype, copy=False)
         if not thrifty:
             # F between the rotated blocks is what the first order leaves: the residual of the exact decoupling.
             residual = (C[:, :o] + C[:, o:] @ X.T).T @ (FC[:, o:] - FC[:, :o] @ X)
-            X = (X + residual / gap).astype(C.dtype)
+            X = (X + residual / gap).astype(C.dtype, copy=False)
         return F_ov, X, eps
 
     def turn(self, C: Any, X: Any, o: int) -> Any:
         """Orthonormal orbitals turned by X."""
-        turned = self.xp.empty_like(C)
-        turned[:, :o], turned[:, o:] = C[:, o:] @ X.T, C[:, :o] @ -X
-        turned += C
-        for part, gram in ((turned[:, :o], X @ X.T), (turned[:, o:], X.T @ X)):
-            gram.reshape(-1)[:: len(gram) + 1] += 1.0
-            self.divide(part, self.xp.linalg.cholesky(gram))
+        factors, turned = factors_beside(X, self.xp), self.xp.empty_like(C)
+        self.xp.add(C[:, :o], C[:, o:] @ X.T, out=turned[:, :o])
+        self.xp.subtract(C[:, o:], C[:, :o] @ X, out=turned[:, o:])
+        for part, factor in zip((turned[:, :o], turned[:, o:]), factors, strict=True):
+            factor.divide(part)
         return turned
 
     def turn_slightly(self, C: Any, X: Any, o: int) -> Any:
@@ -221,7 +217,8 @@ class BlockRotations:
 
     def _numbers(self, part: Coupling) -> list[Any]:
         F_ov, X, eps, o = part.F_ov, part.X, part.eps, part.o
-        values = [abs(F_ov).max(), eps[o:].min() - eps[:o].max(), abs(X).max(), self.xp.sqrt((X * X).sum())]
+        norm = self.xp.sqrt(self.xp.vdot(X, X))
+        values = [abs(F_ov).max(), eps[o:].min() - eps[:o].max(), abs(X).max(), norm]
         return [value.astype(np.float64) for value in values]
 
     def safe(self, numbers: NDArray[np.float64]) -> bool:
@@ -251,27 +248,3 @@ def newton_schulz(C: Any) -> Any:
     if kind is np.float32:
         change -= kind(0.375) * (E @ E.T)
     return C - C.astype(kind, copy=False) @ change
-
-
-def divider(xp: Any) -> Callable[[Any, Any], None]:
-    """Replaces B by B L^-T of a lower triangle L."""
-    if xp is np:
-        return divide_by_blocks
-    solve: Callable[..., Any] = import_module(f"{xp.__name__}x.scipy.linalg").solve_triangular
-
-    def divide(B: Any, L: Any) -> None:
-        B[...] = solve(L, B.T, lower=True, check_finite=False).T
-
-    return divide
-
-
-def divide_by_blocks(B: Any, L: Any) -> None:
-    """The same of columns that are done already: matrix products but for the diagonal blocks, which are near to one.
-
-    SciPy has a routine for it, but brings a BLAS with threads of its own, and those of the two get in each other's way
-    for longer than it saves.
-    """
-    for begin in range(0, len(L), TRIANGLE):
-        own = slice(begin, begin + TRIANGLE)
-        rest = B[:, own] - B[:, :begin] @ L[own, :begin].T if begin else B[:, own]
-        B[:, own] = rest @ np.linalg.inv(L[own, own]).T

@@ -1,0 +1,54 @@
+"""Cholesky's factors of Gram matrices, and division by them in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto.backends.base import get_backend
+from cuanto.semiempirical.triangles import factor, factors_beside, gram, with_inverses
+
+BACKENDS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Any:
+    return get_backend(request.param)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 40, 64, 65, 330, 1100])
+def test_division_by_a_triangle(backend: Any, n: int, kind: type[np.floating[Any]]) -> None:
+    rng = np.random.default_rng(n)
+    L = np.tril(rng.normal(scale=0.5 / np.sqrt(n), size=(n, n)), -1) + np.diag(rng.uniform(0.8, 1.5, n))
+    B = rng.normal(size=(40, n + 200)).astype(kind)
+    L_on, C_on = backend.to_device(L.astype(kind)), backend.to_device(B.copy())
+    with_inverses(L_on, backend.xp).divide(C_on[:, 100:-100])
+    C, own = backend.to_host(C_on), slice(100, -100)
+    assert C.dtype == kind
+    assert np.abs(C[:, own] @ L.T - B[:, own]).max() < 400 * np.finfo(kind).eps
+    assert (C[:, :100] == B[:, :100]).all() and (C[:, -100:] == B[:, -100:]).all()
+
+
+@pytest.mark.parametrize(("o", "v"), [(1, 1), (150, 90), (90, 400)])
+def test_both_factors_of_rotations(backend: Any, o: int, v: int) -> None:
+    X = np.random.default_rng(o).normal(scale=0.02, size=(o, v))
+    found = [backend.to_host(backend.xp.tril(one.L)) for one in factors_beside(backend.to_device(X), backend.xp)]
+    assert [len(L) for L in found] == [o, v]
+    for L, A in zip(found, (X, X.T), strict=True):
+        assert np.abs(L - np.linalg.cholesky(np.eye(len(A)) + A @ A.T)).max() < 1e-14
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-3])
+def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
+    """In two steps, also where they are nearly dependent."""
+    rng = np.random.default_rng(4)
+    values = np.geomspace(1.0, smallest, 600)
+    B = np.linalg.qr(rng.normal(size=(900, 600)))[0] * values @ np.linalg.qr(rng.normal(size=(600, 600)))[0]
+    B_on = backend.to_device(B)
+    for _ in range(2):
+        factor(gram(B_on.T, backend.xp), backend.xp).divide(B_on)
+    B = backend.to_host(B_on)
+    assert np.abs(B.T @ B - np.eye(600)).max() < 1e-14
