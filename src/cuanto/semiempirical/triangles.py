@@ -76,10 +76,10 @@ def factors_beside(X: Any, xp: Any) -> Iterator[Factor]:
     for A, stream in zip((X, X.T), _streams(xp, xp.cuda.Device().id), strict=True):
         stream.wait_event(given)
         with stream:
-            found.append((_factor_of_one_and(A, xp), stream.record()))
+            found.append((_factor_of_one_and(A, xp), stream.record(), A))  # memory of A is not given out meanwhile
 
     def taken() -> Iterator[Factor]:
-        for made, done in found:
+        for made, done, _ in found:
             now.wait_event(done)
             yield made
 
