@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -52,3 +54,18 @@ def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
         factor(gram(B_on.T, backend.xp), backend.xp).divide(B_on)
     B = backend.to_host(B_on)
     assert np.abs(B.T @ B - np.eye(600)).max() < 1e-14
+
+
+def test_nothing_is_left_behind() -> None:
+    """Matrices of thousands of columns must not wait for the collector of cycles."""
+    B = np.random.default_rng(5).normal(size=(400, 300))
+    gc.collect()
+    gc.disable()
+    try:
+        made = factor(gram(B.T, np), np)
+        made.divide(B)
+        watched = weakref.ref(made)
+        del made
+        assert watched() is None
+    finally:
+        gc.enable()

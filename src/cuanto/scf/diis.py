@@ -76,6 +76,8 @@ class History:
         size = self.size if room > self.size * entry else max(LEAST, int(room // entry))
         if size < self.size:
             logger.warning("DIIS keeps %d instead of %d matrices: memory has no room for more", size, self.size)
+        if (missing := size * entry - room) > 0:
+            logger.warning("memory is short by %.1f GB, and the system may end this program", missing / 1e9)
         return size
 
     def absorb(self, products: Array) -> float:

@@ -27,18 +27,17 @@ class Factor:
 
     def divide(self, B: Any) -> None:
         """Replace B by B L^-T: what columns that are done leave of the others, then their own block."""
+        self._divide(B, 0, len(self.L))
+
+    def _divide(self, B: Any, begin: int, end: int) -> None:
         size = len(self.inverses[0])
-
-        def part(begin: int, end: int) -> None:
-            if end - begin <= size:
-                B[:, begin:end] = B[:, begin:end] @ self.inverses[begin // size].T
-                return
-            middle = begin + -(-(end - begin) // (2 * size)) * size
-            part(begin, middle)
-            B[:, middle:end] -= B[:, begin:middle] @ self.L[middle:end, begin:middle].T
-            part(middle, end)
-
-        part(0, len(self.L))
+        if end - begin <= size:
+            B[:, begin:end] = B[:, begin:end] @ self.inverses[begin // size].T
+            return
+        middle = begin + -(-(end - begin) // (2 * size)) * size
+        self._divide(B, begin, middle)
+        B[:, middle:end] -= B[:, begin:middle] @ self.L[middle:end, begin:middle].T
+        self._divide(B, middle, end)
 
 
 def factor(G: Any, xp: Any) -> Factor:
