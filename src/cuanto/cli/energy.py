@@ -32,6 +32,7 @@ METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
     "ub3lyp; mndo, am1, pm3, pm6, unrestricted as upm6. \\[default: hf]"
 )
+BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
 GRID_HELP = (
     "For functionals: coarse, medium, fine, ultrafine, superfine, or radial,angular such as 99,590. \\[default: fine]"
 )
@@ -53,90 +54,89 @@ EXAMPLES = examples(
 )
 
 
+Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
+Method = Annotated[
+    str | None, typer.Option("--method", "-m", metavar="NAME", help=METHOD_HELP, autocompletion=complete_method)
+]
+BasisName = Annotated[
+    str | None, typer.Option("--basis", "-b", metavar="NAME", help=BASIS_HELP, autocompletion=complete_basis)
+]
+Fit = Annotated[
+    Fitting | None,
+    typer.Option(help="Density fitting of J, of J and K, or none. \\[default: auto]", rich_help_panel=HOW),
+]
+Where = Annotated[Device | None, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)]
+Digits = Annotated[
+    Precision | None, typer.Option(help="Of direct J and K, and on the grid. \\[default: double]", rich_help_panel=HOW)
+]
+Grid = Annotated[str | None, typer.Option(metavar="LEVEL", help=GRID_HELP, rich_help_panel=HOW)]
+Guess = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="sad (superposed atoms) or core. \\[default: sad]",
+        rich_help_panel=HOW,
+        show_default=False,
+    ),
+]
+Setting = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Such as 4GB or 500MB; all that is free otherwise.", rich_help_panel=HOW),
+]
+Json = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Write a QCSchema AtomicResult for `cuanto report` (-: stdout).", rich_help_panel=FILES
+    ),
+]
+Molden = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write the orbitals as a Molden file.", rich_help_panel=FILES)
+]
+Report = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write a page about the result (HTML).", rich_help_panel=FILES)
+]
+Checkpoint = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Keep every iteration in this HDF5 file.", rich_help_panel=FILES)
+]
+Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=0, help="With --out: processes here; 0: this one. \\[default: cores]", rich_help_panel=MANY),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="With --out: Dask scheduler, such as tcp://HOST:8786.", rich_help_panel=MANY),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
+
+
 def energy(
-    molecules: Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)],
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help=METHOD_HELP,
-            autocompletion=complete_method,
-        ),
-    ] = None,
-    basis: Annotated[
-        str | None,
-        typer.Option(
-            "--basis",
-            "-b",
-            metavar="NAME",
-            help="Basis Set Exchange name or basis file. \\[default: def2-svp]",
-            autocompletion=complete_basis,
-        ),
-    ] = None,
-    fitting: Annotated[
-        Fitting | None,
-        typer.Option(help="Density fitting of J, of J and K, or none. \\[default: auto]", rich_help_panel=HOW),
-    ] = None,
+    molecules: Molecules,
+    method: Method = None,
+    basis: BasisName = None,
+    fitting: Fit = None,
     auxbasis: Auxiliary = None,
-    backend: Annotated[
-        Device | None, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)
-    ] = None,
-    precision: Annotated[
-        Precision | None,
-        typer.Option(help="Of direct J and K, and on the grid. \\[default: double]", rich_help_panel=HOW),
-    ] = None,
-    grid: Annotated[str | None, typer.Option(metavar="LEVEL", help=GRID_HELP, rich_help_panel=HOW)] = None,
+    backend: Where = None,
+    precision: Digits = None,
+    grid: Grid = None,
     charge: Charge = None,
     multiplicity: Multiplicity = None,
-    guess: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="sad (superposed atoms) or core. \\[default: sad]",
-            rich_help_panel=HOW,
-            show_default=False,
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW),
-    ] = None,
-    max_memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Such as 4GB or 500MB; all that is free otherwise.", rich_help_panel=HOW),
-    ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write a QCSchema AtomicResult for `cuanto report` (-: stdout).", rich_help_panel=FILES
-        ),
-    ] = None,
-    molden: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the orbitals as a Molden file.", rich_help_panel=FILES)
-    ] = None,
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a page about the result (HTML).", rich_help_panel=FILES)
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep every iteration in this HDF5 file.", rich_help_panel=FILES)
-    ] = None,
-    restart: Annotated[
-        Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, help="With --out: processes here; 0: this one. \\[default: cores]", rich_help_panel=MANY),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="With --out: Dask scheduler, such as tcp://HOST:8786.", rich_help_panel=MANY
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")] = False,
+    guess: Guess = None,
+    option: Setting = None,
+    max_memory: Memory = None,
+    json: Json = None,
+    molden: Molden = None,
+    report: Report = None,
+    checkpoint: Checkpoint = None,
+    restart: Restart = None,
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Compute energies of molecules; exit status 0 converged, 1 not converged, 2 bad input.
