@@ -97,3 +97,13 @@ def test_layout() -> None:
     rows, columns = layout.places
     assert len(rows) == layout.products == 10 + 45 + 4 and (rows <= columns).all()
     assert layout.cores.sum() == 14
+
+
+def test_sums_of_many_atoms_are_not_rounded_at_each() -> None:
+    layout = Layout(parameters("pm6"), ("C",) * 2000 + ("H",) * 4002)
+    carbon, hydrogen = layout.elements[0], layout.elements[-1]
+    for found, one, other in (
+        (layout.isolated, carbon.isolated, hydrogen.isolated),
+        (layout.heat, carbon.heat, hydrogen.heat),
+    ):
+        assert found == pytest.approx(2000 * one + 4002 * other, rel=3e-16)

@@ -6,6 +6,7 @@ d (orbitals s, x, y, z, x2-y2, xz, z2, yz, xy), so that a rotation acts within c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -114,12 +115,12 @@ class Layout:
     @cached_property
     def isolated(self) -> float:
         """Energy of the separate atoms, Hartree."""
-        return sum(element.isolated for element in self.elements)
+        return math.fsum(element.isolated for element in self.elements)
 
     @cached_property
     def heat(self) -> float:
         """Heat of formation of the separate atoms, kcal/mol."""
-        return sum(element.heat for element in self.elements)
+        return math.fsum(element.heat for element in self.elements)
 
     def electrons(self, charge: int, multiplicity: int) -> tuple[int, int]:
         """Valence electrons of both spins."""
