@@ -4,6 +4,8 @@
         --json benchmarks/results/pseudodiagonalisation_cpu.json
     python benchmarks/pseudodiagonalisation.py --backend cuda --orbitals 2000 4000 8000 11600 \\
         --json benchmarks/results/pseudodiagonalisation_h200.json
+    python benchmarks/pseudodiagonalisation.py --orbitals --xyz tests/data/timing_geometries/*.xyz --modes full block \\
+        --repeat 0 --json benchmarks/results/pseudodiagonalisation_nine_cpu.json
 
 Steps are timed on the Fock matrix and the orbitals of the middle of an SCF with rotations, which ends there (the best
 of `--repeat`, the device waited for; an empty `--modes` leaves it at that): `full` is the library's eigh (cuSOLVER or

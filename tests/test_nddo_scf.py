@@ -97,6 +97,15 @@ def test_large_molecules(name: str) -> None:
             assert found.coefficients.dtype == found.orbital_energies.dtype == np.float64
 
 
+@pytest.mark.parametrize("name", ["polyethylene_C166", "polyethylene_C250", "water_256"])
+def test_rotations_of_larger_molecules(name: str) -> None:
+    """The three that are larger still are compared by `benchmarks/pseudodiagonalisation.py`."""
+    mol = timing_geometry(name)
+    full, found = run(mol, "pm6", diagonaliser="full"), run(mol, "pm6")
+    assert full.converged and found.converged and abs(found.energy - full.energy) < SAME
+    assert found.iterations <= CYCLES * full.iterations
+
+
 @pytest.mark.parametrize("name", TIMED)
 def test_heats_of_large_molecules(name: str) -> None:
     found = run(timing_geometry(name), "pm6", mopac_compatible=True)
