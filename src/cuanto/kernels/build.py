@@ -22,12 +22,14 @@ from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, KernelSpec, Shells
 
 @dataclass(frozen=True)
 class Source:
-    """A complete, self-contained kernel text."""
+    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items."""
 
     text: str
     entry: str
     target: str
     arguments: abi.Arguments
+    threads: int = 0
+    per_block: int = 1
 
     @cached_property
     def hash(self) -> str:

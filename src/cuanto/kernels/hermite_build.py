@@ -30,7 +30,7 @@ UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
 """Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
 (4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
 
-CPU_RANGE: Arguments = (("INDEX", "bra_begin"), ("INDEX", "bra_end"))
+CPU_RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
 CUDA_RANGE: Arguments = (("INDEX", "bras"), ("INDEX", "chunks"))
 BATCH: Arguments = (
     ("const REAL*", "bra_record"),
