@@ -3,6 +3,10 @@
 // interpreter can handle signals. Several jobs may be under way at once: each has a caller of its own, and idle workers
 // help whichever has chunks left.
 //
+// Workers are woken when the caller has worked for a while (`patience`): small jobs are done before a thread has woken
+// up, and where other programs keep the cores busy a short job would wait for a worker that has been put to sleep with a
+// chunk in its hands. Patience grows with the time that callers had to wait at the end, and shrinks again.
+//
 // Sums: where items add to one array, every chunk has a zeroed array of its own, and these are added to the target in
 // the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
 #include <errno.h>
@@ -26,7 +30,7 @@ struct Launch {
     INDEX items, grain, scratch;  // scratch: bytes for a thread
     INDEX sums;                   // numbers that a chunk adds to; 0: none
     double* target;               // where they are added, one by one, if there is no `merge`
-    Merge merge;
+    Merge merge;                  // a kernel that has its own way to add sums clears them itself
     INDEX first;                  // chunk of the job with which this launch begins
 };
 
@@ -50,7 +54,12 @@ struct Pool {
     pthread_cond_t work, done;
     Job* jobs;
     INDEX threads, started, sleeping;
+    double patience;  // seconds
 };
+
+static const double LEAST_PATIENCE = 20e-6;  // what it takes to wake a thread
+static const double MOST_PATIENCE = 20e-3;
+static const double LONG_WAIT = 0.2;         // of the time of a job, at its end
 
 static __thread struct { char* memory; INDEX bytes; } own;
 
@@ -150,8 +159,10 @@ static void fail(Job* job) {
     }
 }
 
-// Chunks of a job until there are none, or until `deadline` (0: never).
-static void work_on(Job* job, double deadline) {
+static void post(Pool* pool, Job* job);
+
+// Chunks of a job until there are none, or until `deadline` (0: never); a caller posts the job when it is `late`.
+static void work_on(Pool* pool, Job* job, double deadline, double late) {
     const Launch* launch = job->launches;
     while (!__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
         double* sums = 0;
@@ -167,14 +178,17 @@ static void work_on(Job* job, double deadline) {
             if (sums) give_back(job, sums);
             return fail(job);
         }
-        if (sums && launch->sums) memset(sums, 0, (size_t)launch->sums * sizeof(double));
+        if (sums && launch->sums && !launch->merge) memset(sums, 0, (size_t)launch->sums * sizeof(double));
         for (INDEX i = 0; i < launch->count; ++i) {
             const Variant* variant = variant_of(launch, i);
             variant->entry(variant->arguments, begin_of(launch, chunk), end_of(launch, chunk), scratch, sums);
         }
         if (sums) leave_sums(job, chunk, sums);
         __atomic_fetch_add(&job->completed, 1, __ATOMIC_RELEASE);
-        if (deadline && now() > deadline) return;
+        if (!deadline) continue;
+        const double time = now();
+        if (time > deadline) return;
+        if (late && time > late && !job->posted) post(pool, job);
     }
 }
 
@@ -199,7 +213,7 @@ static void* worker(void* given) {
         }
         ++job->helpers;
         pthread_mutex_unlock(&pool->lock);
-        work_on(job, 0);
+        work_on(pool, job, 0, 0);
         pthread_mutex_lock(&pool->lock);
         if (--job->helpers == 0) pthread_cond_broadcast(&pool->done);
     }
@@ -218,7 +232,9 @@ static void start_workers(Pool* pool, INDEX wanted) {
 }
 
 static void post(Pool* pool, Job* job) {
-    const INDEX wanted = (job->threads < job->chunks ? job->threads : job->chunks) - 1;
+    const INDEX left = job->chunks - __atomic_load_n(&job->next, __ATOMIC_RELAXED);
+    const INDEX wanted = job->threads - 1 < left ? job->threads - 1 : left;
+    if (wanted < 1) return;
     pthread_mutex_lock(&pool->lock);
     start_workers(pool, wanted);
     job->following = pool->jobs, pool->jobs = job, job->posted = 1;
@@ -255,7 +271,7 @@ static int helpers_gone(Pool* pool, Job* job, double deadline) {
 extern "C" Pool* pool_create(INDEX threads) {
     Pool* pool = (Pool*)calloc(1, sizeof(Pool));
     if (!pool) return 0;
-    pool->threads = threads;
+    pool->threads = threads, pool->patience = LEAST_PATIENCE;
     pthread_mutex_init(&pool->lock, 0);
     pthread_cond_init(&pool->work, 0);
     pthread_cond_init(&pool->done, 0);
@@ -288,17 +304,26 @@ extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
     return job;
 }
 
+// Callers that wait long for workers at the end of a job wake them later next time.
+static void learn(Pool* pool, double began, double waiting) {
+    const double time = now(), waited = time - waiting;
+    double patience = pool->patience * 0.9;
+    if (waited > LONG_WAIT * (time - began)) patience = 2 * pool->patience + waited;
+    pool->patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
+}
+
 // Works for at most `slice` seconds; 1: done, 0: call again, -1: out of memory.
 extern "C" int pool_run(Pool* pool, Job* job, double slice) {
-    if (!job->posted && job->threads > 1 && job->chunks > 1 && !job->next) post(pool, job);
-    const double deadline = now() + slice;
-    work_on(job, deadline);
+    const double began = now();
+    const bool alone = job->threads < 2 || job->chunks < 2;
+    work_on(pool, job, began + slice, alone ? 0 : began + pool->patience);
     if (job->posted) {
         const int failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
         if (!failed && __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks) return 0;
+        const double waiting = now();
         pthread_mutex_lock(&pool->lock);
-        const int gone = helpers_gone(pool, job, deadline);
-        if (gone) remove_job(pool, job);
+        const int gone = helpers_gone(pool, job, began + slice);
+        if (gone) remove_job(pool, job), learn(pool, began, waiting);
         pthread_mutex_unlock(&pool->lock);
         if (!gone) return 0;
     }
