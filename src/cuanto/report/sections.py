@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 
 from cuanto.report import figures, reproduce
@@ -53,13 +52,8 @@ def _missing(words: str) -> Markup:
 
 
 def hill_formula(record: Record) -> Markup:
-    """Carbon, hydrogen, then by the alphabet; E. A. Hill, J. Am. Chem. Soc. 22, 478 (1900), doi:10.1021/ja02046a005."""
-    counts = Counter(record.molecule.symbols)
-    first = [symbol for symbol in ("C", "H") if "C" in counts and symbol in counts]
-    parts: list[Markup] = []
-    for symbol in [*first, *sorted(set(counts) - set(first))]:
-        n = counts[symbol]
-        parts.append(join(symbol, tag("sub", n) if n > 1 else None))
+    """Elements in Hill's order, and the charge."""
+    parts = [join(element, tag("sub", n) if n > 1 else None) for element, n in record.molecule.composition.items()]
     charge = record.molecule.charge
     if charge:
         sign = "+" if charge > 0 else "\u2212"
