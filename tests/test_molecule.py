@@ -127,7 +127,10 @@ BAD_TEXTS = {
     "label": (atoms("H_a 0 0 0"), "unknown element 'H_a': write a symbol"),
     "deuterium": (atoms("D 0 0 0"), "write isotopes of hydrogen as H"),
     "dummy": (atoms("X 0 0 0"), "dummy atom 'X' has no element: write a ghost atom as Gh-O"),
-    "ghosts only": (atoms("@He 0 0 0"), "all atoms are ghosts, which have no electrons: at least one atom must be real"),
+    "ghosts only": (
+        atoms("@He 0 0 0"),
+        "all atoms are ghosts, which have no electrons: at least one atom must be real",
+    ),
     "number zero": (atoms("0 0 0 0"), "dummy atom '0' has no element"),
     "charge": (atoms("He 0 0 0", comment="charge=one"), "line 2: charge 'one' is not a whole number"),
     "two charges": (atoms("He 0 0 0", comment="charge=0 charge=1"), "more than one charge"),

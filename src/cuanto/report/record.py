@@ -165,7 +165,7 @@ def _from_schema(schema: Any, where: str, wave: Wavefunction | None) -> Record:
 
 def _molecule(schema: Any, where: str) -> Molecule:
     if not isinstance(schema, Mapping):
-        raise InputError(f"{where}: it has no molecule; {EXPECTED}")
+        raise InputError(f"{where}: it has no molecule with symbols and geometry; {EXPECTED}")
     found = qcschema_structure(schema, where)
     try:
         return Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, _text(found.name))

@@ -137,8 +137,9 @@ def _facts(record: Record) -> Markup:
     )
     if len(record.levels) == 2 and record.s_squared is not None:
         facts.append(("\u27e8S\u00b2\u27e9", number(record.s_squared, 4), ""))
-    size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in
-                     ((molecule.natom, "atom"), (molecule.nelectron, "electron")))  # fmt: skip
+    ghosts = int(molecule.nuclei.ghosts.sum())
+    counted = ((molecule.natom - ghosts, "atom"), (ghosts, "ghost"), (molecule.nelectron, "electron"))
+    size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counted if n)
     facts.append(("Size", size, ""))
     if record.functions is not None:
         facts.append(("Basis functions" if record.basis else "Atomic orbitals", str(record.functions), ""))
