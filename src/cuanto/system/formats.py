@@ -56,7 +56,9 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
         raise InputError(f"{source}: real must be true or false for each of the {len(symbols)} atoms")
     numbers = _flat(geometry, source)
     if len(numbers) != 3 * len(symbols):
-        raise InputError(f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates, found {len(numbers)}")
+        raise InputError(
+            f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates in geometry, found {len(numbers)}"
+        )
     return Structure(
         symbols=tuple(symbol if there else ghost_of(symbol) for symbol, there in zip(symbols, real, strict=True)),
         coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),
