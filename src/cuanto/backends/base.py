@@ -49,7 +49,8 @@ class Launch:
 
     `scratch`: bytes of fast memory for a worker (a thread of the CPU, a block of threads of a GPU).
     `grain`: items that a thread of the CPU takes at once (0: as many as balance the work).
-    `sums`: name of the argument, an array of doubles, to which items add; on a CPU, in a fixed order.
+    `sums`: name of the argument, an array of doubles, to which items add; on a CPU, in a fixed order, from `sums_size`
+    numbers of each chunk where the kernel has its own way to add them (`Source.merge`).
     `better`: the same work by another kernel, which takes over as soon as it is compiled.
     """
 
@@ -59,6 +60,7 @@ class Launch:
     scratch: int = 0
     grain: int = 0
     sums: str = ""
+    sums_size: int = 0
     better: Launch | None = None
 
 

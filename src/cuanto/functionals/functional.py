@@ -76,11 +76,11 @@ class Functional:
         """Energy density and derivatives as one formula."""
         return _expressions(self.parts, spins, VARIABLES[spins][self.family])
 
-    def source(self, target: str, spins: int, real: str = "double") -> Source:
+    def source(self, target: str, spins: int, real: str = "double", consumer: str = "values") -> Source:
         """The kernel's text."""
         found = self.expressions(spins)
         name = "".join(letter if letter.isalnum() else "_" for letter in self.name)
-        return functional_source(found.formula, found.outputs, name, self.family, spins, target, real)
+        return functional_source(found.formula, found.outputs, name, self.family, spins, target, real, consumer)
 
 
 @dataclass(frozen=True)

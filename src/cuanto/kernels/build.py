@@ -22,7 +22,10 @@ from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, KernelSpec, Shells
 
 @dataclass(frozen=True)
 class Source:
-    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items."""
+    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items.
+
+    `merge`: function of the text, with the kernel's parameters, that adds the sums of a chunk of items to the results.
+    """
 
     text: str
     entry: str
@@ -30,6 +33,7 @@ class Source:
     arguments: abi.Arguments
     threads: int = 0
     per_block: int = 1
+    merge: str = ""
 
     @cached_property
     def hash(self) -> str:

@@ -2,7 +2,8 @@
 
 rho[spin][point], sigma[pair][point] and tau[spin][point] have rows of `stride` numbers; with one spin rho, sigma and
 tau are those of both electrons together, with two the pairs are aa, ab, bb. Results: e[point] (energy per volume) and
-the derivatives v_rho, v_sigma, v_tau in the layout of what they belong to.
+the derivatives v_rho, v_sigma, v_tau in the layout of what they belong to. Where the consumer is the `potential`, rho
+and results are those of a quadrature, [spin][component][point] (templates/xc.h).
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ ARGUMENTS: Arguments = (
     ("REAL*", "v_sigma"),
     ("REAL*", "v_tau"),
 )
+POTENTIAL: Arguments = (
+    *ARGUMENTS[:4],
+    ("const REAL*", "weight"),
+    ("REAL*", "e"),
+    ("REAL*", "v"),
+)
 MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
-SKELETONS = {"cpu": "xc_cpu.h", "cuda": "xc.cuh"}
 
 
 def reachable(formula: Formula, outputs: Sequence[Value]) -> list[int]:
@@ -96,10 +102,21 @@ def _expression(formula: Formula, node: int) -> str:
 
 
 def functional_source(
-    formula: Formula, outputs: Sequence[Value], name: str, family: str, spins: int, target: str, real: str = "double"
+    formula: Formula,
+    outputs: Sequence[Value],
+    name: str,
+    family: str,
+    spins: int,
+    target: str,
+    real: str = "double",
+    consumer: str = "values",
 ) -> Source:
-    """The kernel; `outputs` are the energy density and its derivatives in the order of the variables."""
+    """The kernel; `outputs` are the energy density and its derivatives in the order of the variables.
+
+    `consumer`: `values`, or `potential` of a quadrature.
+    """
     entry = f"xc_{name}_{spins}"
+    arguments = POTENTIAL if consumer == "potential" else ARGUMENTS
     syntax = CPP if target == "cpu" else CUDA
     defines = {
         "REAL": real,
@@ -108,7 +125,8 @@ def functional_source(
         "GRADIENT": int(family != "lda"),
         "KINETIC": int(family == "mgga"),
         "THREADS": THREADS,
-        "PARAMETERS": parameters(ARGUMENTS),
+        "POTENTIAL": int(consumer == "potential"),
+        "PARAMETERS": parameters(arguments),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
     body = ["FN void energy_density(const VEC* x, VEC* y) {", *("    " + s for s in statements(formula, outputs)), "}"]
@@ -119,6 +137,6 @@ def functional_source(
         template(MATHEMATICS[target]),
         *body,
         template("xc_point.h"),
-        template(SKELETONS[target]),
+        template("xc.h"),
     ]
-    return Source("\n".join(parts), entry, target, ARGUMENTS)
+    return Source("\n".join(parts), entry, target, arguments, THREADS, THREADS)

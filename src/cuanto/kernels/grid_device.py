@@ -11,7 +11,7 @@ from functools import cache
 from cuanto.kernels.abi import Arguments
 from cuanto.kernels.build import Source
 from cuanto.kernels.grid_text import kernel_text, syntax_of
-from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellKind, functions_text
+from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
 
 SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
 VALUES: Arguments = (
@@ -85,12 +85,14 @@ def _defines(family: str) -> dict[str, object]:
 
 
 @cache
-def device_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
+def device_values(shells: ShellTexts, real: str) -> Source:
     """A thread for a point: all functions of its task."""
+    kinds, columns, family = shells
     text = functions_text(kinds, family != "lda", syntax_of("cuda"))
     defines = {**_defines(family), "MAX_COLUMNS": columns}
     files = ("ao_shells.h", "grid_values.cuh")
-    return kernel_text("cuda", f"grid_values_{family}", real, VALUES, defines, files, text)
+    entry = f"grid_values_{family}"
+    return kernel_text("cuda", entry, real, VALUES, defines, files, text, threads=THREADS, per_block=THREADS)
 
 
 @cache
@@ -98,4 +100,6 @@ def device_kernel(name: str, family: str, real: str) -> Source:
     """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or `scatter`."""
     arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    return kernel_text("cuda", f"grid_{name}_{family}", real, arguments, defines, ("grid_batch.cuh",))
+    threads = ELEMENT_THREADS if name in ("density", "weigh") else ROW_THREADS
+    entry, files = f"grid_{name}_{family}", ("grid_batch.cuh",)
+    return kernel_text("cuda", entry, real, arguments, defines, files, threads=threads)

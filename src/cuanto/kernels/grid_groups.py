@@ -71,4 +71,5 @@ KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL}
 def setup_kernel(name: str) -> Source:
     """`place`, `extents`, `count` or `fill`."""
     defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1}
-    return kernel_text("cuda", f"grid_{name}", "double", KERNELS[name], defines, ("grid_groups.cuh",))
+    arguments, files = KERNELS[name], ("grid_groups.cuh",)
+    return kernel_text("cuda", f"grid_{name}", "double", arguments, defines, files, threads=SETUP_THREADS)

@@ -24,9 +24,12 @@ def kernel_text(
     defines: Mapping[str, object],
     files: tuple[str, ...],
     generated: str = "",
+    threads: int = 0,
+    per_block: int = 1,
 ) -> Source:
-    """Macros, prelude, generated functions, templates."""
+    """Macros, prelude, generated functions, templates; `threads` and `per_block` as in `Source`."""
     lines = {"REAL": real, "ENTRY": entry, "PARAMETERS": parameters(arguments), **defines}
     head = [f"#define {name} {value}" for name, value in lines.items()]
     parts = [*head, "typedef long long INDEX;", template(syntax_of(target).prelude), generated]
-    return Source("\n".join([*parts, *(template(name) for name in files)]), entry, target, arguments)
+    text = "\n".join([*parts, *(template(name) for name in files)])
+    return Source(text, entry, target, arguments, threads, per_block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
@@ -42,6 +43,9 @@ NEAR: Arguments = (
     *((kind.removeprefix("const "), name) for kind, name in LISTS),
 )
 RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
+WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
+"""A CPU has distances from a block of points at hand for all rows of their list, a thread of a GPU makes them again."""
 
 
 def _defines(stratmann: bool) -> dict[str, object]:
@@ -57,15 +61,21 @@ def _defines(stratmann: bool) -> dict[str, object]:
 def weights_source(target: str, stratmann: bool) -> Source:
     """Becke's cell function, or Stratmann's, whose finite reach leaves out far atoms."""
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
-    arguments = (*RANGE, *COMMON, ("double*", "scratch")) if target == "cpu" else COMMON
-    skeleton = "grid_weights_cpu.h" if target == "cpu" else "grid_weights.cuh"
-    return kernel_text(target, entry, "double", arguments, _defines(stratmann), ("grid_cells.h", skeleton))
+    files = ("grid_cells.h", WEIGHTS[target])
+    arguments = (*RANGE, *COMMON, *SCRATCH[target])
+    return kernel_text(target, entry, "double", arguments, _defines(stratmann), files, threads=BLOCK_POINTS)
+
+
+def weights_scratch(target: str, atoms: int) -> int:
+    """Bytes that a worker needs: distances of a block of points, an entry of a list, marks of at most BLOCK_POINTS / 2
+    vectors for every atom; a thread of a GPU makes distances again."""
+    return 8 * (BLOCK_POINTS + 3 + BLOCK_POINTS // 8) * atoms if target == "cpu" else 0
 
 
 @cache
 def near_source(target: str, stratmann: bool) -> Source:
     """Lists of atoms for groups of points."""
     entry = "grid_near_stratmann" if stratmann else "grid_near_becke"
-    arguments = (*RANGE, *NEAR) if target == "cpu" else (("INDEX", "groups"), *NEAR)
-    files = ("grid_cells.h", "grid_near.h", "grid_near_cpu.h" if target == "cpu" else "grid_near.cuh")
-    return kernel_text(target, entry, "double", arguments, _defines(stratmann), files)
+    files = ("grid_cells.h", "grid_near.h")
+    text = kernel_text(target, entry, "double", (*RANGE, *NEAR), _defines(stratmann), files)
+    return replace(text, threads=NEAR_THREADS, per_block=NEAR_THREADS)

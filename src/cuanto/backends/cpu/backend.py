@@ -75,17 +75,14 @@ class CpuProgram:
     @cached_property
     def merge(self) -> int:
         """Address of the text's own way to add up sums, 0 where it has none."""
-        return self._address(merge_entry(self.source), optional=True)
+        return self._address(merge_entry(self.source)) if self.source.merge else 0
 
     def variant(self, arguments: Mapping[str, Any]) -> Variant:
         """The kernel with these arguments."""
         return Variant(self.items, self._pack(arguments), arguments)
 
-    def _address(self, name: str, optional: bool = False) -> int:
-        function = getattr(self._library.result(), name, None)
-        if function is None and optional:
-            return 0
-        return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library.result(), name), ctypes.c_void_p).value or 0
 
 
 class CpuBackend(HostMemory):
@@ -141,13 +138,14 @@ class CpuBackend(HostMemory):
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
         target = launch.arguments[launch.sums] if launch.sums else None
+        sums = 0 if target is None else launch.sums_size or target.size
         later = {} if better is None else {0: _when_ready(self.compile(better.program.source), better.arguments)}
         return NativeLaunch(
             (program.variant(launch.arguments),),
             launch.items,
             grain,
             launch.scratch,
-            0 if target is None else target.size,
+            sums,
             0 if target is None else address(target),
             program.merge if launch.sums else 0,
             later,

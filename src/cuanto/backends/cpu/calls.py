@@ -32,16 +32,21 @@ def merge_entry(source: Source) -> str:
 
 @cache
 def native_text(source: Source) -> str:
-    """The text with the entry point that the pool calls; texts without a range of items stay as they are."""
+    """The text with the entry points that the pool calls; texts without a range of items stay as they are."""
     if "begin" not in (name for _, name in source.arguments):
         return source.text
-    call = ", ".join(_given(source.arguments))
-    return f"""{source.text}
-union CuantoWord {{ void* pointer; long long whole; double real; }};
-extern "C" void {items_entry(source)}(
-    const void* packed, long long begin, long long end, void* own_scratch, void* own_sums) {{
+    word = "union CuantoWord { void* pointer; long long whole; double real; };"
+    entries = _wrapper(items_entry(source), source.entry, source.arguments)
+    if source.merge:
+        entries += _wrapper(merge_entry(source), source.merge, source.arguments)
+    return f"{source.text}\n{word}{entries}"
+
+
+def _wrapper(name: str, function: str, arguments: Arguments) -> str:
+    return f"""
+extern "C" void {name}(const void* packed, long long begin, long long end, void* own_scratch, void* own_sums) {{
     const CuantoWord* word = (const CuantoWord*)packed;
-    {source.entry}({call});
+    {function}({", ".join(_given(arguments))});
 }}
 """
 

@@ -17,7 +17,6 @@
 
 typedef long long INDEX;
 typedef void (*Entry)(const void* arguments, INDEX begin, INDEX end, void* scratch, void* sums);
-typedef void (*Merge)(const void* arguments, INDEX begin, INDEX end, const void* sums);
 
 struct Variant {
     Entry entry;
@@ -30,7 +29,7 @@ struct Launch {
     INDEX items, grain, scratch;  // scratch: bytes for a thread
     INDEX sums;                   // numbers that a chunk adds to; 0: none
     double* target;               // where they are added, one by one, if there is no `merge`
-    Merge merge;                  // a kernel that has its own way to add sums clears them itself
+    Entry merge;                  // a kernel that has its own way to add sums clears them itself
     INDEX first;                  // chunk of the job with which this launch begins
 };
 
@@ -124,7 +123,7 @@ static const Variant* variant_of(const Launch* launch, INDEX i) {
 
 static void merge_one(const Launch* launch, INDEX chunk, const double* sums) {
     const INDEX begin = begin_of(launch, chunk), end = end_of(launch, chunk);
-    if (launch->merge) return launch->merge(variant_of(launch, 0)->arguments, begin, end, sums);
+    if (launch->merge) return launch->merge(variant_of(launch, 0)->arguments, begin, end, 0, (void*)sums);
     for (INDEX i = 0; i < launch->sums; ++i) launch->target[i] += sums[i];
 }
 
