@@ -273,6 +273,8 @@ class JobLaunches:
 
 def _arguments(job: Job, extra: dict[str, Any]) -> dict[str, Any]:
     return {**job.arguments, "begin": 0, "end": job.bras, **extra}
+
+
 straight_is_right = None  # TEMPORARY
 GROUP_BLOCK = GROUP_THREADS
 worth_compiling = columns_at_once = None  # TEMPORARY
