@@ -13,7 +13,6 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
 from cuanto.grid import blocks, panels, reference
-from cuanto.grid.blocks import make_blocks
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
@@ -177,10 +176,10 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
         monkeypatch.setattr(blocks, "LOCAL_FUNCTIONS", functions)
         settings = GridSettings(**SETTINGS)
         made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, real, settings, LIMIT)
-        cut = make_blocks(grid, orbital.nbf)
-        assert cut.local == (functions == 4) and cut.first[-1] == len(grid)
+        cut, tasks = made._blocks, panels._cut_into_tasks(grid)
+        assert cut.local == (functions == 4) and cut.first[-1] == len(tasks.group)
         found.append((made.density(D_spq, None), made.density(D_spq, C_spi), made.matrix(v_scg)))
-    assert len(cut.first) - 1 < len(grid)
+    assert len(cut.first) - 1 < len(tasks.group)
     for one, other in zip(*found, strict=True):
         assert abs(one - other).max() <= (1e-13 if real == "double" else 1e-6) * abs(one).max()
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.basis.library import BasisChoice
 from cuanto.coulomb.base import DirectBuilder, JKBuilder
@@ -45,6 +46,7 @@ GRID_BYTES = 256
 """Of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine: 210)."""
 
 
+@one_thread
 def energy(
     molecule: Molecule,
     method: str = "hf",

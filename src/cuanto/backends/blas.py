@@ -11,7 +11,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from functools import cache
 
 PREFIXES = ("scipy_openblas", "openblas")
@@ -23,7 +23,7 @@ USERS = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 Control = tuple[Callable[[], int], Callable[[int], None]]
 
 
-class _OneThread:
+class _OneThread(ContextDecorator):
     """Linear algebra of this process on one thread, until the last of those who asked for it is done.
 
     Where the library is not OpenBLAS, nothing happens.
@@ -50,7 +50,7 @@ class _OneThread:
 
 
 one_thread = _OneThread()
-"""`with one_thread:`"""
+"""`with one_thread:`, or `@one_thread` for a function"""
 
 
 @contextmanager

@@ -28,11 +28,21 @@ GROWTH = 1.3
 MOST_GROUPS = 32
 BLOCKS = 192
 """Blocks of a small molecule: enough for many threads, each worth its matrix."""
+SHRINKING = 1.5
+"""Exponent with which the work that is left falls from block to block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """Points `point[t]` to `point[t + 1]`, all of one group, make task t."""
+
+    point: Ints
+    group: Small
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Groups `first[b]` to `first[b + 1]` make block b; `ao`: functions of every group, numbered within its block.
+    """Tasks `first[b]` to `first[b + 1]` make block b; `ao`: functions of every group, numbered within its block.
 
     All functions of a block in runs of consecutive ones, `part_first[b]` to `part_first[b + 1]`: rows at which runs
     begin (and their number at the end), and their first functions. `local`: blocks have matrices of their own.
@@ -51,15 +61,15 @@ class Blocks:
         return self.part_row[self.part_first[1:] - 1]
 
 
-def make_blocks(grid: GroupedGrid, nbf: int) -> Blocks:
-    """Groups in their order, which follows a curve through space, as many in a block as share most functions."""
+def make_blocks(grid: GroupedGrid, nbf: int, tasks: Tasks) -> Blocks:
+    """Tasks in the order of their groups, which follows a curve through space, as many in a block as share most
+    functions; in a small molecule as many as make about the same work, the last ones less."""
     if nbf <= LOCAL_FUNCTIONS * GROWTH:
-        first = _equal_work(grid)
+        first = _portions(grid, tasks)
         blocks, whole = len(first) - 1, np.array([0, nbf], dtype=np.int32)
         ao = np.ascontiguousarray(grid.ao, dtype=np.int32)
-        return Blocks(
-            first, ao, 2 * np.arange(blocks + 1), np.tile(whole, blocks), np.zeros(2 * blocks, np.int32), False
-        )
+        rows, starts = np.tile(whole, blocks), np.zeros(2 * blocks, dtype=np.int32)
+        return Blocks(first, ao, 2 * np.arange(blocks + 1), rows, starts, False)
     groups = [np.asarray(grid.ao[a:b]) for a, b in pairwise(grid.ao_first.tolist())]
     place, ao = np.zeros(nbf, dtype=np.int32), np.empty(len(grid.ao), dtype=np.int32)
     part_rows, part_starts, begins = [], [], []
@@ -72,19 +82,20 @@ def make_blocks(grid: GroupedGrid, nbf: int) -> Blocks:
         part_rows.append(np.append(run, len(functions)))
         part_starts.append(np.append(functions[run], 0))
         begins.append(begin)
-    first = np.array([*begins, len(groups)])
+    first = np.searchsorted(tasks.group, [*begins, len(groups)])
     part_first = ends(np.array([len(row) for row in part_rows], dtype=np.int64))
     part_row, part_ao = (np.concatenate(some).astype(np.int32) for some in (part_rows, part_starts))
     return Blocks(first, ao, part_first, part_row, part_ao, True)
 
 
-def _equal_work(grid: GroupedGrid) -> Ints:
-    """Blocks with about as many products each."""
-    work = np.cumsum(grid.points * grid.functions.astype(float) ** 2 + 1.0)
-    if not len(work):
+def _portions(grid: GroupedGrid, tasks: Tasks) -> Ints:
+    """Cut the tasks by their work; portions shrink towards the end, so that threads end together."""
+    if not len(tasks.group):
         return np.zeros(1, dtype=np.int64)
-    cuts = np.searchsorted(work, work[-1] * np.arange(1, BLOCKS) / BLOCKS)
-    return np.unique(np.concatenate([[0], cuts, [len(grid)]])).astype(np.int64)
+    work = np.cumsum(np.diff(tasks.point) * grid.functions[tasks.group].astype(float) ** 2 + 1.0)
+    left = (1 - np.arange(1, BLOCKS) / BLOCKS) ** SHRINKING
+    cuts = np.searchsorted(work, work[-1] * (1 - left))
+    return np.unique(np.concatenate([[0], cuts, [len(work)]])).astype(np.int64)
 
 
 def _unions(groups: list[Any], nbf: int) -> list[tuple[int, int, NDArray[np.bool_]]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
-from cuanto.grid.blocks import make_blocks
+from cuanto.grid.blocks import Tasks, make_blocks
 from cuanto.grid.grouped_grid import GroupedGrid, ends
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
@@ -70,10 +70,12 @@ class PanelQuadrature:
         self.kept: NDArray[Any] | None = None
         table = ShellTable.of(basis)
         self._texts: ShellTexts = (table.kinds, table.columns, family)
-        self._blocks = make_blocks(grid, basis.nbf)
+        tasks = _cut_into_tasks(grid)
+        self._blocks = make_blocks(grid, basis.nbf, tasks)
         self._depth, self._depth_first = _tile_depths(grid, PAIR * settings.threshold)
         run_row, run_ao, run_first = _runs(grid, self._blocks.ao)
-        self._tasks = self._cut_into_tasks()
+        rows = (-(-grid.functions // ROWS) * ROWS)[tasks.group]
+        self._task_kept = ends(np.diff(tasks.point) * rows * self.values)
         self._arguments: dict[str, Any] = {
             "position": grid.position_xg,
             "stride": len(grid.w_g),
@@ -93,22 +95,11 @@ class PanelQuadrature:
             "shell": table.shell,
             "centre": table.centre,
             "primitive": table.primitive,
-            **self._tasks,
+            "block_task": self._blocks.first,
+            "task_point": tasks.point,
+            "task_group": tasks.group,
+            "task_kept": self._task_kept,
         }
-
-    def _cut_into_tasks(self) -> dict[str, NDArray[Any]]:
-        """Points and group of each task, where its values begin when they are kept, and the tasks of each block."""
-        points, group = [0], []
-        for i, (first, last) in enumerate(pairwise(self.grid.point_first.tolist())):
-            parts = max(1, round((last - first) / TASK_POINTS))
-            step = -(-(last - first) // (parts * PANEL_PAD)) * PANEL_PAD
-            points += [min(begin + step, last) for begin in range(first, last, step)]
-            group += [i] * len(range(first, last, step))
-        task_point, task_group = np.array(points), np.array(group, dtype=np.int32)
-        rows = (-(-self.grid.functions // ROWS) * ROWS)[task_group]
-        task_kept = ends(np.diff(task_point) * rows * self.values)
-        block_task = np.searchsorted(task_group, self._blocks.first)
-        return {"task_point": task_point, "task_group": task_group, "task_kept": task_kept, "block_task": block_task}
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
@@ -119,7 +110,7 @@ class PanelQuadrature:
     @property
     def kept_bytes(self) -> int:
         """Memory of all values."""
-        return int(self._tasks["task_kept"][-1]) * self.dtype.itemsize
+        return int(self._task_kept[-1]) * self.dtype.itemsize
 
     def keep_values(self) -> None:
         """Make all values once."""
@@ -167,6 +158,17 @@ class PanelQuadrature:
         arguments = {**self._arguments, "kept": self.kept, "keeping": int(self.kept is not None), **values}
         blocks = len(self._blocks.first) - 1
         self.backend.launch_all([Launch(self.backend.compile(source), blocks, arguments, scratch, grain=1, **sums)])
+
+
+def _cut_into_tasks(grid: GroupedGrid) -> Tasks:
+    """Every group in parts of about TASK_POINTS points."""
+    point, group = [0], []
+    for i, (first, last) in enumerate(pairwise(grid.point_first.tolist())):
+        parts = max(1, round((last - first) / TASK_POINTS))
+        step = -(-(last - first) // (parts * PANEL_PAD)) * PANEL_PAD
+        point += [min(begin + step, last) for begin in range(first, last, step)]
+        group += [i] * len(range(first, last, step))
+    return Tasks(np.array(point), np.array(group, dtype=np.int32))
 
 
 def _runs(grid: GroupedGrid, ao: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:

@@ -43,12 +43,12 @@ KERNEL(1) ENTRY(PARAMETERS) {
                                 naux, fit, 0.0, out + first[2 * p]);
 }
 #elif KERNEL_TRANSFORM
-// X_iP = sum_q C_qi B_qP: an item has consecutive rows, of functions q in its list, and consecutive columns i of C.
+// X_iP = sum_q C_qi B_qP: an item has consecutive rows, of functions q in its part of the list, and consecutive columns i of C.
 KERNEL(1) ENTRY(PARAMETERS) {
     FOR_ITEMS(k) {
-        const INDEX count = item_list[k + 1] - item_list[k], m = item_columns[k];
+        const INDEX from = item_list[2 * k], count = item_list[2 * k + 1] - from, m = item_columns[k];
         for (INDEX q = 0; q < count; ++q) {
-            const double* source = C + list[item_list[k] + q] * columns + item_column[k];
+            const double* source = C + list[from + q] * columns + item_column[k];
             for (INDEX i = 0; i < m; ++i) scratch[q * m + i] = source[i];
         }
         product((const Blas*)blas, true, false, m, naux, count, scratch, m, rows + item_row[k] * naux, naux, 0.0, X + item_out[k],
