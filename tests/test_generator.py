@@ -16,7 +16,7 @@ from cuanto.basis import Basis
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
-from cuanto.kernels import abi
+from cuanto.kernels import abi, text
 from cuanto.kernels.build import cost_of, integrals_of, programs_of, source_of, straight_source, table_source
 from cuanto.kernels.cost import node_operations
 from cuanto.kernels.emit.cpp import CPP
@@ -28,6 +28,7 @@ from cuanto.kernels.recurrences.components import function_count
 from cuanto.kernels.schedule import table
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.text import assemble, template
 from null.refresh import GOLDEN, fingerprints
 from oracle import Array
 from programs import evaluate_stage, level_statements, run_depth_first, run_levels, sweep_sums
@@ -225,6 +226,29 @@ def test_kernels_are_self_contained() -> None:
         included = re.findall(r"#include\s*(\S+)", source.text)
         assert included == [] if source.target == "cuda" else set(included) <= {"<stdlib.h>"}
         assert ("__global__" in source.text) == (source.target == "cuda")
+
+
+def test_assembled_texts() -> None:
+    """Macros, the line before the prelude, the prelude of the target, then templates and generated text in order."""
+    arguments = (("INDEX", "begin"), ("const REAL*", "x"))
+    for target, prelude in (("cpu", "prelude_cpu.h"), ("cuda", "prelude_cuda.cuh")):
+        body = ("void generated();", "sides.h")
+        source = assemble("entry_point", target, "float", arguments, {"WIDTH": 3}, body, before="#define LANES 4")
+        macros = dict(line.split(" ", 2)[1:] for line in source.text.splitlines()[:6])
+        assert macros.pop("PARAMETERS") == "INDEX begin, const REAL* x" and macros.pop("ARGUMENTS") == "begin, x"
+        assert macros == {"REAL": "float", "ENTRY": "entry_point", "WIDTH": "3", "LANES": "4"}
+        parts = ["LANES 4", "typedef long long INDEX;", template(prelude), body[0], template("sides.h")]
+        places = [source.text.index(part) for part in parts]
+        assert places == sorted(places) and source.text.endswith(parts[-1])
+        assert (source.entry, source.target, source.arguments) == ("entry_point", target, arguments)
+
+
+def test_only_the_assembler_knows_targets() -> None:
+    """Macros are written and spellings chosen in `text.py`; others have tables with the target as key."""
+    folder = Path(text.__file__).parent
+    asking = re.compile(r"[!=]= \"(cpu|cuda)\"|import (CPP|CUDA)\b|#define \{")
+    found = {path.name for path in folder.rglob("*.py") if asking.search(path.read_text())}
+    assert found == {"text.py"}
 
 
 def test_every_spec_has_a_name_of_its_own() -> None:

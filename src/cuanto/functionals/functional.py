@@ -10,10 +10,10 @@ from typing import Any
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import closed_shell, open_shell
-from cuanto.kernels.build import Source
 from cuanto.kernels.functional_derivative import gradient
 from cuanto.kernels.functional_graph import Formula, Value
 from cuanto.kernels.functional_source import FAMILIES, VARIABLES, functional_source
+from cuanto.kernels.text import Source
 
 
 @dataclass(frozen=True)

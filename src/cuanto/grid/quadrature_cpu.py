@@ -22,7 +22,6 @@ from cuanto.basis import Basis
 from cuanto.grid.blocks_cpu import Block, make_blocks
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.build import Source
 from cuanto.kernels.grid_values import (
     BLOCK_POINTS,
     COMPONENTS,
@@ -33,6 +32,7 @@ from cuanto.kernels.grid_values import (
     cpu_matrix,
     cpu_values,
 )
+from cuanto.kernels.text import Source
 
 TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a call: enough to hide that its part of a matrix is gathered and scattered."""

@@ -19,8 +19,8 @@ from cuanto.backends.base import Backend
 from cuanto.grid.partition import Extents, Groups, extents
 from cuanto.grid.points import Points
 from cuanto.grid.radii import bragg_slater_radii
-from cuanto.kernels.build import Source
 from cuanto.kernels.grid_weights import BLOCK_POINTS, NEAR_THREADS, RANGE, near_source, weights_source
+from cuanto.kernels.text import Source
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuanto.kernels.abi import Arguments, parameters
-from cuanto.kernels.build import Source, template
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
+from cuanto.kernels.abi import Arguments
 from cuanto.kernels.functional_graph import Formula, Value
+from cuanto.kernels.text import Source, assemble
 
 THREADS = 128
 """Points of a block of threads."""
@@ -99,26 +97,13 @@ def functional_source(
     formula: Formula, outputs: Sequence[Value], name: str, family: str, spins: int, target: str, real: str = "double"
 ) -> Source:
     """The kernel; `outputs` are the energy density and its derivatives in the order of the variables."""
-    entry = f"xc_{name}_{spins}"
-    syntax = CPP if target == "cpu" else CUDA
     defines = {
-        "REAL": real,
-        "ENTRY": entry,
         "SPINS": spins,
         "GRADIENT": int(family != "lda"),
         "KINETIC": int(family == "mgga"),
         "THREADS": THREADS,
-        "PARAMETERS": parameters(ARGUMENTS),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
-    body = ["FN void energy_density(const VEC* x, VEC* y) {", *("    " + s for s in statements(formula, outputs)), "}"]
-    parts = [
-        *(f"#define {name} {value}" for name, value in defines.items()),
-        "typedef long long INDEX;",
-        template(syntax.prelude),
-        template(MATHEMATICS[target]),
-        *body,
-        template("xc_point.h"),
-        template(SKELETONS[target]),
-    ]
-    return Source("\n".join(parts), entry, target, ARGUMENTS)
+    lines = ["FN void energy_density(const VEC* x, VEC* y) {", *("    " + s for s in statements(formula, outputs)), "}"]
+    body = (MATHEMATICS[target], "\n".join(lines), "xc_point.h", SKELETONS[target])
+    return assemble(f"xc_{name}_{spins}", target, real, ARGUMENTS, defines, body)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text, syntax_of
 from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellKind, functions_text
+from cuanto.kernels.text import Source, assemble
 
 SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
 VALUES: Arguments = (
@@ -87,10 +86,10 @@ def _defines(family: str) -> dict[str, object]:
 @cache
 def device_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
     """A thread for a point: all functions of its task."""
-    text = functions_text(kinds, family != "lda", syntax_of("cuda"))
+    functions = functions_text(kinds, family != "lda", "cuda")
     defines = {**_defines(family), "MAX_COLUMNS": columns}
-    files = ("ao_shells.h", "grid_values.cuh")
-    return kernel_text("cuda", f"grid_values_{family}", real, VALUES, defines, files, text)
+    body = (functions, "ao_shells.h", "grid_values.cuh")
+    return assemble(f"grid_values_{family}", "cuda", real, VALUES, defines, body)
 
 
 @cache
@@ -98,4 +97,4 @@ def device_kernel(name: str, family: str, real: str) -> Source:
     """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or `scatter`."""
     arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    return kernel_text("cuda", f"grid_{name}_{family}", real, arguments, defines, ("grid_batch.cuh",))
+    return assemble(f"grid_{name}_{family}", "cuda", real, arguments, defines, ("grid_batch.cuh",))

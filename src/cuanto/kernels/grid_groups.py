@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text
+from cuanto.kernels.text import Source, assemble
 
 SETUP_THREADS = 64
 
@@ -71,4 +70,4 @@ KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL}
 def setup_kernel(name: str) -> Source:
     """`place`, `extents`, `count` or `fill`."""
     defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1}
-    return kernel_text("cuda", f"grid_{name}", "double", KERNELS[name], defines, ("grid_groups.cuh",))
+    return assemble(f"grid_{name}", "cuda", "double", KERNELS[name], defines, ("grid_groups.cuh",))

@@ -12,10 +12,9 @@ import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source, template
 from cuanto.kernels.emit.syntax import Syntax, straight_line
-from cuanto.kernels.grid_text import kernel_text, syntax_of
 from cuanto.kernels.ir import Graph, Stage
+from cuanto.kernels.text import SYNTAX, Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
@@ -129,9 +128,9 @@ def _function(number: int, kind: ShellKind, gradient: bool, syntax: Syntax) -> s
     return "\n".join([head + " {", *("    " + line for line in lines), "}"])
 
 
-def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, syntax: Syntax) -> str:
+def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, target: str) -> str:
     """All kinds, and the choice among them by number, in double precision (`ao_wide.h`)."""
-    parts = [_function(number, kind, gradient, syntax) for number, kind in enumerate(kinds)]
+    parts = [_function(number, kind, gradient, SYNTAX[target]) for number, kind in enumerate(kinds)]
     cases = [f"        case {i}: functions_{i}(x, y, z, R, T, store); break;" for i in range(len(kinds))]
     head = "template <class S> FN void functions_of(int kind, VEC x, VEC y, VEC z, VEC R, VEC T, const S& store) {"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
@@ -152,29 +151,37 @@ def _defines(family: str, columns: int) -> dict[str, object]:
     }
 
 
+def _panel_source(
+    name: str,
+    kinds: tuple[ShellKind, ...],
+    family: str,
+    real: str,
+    arguments: Arguments,
+    defines: dict[str, object],
+) -> Source:
+    """A kernel that has the functions' values in panels."""
+    functions = functions_text(kinds, family != "lda", "cpu")
+    body = (functions, "ao_shells.h", "grid_panel_cpu.h", f"grid_{name}_cpu.h")
+    return assemble(f"grid_{name}_{family}", "cpu", real, arguments, defines, body)
+
+
 @cache
 def cpu_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
     """Values in panels, to be kept."""
-    text = functions_text(kinds, family != "lda", syntax_of("cpu"))
-    files = ("ao_shells.h", "grid_panel_cpu.h", "grid_values_cpu.h")
-    return kernel_text("cpu", f"grid_values_{family}", real, CPU_VALUES, _defines(family, columns), files, text)
+    return _panel_source("values", kinds, family, real, CPU_VALUES, _defines(family, columns))
 
 
 @cache
 def cpu_density(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str, orbitals: bool) -> Source:
     """Density and what else the family needs, from orbitals or from a density matrix."""
-    text = functions_text(kinds, family != "lda", syntax_of("cpu"))
-    files = ("ao_shells.h", "grid_panel_cpu.h", "grid_density_cpu.h")
     defines = {**_defines(family, columns), "ORBITALS": int(orbitals)}
-    return kernel_text("cpu", f"grid_density_{family}", real, CPU_DENSITY, defines, files, text)
+    return _panel_source("density", kinds, family, real, CPU_DENSITY, defines)
 
 
 @cache
 def cpu_matrix(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
     """Half of the Kohn-Sham matrix, to be completed by its transpose."""
-    text = functions_text(kinds, family != "lda", syntax_of("cpu"))
-    files = ("ao_shells.h", "grid_panel_cpu.h", "grid_matrix_cpu.h")
-    return kernel_text("cpu", f"grid_matrix_{family}", real, CPU_MATRIX, _defines(family, columns), files, text)
+    return _panel_source("matrix", kinds, family, real, CPU_MATRIX, _defines(family, columns))
 
 
 @cache
@@ -182,5 +189,4 @@ def cpu_local(real: str, scatter: bool) -> Source:
     """Copy a part of density matrices to a small one, or add small sums to Kohn-Sham matrices."""
     kinds = {"LARGE": "double", "LOCAL": "double"} if scatter else {"LARGE": f"const {real}", "LOCAL": real}
     entry = "grid_add_local" if scatter else "grid_take_local"
-    defines = {**kinds, "SCATTER": int(scatter)}
-    return kernel_text("cpu", entry, real, CPU_LOCAL, defines, ("grid_local_cpu.h",))
+    return assemble(entry, "cpu", real, CPU_LOCAL, {**kinds, "SCATTER": int(scatter)}, ("grid_local_cpu.h",))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text
+from cuanto.kernels.text import Source, assemble
 
 BLOCK_POINTS = 128
 """Points of a block of threads, at most: a part of a group, which has a list of atoms."""
@@ -42,6 +41,14 @@ NEAR: Arguments = (
     *((kind.removeprefix("const "), name) for kind, name in LISTS),
 )
 RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+WEIGHTS_SKELETONS: dict[str, tuple[str, Arguments]] = {
+    "cpu": ("grid_weights_cpu.h", (*RANGE, *COMMON, ("double*", "scratch"))),
+    "cuda": ("grid_weights.cuh", COMMON),
+}
+NEAR_SKELETONS: dict[str, tuple[str, Arguments]] = {
+    "cpu": ("grid_near_cpu.h", (*RANGE, *NEAR)),
+    "cuda": ("grid_near.cuh", (("INDEX", "groups"), *NEAR)),
+}
 
 
 def _defines(stratmann: bool) -> dict[str, object]:
@@ -57,15 +64,14 @@ def _defines(stratmann: bool) -> dict[str, object]:
 def weights_source(target: str, stratmann: bool) -> Source:
     """Becke's cell function, or Stratmann's, whose finite reach leaves out far atoms."""
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
-    arguments = (*RANGE, *COMMON, ("double*", "scratch")) if target == "cpu" else COMMON
-    skeleton = "grid_weights_cpu.h" if target == "cpu" else "grid_weights.cuh"
-    return kernel_text(target, entry, "double", arguments, _defines(stratmann), ("grid_cells.h", skeleton))
+    skeleton, arguments = WEIGHTS_SKELETONS[target]
+    return assemble(entry, target, "double", arguments, _defines(stratmann), ("grid_cells.h", skeleton))
 
 
 @cache
 def near_source(target: str, stratmann: bool) -> Source:
     """Lists of atoms for groups of points."""
     entry = "grid_near_stratmann" if stratmann else "grid_near_becke"
-    arguments = (*RANGE, *NEAR) if target == "cpu" else (("INDEX", "groups"), *NEAR)
-    files = ("grid_cells.h", "grid_near.h", "grid_near_cpu.h" if target == "cpu" else "grid_near.cuh")
-    return kernel_text(target, entry, "double", arguments, _defines(stratmann), files)
+    skeleton, arguments = NEAR_SKELETONS[target]
+    body = ("grid_cells.h", "grid_near.h", skeleton)
+    return assemble(entry, target, "double", arguments, _defines(stratmann), body)

@@ -29,8 +29,8 @@ from cuanto.backends.cuda.launch import (
 )
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import MissingDependencyError
-from cuanto.kernels.build import Source
 from cuanto.kernels.spec import BLOCK_SCHEDULES, schedule_name
+from cuanto.kernels.text import Source
 
 OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024

@@ -20,8 +20,8 @@ from cuanto.backends.cuda.launch import (
 )
 from cuanto.backends.host import HostMemory
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
-from cuanto.kernels.build import Source
 from cuanto.kernels.spec import BLOCK_SCHEDULES, schedule_name
+from cuanto.kernels.text import Source
 
 GROUP_BLOCK = 64
 """Fewer threads than on a GPU: each is a fiber here."""

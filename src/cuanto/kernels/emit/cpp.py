@@ -10,5 +10,6 @@ CPP = Syntax(
     broadcast="vset",
     functions={"rcp": "vrcp", "sqrt": "vsqrt", "rsqrt": "vrsqrt", "exp": "vexp"},
     boys="boys",
+    table="static const",
     register_values=0,
 )

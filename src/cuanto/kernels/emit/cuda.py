@@ -10,5 +10,6 @@ CUDA = Syntax(
     broadcast="vset",
     functions={"rcp": "vrcp", "sqrt": "vsqrt", "rsqrt": "vrsqrt", "exp": "vexp"},
     boys="boys",
+    table="__device__ static const",
     register_values=256,
 )

@@ -13,6 +13,7 @@ from cuanto.kernels.passes import boys_order, schedule_order
 class Syntax:
     """Spellings of a target; the names behind them are defined by its prelude.
 
+    `table` declares an array of numbers outside functions.
     `register_values`: so many accumulated values may stay in registers, when loops over them are unrolled.
     """
 
@@ -23,6 +24,7 @@ class Syntax:
     broadcast: str
     functions: dict[str, str]
     boys: str
+    table: str
     register_values: int
 
     def literal(self, value: float) -> str:
