@@ -122,8 +122,7 @@ def _function(number: int, kind: ShellKind, gradient: bool, syntax: Syntax) -> s
     def write(k: int, name: str) -> str:
         return f"store({k // count}, {k % count}, {name});"
 
-    order = list(range(len(stage.outputs)))
-    lines = straight_line(stage, order, syntax, lambda record, _: record, write)
+    lines = straight_line(stage, syntax, lambda record, _: record, write)
     head = f"template <class S> FN void functions_{number}(VEC x, VEC y, VEC z, VEC R, VEC T, const S& store)"
     return "\n".join([head + " {", *("    " + line for line in lines), "}"])
 

@@ -168,7 +168,7 @@ def _interact(target: str, bra_order: int, ket_order: int, densities: int, real:
             for t, s in kernel.uses[k]
         )
 
-    lines = straight_line(kernel.stage, range(len(kernel.uses)), SYNTAX[target], read, write)
+    lines = straight_line(kernel.stage, SYNTAX[target], read, write)
     order = bra_order + ket_order
     head = "FN void interact(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* acc) {"
     lines = [f"VEC X[3], base[{order + 1}];", f"j_base<{order}>(bra, ket, boys_table, X, base);", *lines]
