@@ -111,7 +111,7 @@ def main(xyz: str | None = None) -> tuple[np.ndarray, float]:
     print(f"Hartree-Fock: {result.energy:.8f} Hartree, {'converged' if result.converged else 'NOT converged'}")
     # Nuclei positive, electrons negative; Theta = (3 xx - rr)/2 does not change when a sphere of charge is added.
     D_pq = result.density.sum(axis=0)  # over spins; closed shells have one
-    second_x = molecule.numbers @ molecule.R_ax**2 - np.einsum("pq,xpq->x", D_pq, M_xpq)
+    second_x = molecule.nuclei.charges @ molecule.R_ax**2 - np.einsum("pq,xpq->x", D_pq, M_xpq)
     theta_x = (3.0 * second_x - second_x.sum()) / 2.0 * DIPOLE_IN_DEBYE * BOHR_IN_ANGSTROM
     print("quadrupole moment about the origin, xx yy zz: " + ", ".join(f"{t:.3f}" for t in theta_x) + " Debye Angstrom")
 

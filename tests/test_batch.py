@@ -277,7 +277,9 @@ def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
     cells = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
     assert float(cells[0]["energy_hartree"]) == rows[0].energy
     assert json.loads(cells[0]["positions_bohr"]) == H2[0].R_ax.reshape(-1).tolist()
-    assert formula(["H", "O", "C", "H", "Br"]) == "CH2BrO" and formula(["O", "H", "H"]) == "H2O"
+    for symbols, expected in (("H O C H Br", "CH2BrO"), ("O H H", "H2O"), ("O H Gh-C H", "H2O")):
+        spread = [[0.0, 0.0, 4.0 * a] for a in range(len(symbols.split()))]
+        assert formula(cuanto.Molecule(symbols.split(), spread)) == expected
 
 
 def test_without_pyarrow_it_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

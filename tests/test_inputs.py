@@ -98,7 +98,7 @@ def test_molden_says_charge_and_spin() -> None:
         (schema_with(geometry=["a"] * 6), "geometry must be numbers"),
         (schema_with(symbols=["H", 1]), "symbols must be a list of texts"),
         (schema_with(molecular_charge=0.5), "molecular_charge must be a whole number"),
-        (schema_with(real=[True, False]), "ghost atoms"),
+        (schema_with(real=[True]), "real must be true or false for each of the 2 atoms"),
         (schema_with(geometry=[0, 0, 0, 0, 0, 1e999]), "no valid JSON"),
         ("[Molden Format]\n[GTO]\n", "without a section [Atoms]"),
         ("[Molden Format]\n[Atoms] nm\nH 1 1 0 0 0\n", "write [Atoms] AU or [Atoms] Angs"),

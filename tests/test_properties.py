@@ -81,7 +81,8 @@ def test_dipole_of_an_ion_is_about_its_centre_of_mass(of_water: Result) -> None:
 
 def test_masses() -> None:
     assert len(MASSES) == 118 and MASSES["H"] == 1.008 and MASSES["Og"] == 294.214
-    assert not dipole_origin(["H"], np.ones((1, 3)), 0).any() and dipole_origin(["H"], np.ones((1, 3)), -1).all()
+    mass_a, R_ax = np.ones(1), np.ones((1, 3))
+    assert not dipole_origin(mass_a, R_ax, 0).any() and dipole_origin(mass_a, R_ax, -1).all()
 
 
 def test_spin_of_orthogonal_orbitals_is_exact() -> None:

@@ -12,8 +12,8 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
-from cuanto.grid import blocks_cpu, quadrature_cpu, reference
-from cuanto.grid.blocks_cpu import make_blocks
+from cuanto.grid import blocks, panels, reference
+from cuanto.grid.blocks import make_blocks
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
@@ -154,7 +154,7 @@ def test_kernels_of_the_cpu_do_not_depend_on_the_width_of_a_vector(
         return made
 
     for name in ("cpu_density", "cpu_matrix"):
-        monkeypatch.setattr(quadrature_cpu, name, narrowed(getattr(quadrature_cpu, name)))
+        monkeypatch.setattr(panels, name, narrowed(getattr(panels, name)))
     orbital, grid, chi = case("cpu")
     quadrature, _ = make_quadrature(grid, orbital, get_backend("cpu"), family, GridSettings(**SETTINGS), LIMIT)
     D = np.random.default_rng(9).normal(size=(1, orbital.nbf, orbital.nbf))
@@ -174,12 +174,13 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
     D_spq, v_scg = C_spi @ C_spi.transpose(0, 2, 1), rng.normal(size=(2, COMPONENTS[family], len(grid.w_g)))
     found = []
     for functions in (1000, 4):
-        monkeypatch.setattr(blocks_cpu, "LOCAL_FUNCTIONS", functions)
-        made = quadrature_cpu.CpuQuadrature(grid, orbital, get_backend("cpu"), family, real)
-        blocks = make_blocks(grid, orbital.nbf)
-        assert blocks.local == (functions == 4) and blocks.blocks[-1].end == len(grid)
+        monkeypatch.setattr(blocks, "LOCAL_FUNCTIONS", functions)
+        settings = GridSettings(**SETTINGS)
+        made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, real, settings, LIMIT)
+        cut = make_blocks(grid, orbital.nbf)
+        assert cut.local == (functions == 4) and cut.first[-1] == len(grid)
         found.append((made.density(D_spq, None), made.density(D_spq, C_spi), made.matrix(v_scg)))
-    assert len(blocks.blocks) < len(grid)
+    assert len(cut.first) - 1 < len(grid)
     for one, other in zip(*found, strict=True):
         assert abs(one - other).max() <= (1e-13 if real == "double" else 1e-6) * abs(one).max()
 
@@ -190,7 +191,7 @@ def test_cuda_text_compiles(family: str, real: str) -> None:
     orbital, _, _ = case("cpu")
     table = ShellTable.of(orbital)
     names = ("density", "weigh", "scatter", "gather_matrix", "gather_orbitals", "gather_turned")
-    sources = [device_values(table.kinds, table.columns, family, real)]
+    sources = [device_values((table.kinds, table.columns, family), real)]
     sources += [device_kernel(name, family, real) for name in names]
     for source in sources:
         binary, _ = compile_nvrtc(source.text, "sm_90")

@@ -78,9 +78,9 @@ def sources() -> list[Source]:
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
         chosen += [grid_weights.weights_source(target, stratmann) for stratmann in (False, True)]
     for family in ("lda", "mgga"):
-        chosen.append(grid_values.cpu_density(GRID_SHELLS, 1, family, "double", True))
-        chosen.append(grid_values.cpu_matrix(GRID_SHELLS, 1, family, "double"))
-        chosen.append(grid_device.device_values(GRID_SHELLS, 1, family, "double"))
+        chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
+        chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
+        chosen.append(grid_device.device_values((GRID_SHELLS, 1, family), "double"))
         chosen += [grid_device.device_kernel(name, family, "double") for name in ("density", "weigh")]
     return chosen
 

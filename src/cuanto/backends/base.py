@@ -13,6 +13,55 @@ from numpy.typing import NDArray
 
 from cuanto.errors import InputError
 from cuanto.kernels.spec import Shells
+from cuanto.kernels.text import Source
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is different from device to device, as data.
+
+    `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
+    `workers`: threads or multiprocessors.
+    """
+
+    language: str
+    schedule: str
+    unified_memory: bool
+    workers: int
+
+
+class Program(Protocol):
+    """A kernel that is being compiled, or is there already."""
+
+    source: Source
+
+    @property
+    def ready(self) -> bool:
+        """Has it been compiled?"""
+
+    def wait(self) -> None:
+        """Until it is compiled; an error of the compiler is raised here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """So many items of a kernel, with its arguments by name; those that the kernel does not have are ignored.
+
+    `scratch`: bytes of fast memory for a worker (a thread of the CPU, a block of threads of a GPU).
+    `grain`: items that a thread of the CPU takes at once (0: as many as balance the work).
+    `sums`: name of the argument, an array of doubles, to which items add; on a CPU, in a fixed order, from `sums_size`
+    numbers of each chunk where the kernel has its own way to add them (`Source.merge`).
+    `better`: the same work by another kernel, which takes over as soon as it is compiled.
+    """
+
+    program: Program
+    items: int
+    arguments: Mapping[str, Any]
+    scratch: int = 0
+    grain: int = 0
+    sums: str = ""
+    sums_size: int = 0
+    better: Launch | None = None
 
 
 @dataclass(frozen=True)
@@ -36,10 +85,11 @@ class Job:
 
 
 class Backend(Protocol):
-    """A device: array module, copies, and asynchronous execution of jobs."""
+    """A device: array module, copies, compilation and execution of kernels."""
 
     name: str
     xp: Any
+    traits: Traits
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy there (the array itself on the CPU)."""
@@ -56,8 +106,20 @@ class Backend(Protocol):
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Memory for results."""
 
+    def compile(self, source: Source) -> Program:
+        """Begin to compile a kernel in the background, unless it is there already."""
+
+    def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
+        """Run a kernel, as soon as it is compiled, after everything that was launched before."""
+
+    def launch_all(self, launches: Sequence[Launch]) -> None:
+        """Run kernels that do not depend on each other, side by side."""
+
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Do all jobs, each group as it comes; the jobs of a group share their bras. Safe to call from many threads."""
+
+    def synchronize(self) -> None:
+        """Wait for everything that was launched."""
 
     def finish_compiling(self) -> None:
         """Wait until every specialised kernel asked for so far is there."""
@@ -89,5 +151,5 @@ def get_backend(name: str) -> Backend:
 
 
 if hasattr(os, "register_at_fork"):
-    # The threads of a pool do not exist in a forked child: it makes backends of its own.
+    # Threads do not exist in a forked child: it makes backends of its own.
     os.register_at_fork(after_in_child=get_backend.cache_clear)

@@ -49,7 +49,7 @@ def auxiliary_basis(
     if name is not None:
         return Basis(name, molecule, spherical=orbital_basis.spherical)
     tables, names = {}, {}
-    for symbol in dict.fromkeys(molecule.symbols):
+    for symbol in dict.fromkeys(molecule.elements):
         tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
     different = list(dict.fromkeys(names.values()))
     title = different[0] if len(different) == 1 else ", ".join(f"{s}: {n}" for s, n in names.items())

@@ -43,7 +43,7 @@ class Basis:
     nbf: int
 
     def __init__(self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None) -> None:
-        chosen = sources_by_element(name, dict.fromkeys(molecule.symbols))
+        chosen = sources_by_element(name, dict.fromkeys(molecule.elements))
         tables: dict[str, ElementTable] = {}
         for source in dict.fromkeys(chosen.values()):
             tables |= element_tables(source, [symbol for symbol, s in chosen.items() if s == source])
@@ -88,7 +88,7 @@ class Basis:
         molecule: Molecule,
         spherical: bool | None,
     ) -> None:
-        used = {symbol: tables[symbol] for symbol in dict.fromkeys(molecule.symbols)}
+        used = {symbol: tables[symbol] for symbol in dict.fromkeys(molecule.elements)}
         for table in used.values():
             _check_table(table, name)
         said = [shell.pure for table in used.values() for shell in table.shells if shell.l >= 2]
@@ -96,10 +96,10 @@ class Basis:
         templates = {symbol: _shells_of(table, spherical, overall) for symbol, table in used.items()}
         shells = tuple(
             Shell(atom, shell.l, shell.exponents, shell.coefficients, shell.pure)
-            for atom, symbol in enumerate(molecule.symbols)
+            for atom, symbol in enumerate(molecule.elements)
             for shell in templates[symbol]
         )
-        self._set(name, shells, molecule.R_ax, molecule.symbols, sources)
+        self._set(name, shells, molecule.R_ax, molecule.elements, sources)
 
     def _set(
         self,

@@ -279,7 +279,7 @@ def require_some_basis(entries: Sequence[Entry]) -> None:
     symbols: dict[str, set[str]] = {}
     for entry in entries:
         if entry.molecule is not None and entry.model.basis is not None:
-            symbols.setdefault(entry.model.basis, set()).update(entry.molecule.symbols)
+            symbols.setdefault(entry.model.basis, set()).update(entry.molecule.elements)
     for basis, elements in symbols.items():
         _require_basis(basis, elements)
 
@@ -310,7 +310,7 @@ def require_sound(method: str, keywords: Mapping[str, Any], molecules: Sequence[
     if isinstance(guess, str) and guess not in GUESSES:
         raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}")
     if isinstance(auxbasis, str):
-        _require_basis(auxbasis, {symbol for molecule in molecules for symbol in molecule.symbols})
+        _require_basis(auxbasis, {symbol for molecule in molecules for symbol in molecule.elements})
 
 
 class Journal:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.interfaces.files import replacing, write_text
+from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,8 @@ COLUMNS = {
     "seconds": "float64",
     "error": "string",
 }
-"""Names and types; of gradient and positions x, y, z of the first atom, then of the second, and so on."""
+"""Names and types; of gradient and positions x, y, z of the first atom, then of the second, and so on; the number of a
+ghost atom is 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,7 @@ class Row:
         return {
             "name": entry.name,
             "file": entry.file or None,
-            "formula": None if molecule is None else formula(molecule.symbols),
+            "formula": None if molecule is None else formula(molecule),
             "charge": None if molecule is None else molecule.charge,
             "multiplicity": None if molecule is None else molecule.multiplicity,
             "method": entry.model.method,
@@ -105,19 +107,16 @@ class Row:
             "charges": flat.get("charges"),
             "heat_of_formation_kcal_mol": self.heat_of_formation,
             "gradient_hartree_per_bohr": flat.get("gradient"),
-            "numbers": None if molecule is None else molecule.numbers.tolist(),
+            "numbers": None if molecule is None else molecule.nuclei.protons.tolist(),
             "positions_bohr": None if molecule is None else molecule.R_ax.reshape(-1).tolist(),
             "seconds": self.seconds,
             "error": self.error or None,
         }
 
 
-def formula(symbols: Sequence[str]) -> str:
-    """Hill's order: carbon, hydrogen, then by the alphabet."""
-    first = [symbol for symbol in ("C", "H") if symbol in symbols and "C" in symbols]
-    names = [*first, *sorted(set(symbols) - set(first))]
-    counts = {name: symbols.count(name) for name in names}
-    return "".join(name + (str(count) if count > 1 else "") for name, count in counts.items())
+def formula(molecule: Molecule) -> str:
+    """Without ghosts, in Hill's order."""
+    return "".join(name + (str(count) if count > 1 else "") for name, count in molecule.composition.items())
 
 
 class Table:

@@ -104,7 +104,7 @@ def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
     return {
         "S_pq": lambda: reference.overlap_matrix(orbital),
         "T_pq": lambda: reference.kinetic_matrix(orbital),
-        "V_pq": lambda: reference.nuclear_matrix(orbital, molecule.numbers, molecule.R_ax),
+        "V_pq": lambda: reference.nuclear_matrix(orbital, molecule.nuclei.charges, molecule.R_ax),
         "r_xpq": lambda: reference.dipole_matrices(orbital),
         "eri_PQ": lambda: reference.eri_2c_matrix(fitting),
         "eri_pqP": lambda: reference.eri_3c_tensor(orbital, fitting),

@@ -103,7 +103,9 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
         method = "rhf" if molecule.multiplicity == 1 else "uhf"
     charge = f"{molecule.charge:+d}" if molecule.charge else "0"
     state = f"charge {charge}, multiplicity {molecule.multiplicity}"
-    line = f"{name}{count(molecule.natom, 'atom')}, {state}, {method}{basis}"
+    ghosts = int(molecule.nuclei.ghosts.sum())
+    atoms = count(molecule.natom, "atom") + (f" ({count(ghosts, 'ghost')})" if ghosts else "")
+    line = f"{name}{atoms}, {state}, {method}{basis}"
     console.print(line, markup=False, soft_wrap=True, style="bold")
 
 

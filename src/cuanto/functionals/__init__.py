@@ -5,7 +5,7 @@ xc = Evaluator(f, backend, spins=2)          # compiled in the background
 v = xc(rho_sg, sigma_xg, tau_sg)             # v.e_g, v.v_rho_sg, v.v_sigma_xg, v.v_tau_sg
 """
 
-from cuanto.functionals.evaluate import Evaluator, XCValues
+from cuanto.functionals.evaluate import Evaluator, XCPotential, XCValues
 from cuanto.functionals.functional import Functional, Part, RangeSeparation
 from cuanto.functionals.registry import functional_names, get_functional, split_dispersion
 
@@ -14,6 +14,7 @@ __all__ = [
     "Functional",
     "Part",
     "RangeSeparation",
+    "XCPotential",
     "XCValues",
     "functional_names",
     "get_functional",

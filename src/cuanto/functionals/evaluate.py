@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.functionals.functional import Functional
-from cuanto.kernels.functional_source import THREADS
 
-CHUNK = 8192
-"""Points of a task on the CPU: a fraction of a millisecond."""
+CHUNK = 2048
+"""Points that a thread of the CPU takes at once: a fraction of a millisecond."""
 REALS = {"double": np.float64, "float": np.float32}
 
 
@@ -32,27 +31,21 @@ class XCValues:
 
 
 class Evaluator:
-    """A functional on a backend for one (closed shells) or two spins; its kernel is compiled in the background.
+    """A functional on a backend for one (closed shells) or two spins; its kernel is compiled in the background."""
 
-    Calls from threads of the backend's own pool must have `parallel=False`.
-    """
-
-    def __init__(self, functional: Functional, backend: Any, spins: int, real: str = "double") -> None:
+    def __init__(self, functional: Functional, backend: Backend, spins: int, real: str = "double") -> None:
         if spins not in (1, 2) or real not in REALS:
             raise InputError(f"spins={spins}, real={real!r}: choose 1 or 2 spins, and double or float")
         self.functional, self.backend, self.spins = functional, backend, spins
         self.dtype = REALS[real]
-        self.source = functional.source("cpu" if backend.name == "cpu" else "cuda", spins, real)
-        self._kernel = backend.begin(self.source) if backend.name == "cpu" else None
+        self._program = backend.compile(functional.source(backend.traits.language, spins, real))
         self._rows = {
             "rho": spins,
             "sigma": (1 if spins == 1 else 3) if functional.needs_gradient else 0,
             "tau": spins if functional.needs_tau else 0,
         }
 
-    def __call__(
-        self, rho_sg: Any, sigma_xg: Any | None = None, tau_sg: Any | None = None, parallel: bool = True
-    ) -> XCValues:
+    def __call__(self, rho_sg: Any, sigma_xg: Any | None = None, tau_sg: Any | None = None) -> XCValues:
         """Arrays of the backend: rho_sg (spins, n), sigma_xg (1 or 3, n), tau_sg (spins, n), the last two if needed."""
         given = {"rho": rho_sg, "sigma": sigma_xg, "tau": tau_sg}
         points = rho_sg.shape[-1]
@@ -61,9 +54,8 @@ class Evaluator:
         for name, rows in self._rows.items():
             empty[f"v_{name}"] = xp.empty((rows, points), dtype=self.dtype)
         e_g = xp.empty(points, dtype=self.dtype)
-        values = {"begin": 0, "end": points, "stride": points, **arrays, "e": e_g, **empty}
-        if points:
-            self._run(values, points, parallel)
+        values = {"stride": points, **arrays, "e": e_g, **empty}
+        self.backend.launch_all([Launch(self._program, points, values, grain=CHUNK)])
         v_sigma, v_tau = (empty[f"v_{name}"] if self._rows[name] else None for name in ("sigma", "tau"))
         return XCValues(e_g, empty["v_rho"], v_sigma, v_tau)
 
@@ -77,17 +69,24 @@ class Evaluator:
             raise InputError(f"{self.functional.name} needs {name} of shape ({rows}, {points}): {shape} was given")
         return xp.ascontiguousarray(array, dtype=self.dtype)
 
-    def _run(self, values: dict[str, Any], points: int, parallel: bool) -> None:
-        if self._kernel is None:
-            self.backend.launch(self.source, -(-points // THREADS), THREADS, 0, values)
-            return
-        function = self._kernel.result()
-        fixed = [
-            value.ctypes.data if isinstance(value := values[name], np.ndarray) else value
-            for _, name in self.source.arguments[2:]
-        ]
-        if not parallel or points <= CHUNK:
-            function(0, points, *fixed)
-            return
-        ranges = ((begin, min(begin + CHUNK, points)) for begin in range(0, points, CHUNK))
-        self.backend.parallel(partial(function, begin, end, *fixed) for begin, end in ranges)
+
+class XCPotential:
+    """A functional as a quadrature needs it; densities and potentials are [spin, component, point].
+
+    J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem. Phys. Lett. 199, 557 (1992), doi:10.1016/0009-2614(92)85009-Y: the
+    Kohn-Sham matrix is chi_p B_q plus its transpose with B = w (v_rho/2 + v_grad . grad) chi,
+    v_grad = 2 v_sigma grad rho (closed shells), and w v_tau/4 grad chi_p . grad chi_q.
+    """
+
+    def __init__(self, functional: Functional, backend: Backend, spins: int) -> None:
+        self.backend = backend
+        source = functional.source(backend.traits.language, spins, consumer="potential")
+        self._program = backend.compile(source)
+
+    def __call__(self, rho_scg: Any, w_g: Any) -> tuple[Any, Any]:
+        """The energy per volume e_g, and the potentials, weights included."""
+        xp, points = self.backend.xp, rho_scg.shape[2]
+        e_g, v_scg = xp.empty(points), xp.empty(rho_scg.shape)
+        values = {"stride": points, "rho": rho_scg, "weight": w_g, "e": e_g, "v": v_scg}
+        self.backend.launch_all([Launch(self._program, points, values, grain=CHUNK)])
+        return e_g, v_scg

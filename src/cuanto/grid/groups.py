@@ -37,25 +37,24 @@ CURVE_STEP = 2.0
 """Bohr: cells by which groups are ordered."""
 
 
+PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
+
+
 def padding(backend: Backend) -> int:
     """Groups have a multiple of so many points."""
-    return PANEL_PAD if backend.name == "cpu" else THREADS
+    return PADDING[backend.traits.language]
 
 
 def make_grid(
     molecule: Molecule, basis: Basis, settings: GridSettings, backend: Backend, timings: Timings | None = None
 ) -> GroupedGrid:
     """Points, groups, weights and lists of functions."""
-    timings = timings or Timings()
+    timings, language = timings or Timings(), backend.traits.language
     with timings.measure("grid: partition"):
         edge, fraction = settings.cube_edge, settings.sphere_fraction
         if edge is None or fraction is None:
-            edge, fraction = choose_partition(sample_points(molecule, settings), basis, settings, backend.name)
-    if backend.name == "cpu":
-        grid = _host_grid(molecule, basis, settings, (edge, fraction), backend, timings)
-    else:
-        reach_s = reaches(basis.shells, settings.threshold)
-        grid = device_grid(molecule, basis, reach_s, settings, (edge, fraction), backend, timings)
+            edge, fraction = choose_partition(sample_points(molecule, settings), basis, settings, language)
+    grid = SETUPS[language](molecule, basis, settings, (edge, fraction), backend, timings)
     logger.info(
         "grid: %d points in %d groups, %.0f functions at a point; cubes of %.1f Bohr, spheres of %.0f %% of the shells",
         len(grid.w_g),
@@ -84,10 +83,25 @@ def _host_grid(
         return _assemble(points.r_gx[groups.order], w_g, groups, bits, basis, partition, padding(backend))
 
 
+def _device_grid(
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    partition: tuple[float, float],
+    backend: Backend,
+    timings: Timings,
+) -> GroupedGrid:
+    reach_s = reaches(basis.shells, settings.threshold)
+    return device_grid(molecule, basis, reach_s, settings, partition, backend, timings)
+
+
+SETUPS = {"cpu": _host_grid, "cuda": _device_grid}
+
+
 def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings, backend: Backend) -> GroupedGrid:
     """Points and weights from elsewhere, in cubes."""
     points = Points(r_gx, w_g, np.zeros(len(w_g), dtype=np.int32), np.ones(len(w_g)))
-    edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), basis, settings, backend.name)
+    edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), basis, settings, backend.traits.language)
     groups, bits, _ = _within_reach(points, divide(points, edge, 0.0), basis, settings.threshold)
     chosen = groups.order
     return _assemble(points.r_gx[chosen], points.w_g[chosen], groups, bits, basis, (edge, 0.0), padding(backend))

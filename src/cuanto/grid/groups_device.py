@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid, ends
 from cuanto.grid.points import atomic_points
@@ -48,7 +49,7 @@ def device_grid(
     reach_s: Array,
     settings: GridSettings,
     partition: tuple[float, float],
-    backend: Any,
+    backend: Backend,
     timings: Timings,
 ) -> GroupedGrid:
     """The grid of a molecule, its large arrays on the device; `partition`: cube edge and sphere fraction."""
@@ -72,7 +73,7 @@ def device_grid(
 
 
 def _grouped_points(
-    molecule: Molecule, settings: GridSettings, partition: tuple[float, float], backend: Any
+    molecule: Molecule, settings: GridSettings, partition: tuple[float, float], backend: Backend
 ) -> tuple[Any, Any, Any, Ints]:
     """All points by group: positions [axis, point], atoms, weights; where the groups begin."""
     xp, Z_a = backend.xp, molecule.numbers.tolist()
@@ -119,7 +120,7 @@ def _sorted(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
     return both // points, both % points
 
 
-def _extents(position: Any, first: Ints, backend: Any) -> _Boxes:
+def _extents(position: Any, first: Ints, backend: Backend) -> _Boxes:
     xp, groups = backend.xp, len(first) - 1
     boxes = _Boxes(xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty(groups))
     values = {"points": position.shape[1], "position": position, "first": backend.to_device(first), **boxes.values()}
@@ -127,7 +128,7 @@ def _extents(position: Any, first: Ints, backend: Any) -> _Boxes:
     return boxes
 
 
-def _shell_tables(basis: Basis, reach_s: Array, backend: Any) -> dict[str, Any]:
+def _shell_tables(basis: Basis, reach_s: Array, backend: Backend) -> dict[str, Any]:
     """What the kernels know of shells; marks are random numbers, so that equal sums mean equal lists (two different
     ones of 100,000 lists agree with a probability below 1e-9)."""
     atom_s = np.array([shell.atom for shell in basis.shells])
@@ -141,7 +142,7 @@ def _shell_tables(basis: Basis, reach_s: Array, backend: Any) -> dict[str, Any]:
     return {**backend.upload(tables), "shells": len(atom_s)}
 
 
-def _counts(boxes: _Boxes, shells: dict[str, Any], backend: Any) -> tuple[Ints, Ints, NDArray[np.uint64]]:
+def _counts(boxes: _Boxes, shells: dict[str, Any], backend: Backend) -> tuple[Ints, Ints, NDArray[np.uint64]]:
     """Shells and functions that matter in each group, and the mark of its list."""
     xp, groups = backend.xp, len(boxes.radius)
     made = {
@@ -154,7 +155,7 @@ def _counts(boxes: _Boxes, shells: dict[str, Any], backend: Any) -> tuple[Ints, 
     return found.astype(np.int64), functions.astype(np.int64), marks
 
 
-def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Any) -> tuple[Any, Ints, Ints]:
+def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, those of groups with equal lists together; how many these are; a group of each list."""
     xp = backend.xp
     heavy = abs(placed.w_g) > NEGLIGIBLE
@@ -171,7 +172,7 @@ def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Any) -> tuple[An
 
 
 def _lists(
-    boxes: _Boxes, shells: dict[str, Any], chosen: Ints, counts: Ints, functions: Ints, backend: Any
+    boxes: _Boxes, shells: dict[str, Any], chosen: Ints, counts: Ints, functions: Ints, backend: Backend
 ) -> dict[str, Any]:
     """The shells and functions of the chosen groups."""
     xp = backend.xp
@@ -187,7 +188,7 @@ def _lists(
 
 
 def _filled(
-    placed: Placed, order: Any, sizes: Ints, lists: dict[str, Any], partition: tuple[float, float], backend: Any
+    placed: Placed, order: Any, sizes: Ints, lists: dict[str, Any], partition: tuple[float, float], backend: Backend
 ) -> GroupedGrid:
     """Groups filled up with their last point, without weight."""
     full = -(-sizes // THREADS) * THREADS
@@ -205,17 +206,17 @@ def _filled(
     )
 
 
-def _launch(backend: Any, name: str, blocks: int, values: dict[str, Any]) -> None:
-    backend.launch(setup_kernel(name), blocks, SETUP_THREADS, 0, values)
+def _launch(backend: Backend, name: str, blocks: int, values: dict[str, Any]) -> None:
+    backend.launch(backend.compile(setup_kernel(name)), blocks, values)
 
 
-def _ranges(starts: Ints, sizes: Ints, backend: Any) -> Any:
+def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
     """starts[0], starts[0] + 1, ... and so on, `sizes` of each, on the device."""
     group, within = _numbered(sizes, backend)
     return backend.to_device(starts)[group] + within
 
 
-def _numbered(sizes: Ints, backend: Any) -> tuple[Any, Any]:
+def _numbered(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
     """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each."""
     xp, first = backend.xp, ends(sizes)
     place = xp.arange(int(first[-1]), dtype=np.int64)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cuanto.backends.base import Backend
-from cuanto.grid.potential import XC, integrate
+import numpy as np
+
+from cuanto.functionals import XCPotential
 from cuanto.grid.quadrature import Quadrature, orbitals_pay
 
 MOVED = 0.2
@@ -22,15 +23,21 @@ class Integration:
     """One quadrature; the density from orbitals or from the matrix (`density`), by predicted cost when `auto`."""
 
     def __init__(
-        self, evaluate: XC, quadrature: Quadrature, w_g: Any, backend: Backend, family: str, density: str = "auto"
+        self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, family: str, density: str = "auto"
     ) -> None:
-        self.evaluate, self.quadrature, self.w_g, self.backend = evaluate, quadrature, w_g, backend
+        self.evaluate, self.quadrature, self.w_g = evaluate, quadrature, w_g
         self.family, self.density = family, density
 
     def __call__(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any, Any]:
         """Energy, electrons, matrices."""
-        energy, electrons, potential_scg = integrate(self.evaluate, self.rho(D_spq, C_spi), self.w_g, self.backend)
+        energy, electrons, potential_scg = self.integrate(self.rho(D_spq, C_spi))
         return energy, electrons, self.quadrature.matrix(potential_scg)
+
+    def integrate(self, rho_scg: Any) -> tuple[Any, Any, Any]:
+        """Energy, electrons, and potentials [spin, component, point] of densities."""
+        rho_scg = rho_scg.astype(np.float64, copy=False)
+        e_g, potential_scg = self.evaluate(rho_scg, self.w_g)
+        return self.w_g @ e_g, self.w_g @ rho_scg[:, 0].sum(axis=0), potential_scg
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:
         """Densities at the points."""
@@ -39,9 +46,7 @@ class Integration:
     def _by_orbitals(self, C_spi: Any | None) -> bool:
         if C_spi is None or self.density == "matrix":
             return False
-        return self.density == "orbitals" or orbitals_pay(
-            self.quadrature, self.family, C_spi.shape[2], self.backend.name
-        )
+        return self.density == "orbitals" or orbitals_pay(self.quadrature, self.family, C_spi.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +76,13 @@ class MixedIntegration:
         expected = self._moved + self._per_change * change
         if known is not None and self._per_change > 0 and expected <= MOVED:
             rho_scg = known.rho_scg + self.single.density(D_spq - known.D_spq, None)
-            energy, electrons, potential_scg = integrate(double.evaluate, rho_scg, double.w_g, double.backend)
+            energy, electrons, potential_scg = double.integrate(rho_scg)
             F_spq = known.F_spq + self.single.matrix(potential_scg - known.potential_scg)
             self._moved += self._electrons_moved(rho_scg, known, change)
             self.passes["single"] += 1
         else:
             rho_scg = double.rho(D_spq, C_spi)
-            energy, electrons, potential_scg = integrate(double.evaluate, rho_scg, double.w_g, double.backend)
+            energy, electrons, potential_scg = double.integrate(rho_scg)
             F_spq = double.quadrature.matrix(potential_scg)
             if known is not None:
                 self._electrons_moved(rho_scg, known, change)

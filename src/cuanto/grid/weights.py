@@ -9,7 +9,6 @@ doi:10.1016/0009-2614(96)00600-8 (cells that are exactly 0 and 1 outside |mu| < 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,20 +18,15 @@ from cuanto.backends.base import Backend
 from cuanto.grid.partition import Extents, Groups, extents
 from cuanto.grid.points import Points
 from cuanto.grid.radii import bragg_slater_radii
-from cuanto.kernels.grid_weights import BLOCK_POINTS, NEAR_THREADS, RANGE, near_source, weights_source
-from cuanto.kernels.text import Source
+from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scratch, weights_source
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ENTRIES_AT_ONCE, CPU_ENTRIES = 1 << 24, 1 << 22
-"""Atoms in all lists that are at work together: few where memory that was used before is faster than new memory."""
-PARTS = 64
-"""Tasks on the CPU."""
+ENTRIES_AT_ONCE = 1 << 22
+"""Atoms in all lists that are at work together: few, since memory that was used before is faster than new memory."""
 SHIFTED = ("becke", "becke-bragg")
 """Cells that are larger for larger atoms."""
-CPU_ROOM = BLOCK_POINTS + 3 + BLOCK_POINTS // 8
-"""Numbers of scratch memory for an atom: distances, an entry of a list, marks of at most BLOCK_POINTS / 2 vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +82,8 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
     fixed = {"atom": backend.to_device(np.ascontiguousarray(R_ax)), "stride": len(placed.w_g), "atoms": atoms}
     fixed["pair"] = _pairs(fixed["atom"], numbers, partition, backend)
     fixed |= {"position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
-    xp, entries = backend.xp, CPU_ENTRIES if backend.name == "cpu" else ENTRIES_AT_ONCE
-    step = min(groups, max(1, entries // atoms))
+    xp = backend.xp
+    step = min(groups, max(1, ENTRIES_AT_ONCE // atoms))
     fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}
     fixed |= {name: xp.empty(step, dtype=np.int32) for name in ("list_rows", "list_count")}
     for begin in range(0, groups, step):
@@ -111,23 +105,20 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
     return pair_ij
 
 
-def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Any) -> None:
+def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Backend) -> None:
     """Lists of atoms for some groups, then the weights of their points."""
     groups, atoms = part.stop - part.start, fixed["atoms"]
     point, group = _blocks(placed.first[part.start : part.stop + 1])
     values = {
         **fixed,
         **backend.upload({"block_point": point, "block_list": group}),
-        "groups": groups,
         "centre": placed.centre_gx[part],
         "radius": placed.radius_g[part],
     }
-    if backend.name == "cpu":
-        _on_cpu(backend, near_source("cpu", stratmann), groups, values)
-        _on_cpu(backend, weights_source("cpu", stratmann), len(group), values, room=CPU_ROOM * atoms)
-        return
-    backend.launch(near_source("cuda", stratmann), -(-groups // NEAR_THREADS), NEAR_THREADS, 0, values)
-    backend.launch(weights_source("cuda", stratmann), len(group), BLOCK_POINTS, 0, values)
+    language = backend.traits.language
+    near, weights = (backend.compile(make(language, stratmann)) for make in (near_source, weights_source))
+    backend.launch(near, groups, values)
+    backend.launch(weights, len(group), values, weights_scratch(language, atoms))
 
 
 def _blocks(first: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -137,17 +128,3 @@ def _blocks(first: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     within = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
     begin = first[group] + BLOCK_POINTS * within
     return np.append(begin, first[-1]).astype(np.int32), group.astype(np.int32)
-
-
-def _on_cpu(backend: Any, source: Source, items: int, values: dict[str, Any], room: int = 0) -> None:
-    """Ranges of groups or blocks in the pool; `room` numbers of scratch memory for each call."""
-    function = backend.function(source)
-    names = [name for _, name in source.arguments[len(RANGE) :] if name != "scratch"]
-    arguments = [x.ctypes.data if isinstance(x := values[name], np.ndarray) else x for name in names]
-    span = max(1, items // PARTS)
-
-    def call(begin: int, end: int) -> None:
-        scratch = np.empty(room)
-        function(begin, end, *arguments, *([scratch.ctypes.data] if room else []))
-
-    backend.parallel(partial(call, b, min(b + span, items)) for b in range(0, items, span))

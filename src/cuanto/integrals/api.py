@@ -181,7 +181,7 @@ def _point_charges(
     if molecule is not None:
         if not isinstance(molecule, Molecule):
             raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
-        return molecule.numbers.astype(float), molecule.R_ax
+        return molecule.nuclei.charges.astype(float), molecule.R_ax
     assert charges is not None and positions is not None  # by the first test
     count = np.size(charges)
     return _numbers(charges, (count,), "charges"), _numbers(positions, (count, 3), "positions")

@@ -62,8 +62,9 @@ def cube_text(molecule: Molecule, box: Box, values: Array, title: str) -> str:
     lines.append(f"{molecule.natom:5d}" + "".join(f"{x:12.6f}" for x in box.origin))
     for x, n in enumerate(box.shape):
         lines.append(f"{n:5d}" + "".join(f"{box.spacing if i == x else 0.0:12.6f}" for i in range(3)))
-    for Z, R_x in zip(molecule.numbers.tolist(), molecule.R_ax.tolist(), strict=True):
-        lines.append(f"{Z:5d}{float(Z):12.6f}" + "".join(f"{x:12.6f}" for x in R_x))
+    nuclei = molecule.nuclei
+    for number, Z, R_x in zip(nuclei.protons, nuclei.charges, molecule.R_ax.tolist(), strict=True):
+        lines.append(f"{number:5d}{float(Z):12.6f}" + "".join(f"{x:12.6f}" for x in R_x))
     return "\n".join(lines) + "\n" + _numbers(values)
 
 

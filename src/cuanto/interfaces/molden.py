@@ -44,7 +44,8 @@ def molden_text(result: GaussianResult) -> str:
     kinds = _kinds(basis)
     lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
     lines.append("[Atoms] AU")
-    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, molecule.numbers, molecule.R_ax, strict=True), 1):
+    charges = molecule.nuclei.charges
+    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, charges, molecule.R_ax, strict=True), 1):
         lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
     order = _order(basis)
     lines += ["[GTO]", *_shell_lines(basis), *_flags(kinds), "[MO]"]

@@ -108,11 +108,13 @@ def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, An
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:
-    """Coordinates in Bohr, kept where they are."""
+    """Coordinates in Bohr, kept where they are; ghosts are not `real`."""
+    ghosts = molecule.nuclei.ghosts
     return {
         "schema_name": "qcschema_molecule",
         "schema_version": 2,
-        "symbols": list(molecule.symbols),
+        "symbols": list(molecule.elements),
+        **({"real": (~ghosts).tolist()} if ghosts.any() else {}),
         "geometry": molecule.R_ax.reshape(-1).tolist(),
         "molecular_charge": float(molecule.charge),
         "molecular_multiplicity": molecule.multiplicity,

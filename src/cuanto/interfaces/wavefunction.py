@@ -124,7 +124,7 @@ def _read_basis(schema: Mapping[str, Any], molecule: Molecule) -> Basis:
                 if pure and l == 1:
                     raise ValueError("p functions by m = -1, 0, 1: only x, y, z are understood")
                 shells.append(Shell.from_table(a, l, shell["exponents"], np.array(rows, dtype=float).T, pure or l < 2))
-    return Basis.from_shells(shells, molecule.R_ax, symbols=molecule.symbols, name=str(schema["name"]))
+    return Basis.from_shells(shells, molecule.R_ax, symbols=molecule.elements, name=str(schema["name"]))
 
 
 def _columns(shell: Mapping[str, Any]) -> list[tuple[int, Any]]:

@@ -34,8 +34,8 @@ def ket_fields(ket: Shells) -> int:
 Arguments = tuple[tuple[str, str], ...]
 
 BATCH: Arguments = (
-    ("INDEX", "bra_begin"),
-    ("INDEX", "bra_end"),
+    ("INDEX", "begin"),
+    ("INDEX", "end"),
     ("const int*", "bra_first"),
     ("const REAL*", "bra_record"),
     ("const REAL*", "bra_coefficient"),

@@ -2,7 +2,8 @@
 
 rho[spin][point], sigma[pair][point] and tau[spin][point] have rows of `stride` numbers; with one spin rho, sigma and
 tau are those of both electrons together, with two the pairs are aa, ab, bb. Results: e[point] (energy per volume) and
-the derivatives v_rho, v_sigma, v_tau in the layout of what they belong to.
+the derivatives v_rho, v_sigma, v_tau in the layout of what they belong to. Where the consumer is the `potential`, rho
+and results are those of a quadrature, [spin][component][point] (templates/xc.h).
 """
 
 from __future__ import annotations
@@ -36,20 +37,33 @@ ARGUMENTS: Arguments = (
     ("REAL*", "v_sigma"),
     ("REAL*", "v_tau"),
 )
+POTENTIAL: Arguments = (
+    *ARGUMENTS[:4],
+    ("const REAL*", "weight"),
+    ("REAL*", "e"),
+    ("REAL*", "v"),
+)
 MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
-SKELETONS = {"cpu": "xc_cpu.h", "cuda": "xc.cuh"}
 
 
-def functional_source(stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double") -> Source:
-    """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables."""
+def functional_source(
+    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "values"
+) -> Source:
+    """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables.
+
+    `consumer`: `values`, or `potential` of a quadrature.
+    """
+    arguments = POTENTIAL if consumer == "potential" else ARGUMENTS
     defines = {
         "SPINS": spins,
         "GRADIENT": int(family != "lda"),
         "KINETIC": int(family == "mgga"),
         "THREADS": THREADS,
+        "POTENTIAL": int(consumer == "potential"),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
     lines = straight_line(stage, SYNTAX[target], "{}[{}]".format, "y[{}] = {};".format, by_number=True)
     function = "\n".join(["FN void energy_density(const VEC* x, VEC* y) {", *("    " + line for line in lines), "}"])
-    body = (MATHEMATICS[target], function, "xc_point.h", SKELETONS[target])
-    return assemble(f"xc_{name}_{spins}", target, real, ARGUMENTS, defines, body)
+    body = (MATHEMATICS[target], function, "xc_point.h", "xc.h")
+    entry = f"xc_{name}_{spins}"
+    return assemble(entry, target, real, arguments, defines, body, threads=THREADS, per_block=THREADS)

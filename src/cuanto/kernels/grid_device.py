@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellKind, functions_text
+from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
 from cuanto.kernels.text import Source, assemble
 
 SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
@@ -84,12 +84,13 @@ def _defines(family: str) -> dict[str, object]:
 
 
 @cache
-def device_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
+def device_values(shells: ShellTexts, real: str) -> Source:
     """A thread for a point: all functions of its task."""
-    functions = functions_text(kinds, family != "lda", "cuda")
+    kinds, columns, family = shells
     defines = {**_defines(family), "MAX_COLUMNS": columns}
-    body = (functions, "ao_shells.h", "grid_values.cuh")
-    return assemble(f"grid_values_{family}", "cuda", real, VALUES, defines, body)
+    body = (functions_text(kinds, family != "lda", "cuda"), "ao_shells.h", "grid_values.cuh")
+    entry = f"grid_values_{family}"
+    return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
 
 
 @cache
@@ -97,4 +98,6 @@ def device_kernel(name: str, family: str, real: str) -> Source:
     """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or `scatter`."""
     arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    return assemble(f"grid_{name}_{family}", "cuda", real, arguments, defines, ("grid_batch.cuh",))
+    threads = ELEMENT_THREADS if name in ("density", "weigh") else ROW_THREADS
+    entry, body = f"grid_{name}_{family}", ("grid_batch.cuh",)
+    return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)

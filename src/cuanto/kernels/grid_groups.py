@@ -70,4 +70,5 @@ KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL}
 def setup_kernel(name: str) -> Source:
     """`place`, `extents`, `count` or `fill`."""
     defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1}
-    return assemble(f"grid_{name}", "cuda", "double", KERNELS[name], defines, ("grid_groups.cuh",))
+    arguments, body = KERNELS[name], ("grid_groups.cuh",)
+    return assemble(f"grid_{name}", "cuda", "double", arguments, defines, body, threads=SETUP_THREADS)

@@ -18,6 +18,8 @@ from cuanto.kernels.text import SYNTAX, Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
+ShellTexts = tuple[tuple[ShellKind, ...], int, str]
+"""What the text of functions depends on: kinds of shells, most contraction columns, family of functionals."""
 
 SHELL_FIELDS = 4
 """Integers of a shell: kind, primitives, contraction columns, first number of its primitives."""
@@ -31,56 +33,53 @@ THREADS = 64
 COMPONENTS = {"lda": 1, "gga": 4, "mgga": 5}
 """Numbers at a point: density, its gradient, kinetic-energy density."""
 
-PLACES: Arguments = (
+POINTS: Arguments = (
+    ("INDEX", "begin"),
+    ("INDEX", "end"),
+    ("const INDEX*", "block_task"),
+    ("const INDEX*", "task_point"),
+    ("const int*", "task_group"),
+    ("const INDEX*", "task_kept"),
     ("const double*", "position"),
     ("INDEX", "stride"),
+    ("const INDEX*", "list_first"),
     ("const int*", "list_shell"),
     ("const int*", "list_row"),
-    ("int", "list_count"),
+    ("const INDEX*", "ao_first"),
     ("const int*", "ao"),
-    ("int", "functions"),
+    ("const INDEX*", "run_first"),
     ("const int*", "run_row"),
     ("const int*", "run_ao"),
-    ("int", "runs"),
+    ("const INDEX*", "depth_first"),
     ("const int*", "tile_depth"),
+    ("const INDEX*", "part_first"),
+    ("const int*", "part_row"),
+    ("const int*", "part_ao"),
     ("const int*", "shell"),
     ("const double*", "centre"),
     ("const double*", "primitive"),
-)
-CPU_RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"), *PLACES, ("REAL*", "kept"))
-CPU_VALUES: Arguments = CPU_RANGE
-CPU_DENSITY: Arguments = (
-    *CPU_RANGE,
+    ("REAL*", "kept"),
     ("int", "keeping"),
+    ("void*", "scratch"),
+)
+"""Blocks of groups of points with their functions (templates/grid_blocks_cpu.h)."""
+CPU_DENSITY: Arguments = (
+    *POINTS,
     ("const REAL*", "given"),
     ("INDEX", "nbf"),
     ("int", "width"),
     ("int", "spins"),
-    ("REAL*", "scratch"),
+    ("INDEX", "local"),
     ("REAL*", "out"),
 )
 CPU_MATRIX: Arguments = (
-    *CPU_RANGE,
-    ("int", "keeping"),
+    *POINTS,
     ("const REAL*", "potential"),
     ("INDEX", "nbf"),
     ("int", "spins"),
-    ("REAL*", "scratch"),
+    ("INDEX", "group_sums"),
     ("double*", "sums"),
     ("double*", "out"),
-    ("int*", "locks"),
-)
-CPU_LOCAL: Arguments = (
-    ("const int*", "run_row"),
-    ("const int*", "run_ao"),
-    ("int", "runs"),
-    ("INDEX", "functions"),
-    ("INDEX", "spins"),
-    ("INDEX", "nbf"),
-    ("INDEX", "width"),
-    ("LARGE*", "large"),
-    ("LOCAL*", "local"),
-    ("int*", "locks"),
 )
 
 
@@ -150,42 +149,28 @@ def _defines(family: str, columns: int) -> dict[str, object]:
     }
 
 
-def _panel_source(
-    name: str,
-    kinds: tuple[ShellKind, ...],
-    family: str,
-    real: str,
-    arguments: Arguments,
-    defines: dict[str, object],
-) -> Source:
-    """A kernel that has the functions' values in panels."""
+def _panels(name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", **more: object) -> Source:
+    """A kernel of the CPU that works on panels of points."""
+    kinds, columns, family = shells
     functions = functions_text(kinds, family != "lda", "cpu")
-    body = (functions, "ao_shells.h", "grid_panel_cpu.h", f"grid_{name}_cpu.h")
-    return assemble(f"grid_{name}_{family}", "cpu", real, arguments, defines, body)
+    body = (functions, "ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", f"{name}_cpu.h")
+    defines = {**_defines(family, columns), **more}
+    return assemble(f"{name}_{family}", "cpu", real, arguments, defines, body, merge=merge)
 
 
 @cache
-def cpu_values(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
+def cpu_values(shells: ShellTexts, real: str) -> Source:
     """Values in panels, to be kept."""
-    return _panel_source("values", kinds, family, real, CPU_VALUES, _defines(family, columns))
+    return _panels("grid_values", real, POINTS, shells)
 
 
 @cache
-def cpu_density(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str, orbitals: bool) -> Source:
+def cpu_density(shells: ShellTexts, real: str, orbitals: bool) -> Source:
     """Density and what else the family needs, from orbitals or from a density matrix."""
-    defines = {**_defines(family, columns), "ORBITALS": int(orbitals)}
-    return _panel_source("density", kinds, family, real, CPU_DENSITY, defines)
+    return _panels("grid_density", real, CPU_DENSITY, shells, ORBITALS=int(orbitals))
 
 
 @cache
-def cpu_matrix(kinds: tuple[ShellKind, ...], columns: int, family: str, real: str) -> Source:
+def cpu_matrix(shells: ShellTexts, real: str) -> Source:
     """Half of the Kohn-Sham matrix, to be completed by its transpose."""
-    return _panel_source("matrix", kinds, family, real, CPU_MATRIX, _defines(family, columns))
-
-
-@cache
-def cpu_local(real: str, scatter: bool) -> Source:
-    """Copy a part of density matrices to a small one, or add small sums to Kohn-Sham matrices."""
-    kinds = {"LARGE": "double", "LOCAL": "double"} if scatter else {"LARGE": f"const {real}", "LOCAL": real}
-    entry = "grid_add_local" if scatter else "grid_take_local"
-    return assemble(entry, "cpu", real, CPU_LOCAL, {**kinds, "SCATTER": int(scatter)}, ("grid_local_cpu.h",))
+    return _panels("grid_matrix", real, CPU_MATRIX, shells, merge="merge_blocks")

@@ -41,14 +41,9 @@ NEAR: Arguments = (
     *((kind.removeprefix("const "), name) for kind, name in LISTS),
 )
 RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
-WEIGHTS_SKELETONS: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("grid_weights_cpu.h", (*RANGE, *COMMON, ("double*", "scratch"))),
-    "cuda": ("grid_weights.cuh", COMMON),
-}
-NEAR_SKELETONS: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("grid_near_cpu.h", (*RANGE, *NEAR)),
-    "cuda": ("grid_near.cuh", (("INDEX", "groups"), *NEAR)),
-}
+SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
+WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
+"""A CPU has distances from a block of points at hand for all rows of their list, a thread of a GPU makes them again."""
 
 
 def _defines(stratmann: bool) -> dict[str, object]:
@@ -64,14 +59,21 @@ def _defines(stratmann: bool) -> dict[str, object]:
 def weights_source(target: str, stratmann: bool) -> Source:
     """Becke's cell function, or Stratmann's, whose finite reach leaves out far atoms."""
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
-    skeleton, arguments = WEIGHTS_SKELETONS[target]
-    return assemble(entry, target, "double", arguments, _defines(stratmann), ("grid_cells.h", skeleton))
+    body = ("grid_cells.h", WEIGHTS[target])
+    arguments = (*RANGE, *COMMON, *SCRATCH[target])
+    return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
+
+
+def weights_scratch(target: str, atoms: int) -> int:
+    """Bytes that a worker needs: distances of a block of points, an entry of a list, marks of at most BLOCK_POINTS / 2
+    vectors for every atom; a thread of a GPU makes distances again."""
+    return 8 * {"cpu": BLOCK_POINTS + 3 + BLOCK_POINTS // 8, "cuda": 0}[target] * atoms
 
 
 @cache
 def near_source(target: str, stratmann: bool) -> Source:
     """Lists of atoms for groups of points."""
     entry = "grid_near_stratmann" if stratmann else "grid_near_becke"
-    skeleton, arguments = NEAR_SKELETONS[target]
-    body = ("grid_cells.h", "grid_near.h", skeleton)
-    return assemble(entry, target, "double", arguments, _defines(stratmann), body)
+    arguments, body = (*RANGE, *NEAR), ("grid_cells.h", "grid_near.h")
+    defines, threads = _defines(stratmann), NEAR_THREADS
+    return assemble(entry, target, "double", arguments, defines, body, threads=threads, per_block=threads)

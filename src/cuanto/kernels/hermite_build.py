@@ -37,7 +37,7 @@ STRAIGHT_SKELETONS = {"cpu": "j_lane_cpu.h", "cuda": "j_thread.cuh"}
 GENERAL_SKELETONS = {"cpu": ("batch_cpu.h", "j_base.h", "j_general_cpu.h"), "cuda": ("j_base.h", "j_general.cuh")}
 
 RANGE: dict[str, Arguments] = {
-    "cpu": (("INDEX", "bra_begin"), ("INDEX", "bra_end")),
+    "cpu": (("INDEX", "begin"), ("INDEX", "end")),
     "cuda": (("INDEX", "bras"), ("INDEX", "chunks")),
 }
 BATCH: Arguments = (

@@ -18,12 +18,18 @@ SYNTAX = {"cpu": CPP, "cuda": CUDA}
 
 @dataclass(frozen=True)
 class Source:
-    """A complete, self-contained kernel text."""
+    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items.
+
+    `merge`: function of the text, with the kernel's parameters, that adds the sums of a chunk of items to the results.
+    """
 
     text: str
     entry: str
     target: str
     arguments: Arguments
+    threads: int = 0
+    per_block: int = 1
+    merge: str = ""
 
     @cached_property
     def hash(self) -> str:
@@ -45,12 +51,15 @@ def assemble(
     defines: Mapping[str, object],
     body: Iterable[str],
     before: str = "",
+    threads: int = 0,
+    per_block: int = 1,
+    merge: str = "",
 ) -> Source:
     """Put a kernel together.
 
     `body` has the names of templates (`sides.h`) and generated texts in their order; the line `before` precedes the
     prelude, which a macro of ours may influence. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
-    parameters alone are `ARGUMENTS`.
+    parameters alone are `ARGUMENTS`. `threads`, `per_block` and `merge` as in `Source`.
     """
     macros = {
         "REAL": real,
@@ -62,4 +71,4 @@ def assemble(
     head = [f"#define {name} {value}" for name, value in macros.items()]
     parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (SYNTAX[target].prelude, *body)]
     text = "\n".join([*head, *filter(None, (before,)), "typedef long long INDEX;", *parts])
-    return Source(text, entry, target, arguments)
+    return Source(text, entry, target, arguments, threads, per_block, merge)

@@ -235,12 +235,12 @@ class GaussianResult(Result):
     @cached_property
     def mulliken_charges(self) -> Array:
         """Mulliken's charge of every atom, e."""
-        return self.molecule.numbers - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
 
     @cached_property
     def loewdin_charges(self) -> Array:
         """Loewdin's charge of every atom, e."""
-        return self.molecule.numbers - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
 
     @cached_property
     def s_squared(self) -> float:

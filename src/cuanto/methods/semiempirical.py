@@ -67,6 +67,8 @@ class Semiempirical:
     def __post_init__(self) -> None:
         if self.method not in SEMIEMPIRICAL:
             raise InputError(f"unknown method {self.method!r}: choose {', '.join(SEMIEMPIRICAL)}")
+        if self.molecule.nuclei.ghosts.any():
+            raise InputError(f"{self.method} has no ghost atoms: leave them out, or choose a method with a basis")
         if self.options.atomic_charges is not None or self.options.atomic_spins is not None:
             raise InputError(f"{self.method} starts from neutral atoms: leave out atomic_charges and atomic_spins")
         self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)

@@ -18,5 +18,5 @@ def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> ND
     """mu_x = sum_a Z_a R_ax - sum_pq D_pq <p|x|q> in e Bohr; of an ion about the centre of mass."""
     r_xpq = integrals.dipole(basis, backend=backend)
     electrons_x = backend.to_host((r_xpq * D_spq.sum(axis=0)).sum(axis=(1, 2)))
-    origin_x = dipole_origin(molecule.symbols, molecule.R_ax, molecule.charge)
-    return np.asarray(molecule.numbers @ molecule.R_ax - electrons_x - molecule.charge * origin_x)
+    origin_x = dipole_origin(molecule.nuclei.masses, molecule.R_ax, molecule.charge)
+    return np.asarray(molecule.nuclei.charges @ molecule.R_ax - electrons_x - molecule.charge * origin_x)

@@ -18,6 +18,7 @@ from cuanto.interfaces.versions import as_first, is_second
 from cuanto.interfaces.wavefunction import Wavefunction, read_wavefunction, wavefunction_of
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
+from cuanto.system.formats import qcschema_structure
 from cuanto.units import DIPOLE_IN_DEBYE
 
 Source = Result | SemiempiricalResult | Mapping[str, Any] | str | os.PathLike[str]
@@ -163,16 +164,11 @@ def _from_schema(schema: Any, where: str, wave: Wavefunction | None) -> Record:
 
 
 def _molecule(schema: Any, where: str) -> Molecule:
+    if not isinstance(schema, Mapping):
+        raise InputError(f"{where}: it has no molecule with symbols and geometry; {EXPECTED}")
+    found = qcschema_structure(schema, where)
     try:
-        return Molecule(
-            [str(symbol) for symbol in schema["symbols"]],
-            np.array(schema["geometry"], dtype=float).reshape(-1, 3),
-            int(schema.get("molecular_charge", 0)),
-            None if schema.get("molecular_multiplicity") is None else int(schema["molecular_multiplicity"]),
-            _text(schema.get("name")),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise InputError(f"{where}: its molecule has no symbols and geometry that can be read; {EXPECTED}") from None
+        return Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, _text(found.name))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 
 from cuanto.report import figures, reproduce
@@ -53,13 +52,8 @@ def _missing(words: str) -> Markup:
 
 
 def hill_formula(record: Record) -> Markup:
-    """Carbon, hydrogen, then by the alphabet; E. A. Hill, J. Am. Chem. Soc. 22, 478 (1900), doi:10.1021/ja02046a005."""
-    counts = Counter(record.molecule.symbols)
-    first = [symbol for symbol in ("C", "H") if "C" in counts and symbol in counts]
-    parts: list[Markup] = []
-    for symbol in [*first, *sorted(set(counts) - set(first))]:
-        n = counts[symbol]
-        parts.append(join(symbol, tag("sub", n) if n > 1 else None))
+    """Elements in Hill's order, and the charge."""
+    parts = [join(element, tag("sub", n) if n > 1 else None) for element, n in record.molecule.composition.items()]
     charge = record.molecule.charge
     if charge:
         sign = "+" if charge > 0 else "\u2212"
@@ -143,8 +137,9 @@ def _facts(record: Record) -> Markup:
     )
     if len(record.levels) == 2 and record.s_squared is not None:
         facts.append(("\u27e8S\u00b2\u27e9", number(record.s_squared, 4), ""))
-    size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in
-                     ((molecule.natom, "atom"), (molecule.nelectron, "electron")))  # fmt: skip
+    ghosts = int(molecule.nuclei.ghosts.sum())
+    counted = ((molecule.natom - ghosts, "atom"), (ghosts, "ghost"), (molecule.nelectron, "electron"))
+    size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counted if n)
     facts.append(("Size", size, ""))
     if record.functions is not None:
         facts.append(("Basis functions" if record.basis else "Atomic orbitals", str(record.functions), ""))

@@ -170,6 +170,6 @@ def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]
                 rows = C_ai[first : first + shell.ncol] * np.sqrt(n_i / (2 * l + 1))
                 first += shell.ncol
                 part = np.eye(2 * l + 1)[m] if shell.pure or l < 2 else solid_harmonic_matrix(l)[m]
-                C_pi[start[x] : start[x + 1]] = (rows[:, None, :] * part[None, :, None]).reshape(-1, len(n_i))
+                C_pi[start[x] : start[x + 1]] = (rows[:, None, :] * part[None, :, None]).reshape(shell.nbf, len(n_i))
             columns.append(C_pi)
     return np.concatenate(columns, axis=1)

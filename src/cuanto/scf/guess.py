@@ -36,6 +36,7 @@ def superposed_atoms(
     Without `unpaired`, the spins of two have their shares of the electrons everywhere.
     """
     charge_a = _per_atom(charges, molecule, "atomic_charges")
+    charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost is an atom without its electrons
     unpaired_a = _per_atom(unpaired, molecule, "atomic_spins")
     if spins == 2 and unpaired is None:
         shares = np.array([[molecule.n_alpha, molecule.n_beta]]) / molecule.nelectron
@@ -67,7 +68,7 @@ def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> A
         numbers = np.zeros(0)
     if numbers.shape != (molecule.natom,) or not np.isfinite(numbers).all():
         raise InputError(f"{name} must be one number for each of the {molecule.natom} atoms, {given!r} was given")
-    if name == "atomic_charges" and (numbers > molecule.numbers).any():
+    if name == "atomic_charges" and (numbers > molecule.nuclei.charges).any():
         raise InputError("atomic_charges: an atom cannot lose more electrons than it has")
     return numbers
 

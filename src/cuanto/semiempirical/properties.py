@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
-from cuanto.system.masses import dipole_origin
+from cuanto.system.masses import MASSES, dipole_origin
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,8 @@ def _hybrids(element: Element) -> tuple[NDArray[np.int64], Array]:
 
 def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:
     """Dipole moment, e Bohr; of an ion about the centre of mass."""
-    shifted = R_ax - dipole_origin(layout.symbols, R_ax, charge)
+    mass_a = np.array([MASSES[symbol] for symbol in layout.symbols])
+    shifted = R_ax - dipole_origin(mass_a, R_ax, charge)
     rows, columns, weights = dipole_vectors(layout, shifted)
     return np.asarray(layout.core_charges @ shifted + weights @ D_pq[rows, columns])
 

@@ -20,23 +20,18 @@ ATOMIC_NUMBERS: dict[str, int] = {symbol: z for z, symbol in enumerate(SYMBOLS, 
 
 _LABEL = re.compile(r"([A-Za-z]+)\d*", re.ASCII)
 _ISOTOPES = {"D", "T"}
-_GHOSTS = {"X", "Xx", "Bq", "Gh", "Ghost", "Du", "Q", "Lp"}
 
 
 def symbol_of(label: str) -> str:
     """Element symbol of 'C', 'cl', 'C12' (a symbol with a running number) or '6' (an atomic number)."""
     if label.isascii() and label.isdigit():
         return _symbol_of_number(label)
-    if label[:1] == "@" or label[-1:] == ":" or label.lower().startswith(("ghost", "bq")):
-        raise _ghost(label)
     match = _LABEL.fullmatch(label)
     if match is None:
         raise InputError(f"unknown element {quoted(label)}: write a symbol such as C, C1 or an atomic number")
     symbol = match[1].capitalize()
     if symbol in ATOMIC_NUMBERS:
         return symbol
-    if symbol in _GHOSTS:
-        raise _ghost(label)
     if symbol in _ISOTOPES:
         raise InputError(f"unknown element {quoted(label)}: write isotopes of hydrogen as H")
     close = difflib.get_close_matches(symbol, SYMBOLS, n=1, cutoff=0.5) or [s for s in SYMBOLS if s == symbol[0]]
@@ -46,12 +41,6 @@ def symbol_of(label: str) -> str:
 
 def _symbol_of_number(label: str) -> str:
     z = int(label) if len(label) < 5 else len(SYMBOLS) + 1
-    if z == 0:
-        raise _ghost(label)
-    if z > len(SYMBOLS):
+    if not 0 < z <= len(SYMBOLS):
         raise InputError(f"unknown element: atomic number {quoted(label)} is not between 1 and {len(SYMBOLS)}")
     return SYMBOLS[z - 1]
-
-
-def _ghost(label: str) -> InputError:
-    return InputError(f"ghost or dummy atom {quoted(label)} is not supported: leave it out")

@@ -6,6 +6,7 @@ from typing import Any
 
 from cuanto.errors import InputError
 from cuanto.system.molden import MOLDEN, parse_molden
+from cuanto.system.nuclei import ghost_of
 from cuanto.system.structure import Structure
 from cuanto.system.text import quoted
 from cuanto.system.xyz import parse_xyz
@@ -50,13 +51,16 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
         raise InputError(f"{source}: JSON without symbols and geometry; give a QCSchema Molecule or AtomicInput")
     if not all(isinstance(symbol, str) for symbol in symbols):
         raise InputError(f"{source}: symbols must be a list of texts such as ['O', 'H', 'H']")
-    if not all(schema.get("real") or [True]):
-        raise InputError(f"{source}: ghost atoms are not supported: leave out those that are not real")
+    real = schema.get("real") or [True] * len(symbols)
+    if not isinstance(real, list) or len(real) != len(symbols) or not all(isinstance(one, bool) for one in real):
+        raise InputError(f"{source}: real must be true or false for each of the {len(symbols)} atoms")
     numbers = _flat(geometry, source)
     if len(numbers) != 3 * len(symbols):
-        raise InputError(f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates, found {len(numbers)}")
+        raise InputError(
+            f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates in geometry, found {len(numbers)}"
+        )
     return Structure(
-        symbols=tuple(symbols),
+        symbols=tuple(symbol if there else ghost_of(symbol) for symbol, there in zip(symbols, real, strict=True)),
         coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),
         charge=_whole(schema.get("molecular_charge"), "molecular_charge", source),
         multiplicity=_whole(schema.get("molecular_multiplicity"), "molecular_multiplicity", source),

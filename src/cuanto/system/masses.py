@@ -4,8 +4,6 @@ Standard atomic weights, J. Meija et al., Pure Appl. Chem. 88, 265 (2016), doi:1
 (conventional values where there is a range); of the longest-lived isotope where an element has none.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,12 +27,11 @@ MASSES: dict[str, float] = dict(zip(SYMBOLS, map(float, _WEIGHTS.split()), stric
 """By symbol, in atomic mass units."""
 
 
-def centre_of_mass(symbols: Sequence[str], R_ax: Array) -> Array:
+def centre_of_mass(mass_a: Array, R_ax: Array) -> Array:
     """In the units of the positions."""
-    mass_a = np.array([MASSES[symbol] for symbol in symbols])
     return np.asarray(mass_a @ R_ax / mass_a.sum())
 
 
-def dipole_origin(symbols: Sequence[str], R_ax: Array, charge: int) -> Array:
+def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:
     """Where a dipole moment is taken about: the centre of mass of an ion; zero where it does not matter."""
-    return centre_of_mass(symbols, R_ax) if charge else np.zeros(3)
+    return centre_of_mass(mass_a, R_ax) if charge else np.zeros(3)

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from cuanto.errors import InputError
-from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.elements import symbol_of
+from cuanto.system.nuclei import Nuclei, atom_symbol, ghost_of
 from cuanto.system.structure import Structure
 from cuanto.system.text import parse_real, quoted, split_lines
 
@@ -26,7 +27,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
     found = [_atom(line, source) for line in lines if line.strip()]
     symbols = tuple(symbol for symbol, _ in found)
     orbitals = [line for name, _, lines in sections if name == "mo" for line in lines]
-    charge, multiplicity = _electrons(orbitals, sum(ATOMIC_NUMBERS[symbol] for symbol in symbols))
+    charge, multiplicity = _electrons(orbitals, int(Nuclei.of(symbols).charges.sum()))
     return Structure(
         symbols=symbols,
         coordinates=tuple(position for _, position in found),
@@ -51,13 +52,13 @@ def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _atom(line: str, source: str) -> tuple[str, tuple[float, float, float]]:
-    """'label number atomic-number x y z': the atomic number decides, a label may be anything."""
+    """'label number atomic-number x y z': the atomic number decides, and where it is 0 the label names the ghost."""
     tokens = line.split()
     numbers = [parse_real(token) for token in tokens[3:6]]
     if len(tokens) < 6 or None in numbers or not all(math.isfinite(x) for x in numbers if x is not None):
         raise InputError(f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
     try:
-        symbol = symbol_of(tokens[2])
+        symbol = ghost_of(atom_symbol(tokens[0])) if tokens[2] == "0" else symbol_of(tokens[2])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     x, y, z = (float(number or 0.0) for number in numbers)

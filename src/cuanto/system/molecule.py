@@ -2,8 +2,9 @@
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuanto.errors import InputError
-from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
+from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
+from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
 from cuanto.system.text import quoted, read_text
@@ -35,6 +37,7 @@ MAX_COORDINATE = 1e4
 class Molecule:
     """Atoms with a total charge and a spin multiplicity; coordinates in Bohr, read-only.
 
+    A ghost atom (symbol Gh-O, also read from Gh(O), X-O, @O, O: and the like) carries basis functions and nothing else.
     Without a multiplicity the lowest one is taken: 1 for an even number of electrons, 2 for an odd one.
     """
 
@@ -43,6 +46,7 @@ class Molecule:
     charge: int
     multiplicity: int
     name: str
+    nuclei: Nuclei = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -54,10 +58,11 @@ class Molecule:
     ) -> None:
         set_field = object.__setattr__
         set_field(self, "name", str(name))
-        set_field(self, "symbols", tuple(symbol_of(str(symbol)) for symbol in symbols))
+        set_field(self, "symbols", tuple(atom_symbol(str(symbol)) for symbol in symbols))
+        set_field(self, "nuclei", Nuclei.of(self.symbols))
         set_field(self, "R_ax", _positions(R_ax, self.symbols))
         set_field(self, "charge", _whole(charge, "charge"))
-        _check_electrons(self.nelectron, int(self.numbers.sum()), self.charge)
+        _check_electrons(self.nelectron, int(self.nuclei.charges.sum()), self.charge)
         lowest = 1 + self.nelectron % 2
         set_field(self, "multiplicity", lowest if multiplicity is None else _whole(multiplicity, "multiplicity"))
         _check_multiplicity(self.multiplicity, self.nelectron, self.charge)
@@ -129,14 +134,29 @@ class Molecule:
         return len(self.symbols)
 
     @property
+    def elements(self) -> tuple[str, ...]:
+        """Element of every atom, of ghosts as well: what decides basis functions, radii and parameters."""
+        return tuple(map(element_of, self.symbols))
+
+    @property
     def numbers(self) -> NDArray[np.int64]:
-        """Atomic numbers."""
-        return np.array([ATOMIC_NUMBERS[symbol] for symbol in self.symbols], dtype=np.int64)
+        """Atomic numbers of the elements; for nuclear charges, which ghosts do not have, see `nuclei`."""
+        return np.array([ATOMIC_NUMBERS[element] for element in self.elements], dtype=np.int64)
+
+    @property
+    def composition(self) -> dict[str, int]:
+        """Number of atoms of each element without ghosts, in Hill's order: carbon, hydrogen, then by the alphabet.
+
+        E. A. Hill, J. Am. Chem. Soc. 22, 478 (1900), doi:10.1021/ja02046a005.
+        """
+        counts = Counter(element for element, ghost in zip(self.elements, self.nuclei.ghosts, strict=True) if not ghost)
+        first = [element for element in ("C", "H") if "C" in counts and element in counts]
+        return {element: counts[element] for element in [*first, *sorted(counts.keys() - set(first))]}
 
     @property
     def nelectron(self) -> int:
         """Number of electrons."""
-        return int(self.numbers.sum()) - self.charge
+        return int(self.nuclei.charges.sum()) - self.charge
 
     @property
     def n_alpha(self) -> int:
@@ -150,7 +170,7 @@ class Molecule:
 
     def nuclear_repulsion(self) -> float:
         """Coulomb energy of the nuclei, Hartree."""
-        Z_a = self.numbers.astype(float)
+        Z_a = self.nuclei.charges.astype(float)
         energy = 0.0
         for a in range(1, self.natom):  # by rows: memory stays linear in the number of atoms
             energy += Z_a[a] * float(np.sum(Z_a[:a] / np.linalg.norm(self.R_ax[:a] - self.R_ax[a], axis=1)))
@@ -210,6 +230,8 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
+    if protons == 0:
+        raise InputError("all atoms are ghosts, which have no electrons: at least one atom must be real")
     nuclei = f"the {protons} protons" if protons > 1 else "the proton"
     possible = f"it can be {-protons - 2:+d} to {_signed(protons - 1)}"
     if nelectron < 1:

@@ -7,7 +7,7 @@ import math
 import re
 
 from cuanto.errors import InputError
-from cuanto.system.elements import symbol_of
+from cuanto.system.nuclei import atom_symbol
 from cuanto.system.structure import Structure
 from cuanto.system.text import parse_real, parse_whole, quoted, split_lines
 
@@ -72,7 +72,7 @@ def _atom(line: str, where: str) -> tuple[str, tuple[float, float, float]]:
     if len(tokens) < 4:
         raise InputError(f"{where}: expected 'element x y z', found {quoted(line.strip())}")
     try:
-        symbol = symbol_of(tokens[0])
+        symbol = atom_symbol(tokens[0])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     x, y, z = (_coordinate(token, where) for token in tokens[1:4])

@@ -28,7 +28,7 @@ class CoreHamiltonian:
         backend: Backend,
         pairs: Sequence[BraBatch] | None = None,
     ) -> None:
-        Z = np.concatenate([molecule.numbers, surroundings.charges])
+        Z = np.concatenate([molecule.nuclei.charges, surroundings.charges])
         R = np.concatenate([molecule.R_ax, surroundings.positions])
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
         h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)

@@ -42,18 +42,20 @@ local densities) or was so for another functional of nearly the same name (omega
 
 
 class Dispersion:
-    """Energy (Hartree) and gradient_ax (Hartree/Bohr); the density does not enter."""
+    """Energy (Hartree) and gradient_ax (Hartree/Bohr) of the atoms that are no ghosts; the density does not enter."""
 
     name = "dispersion"
 
     def __init__(self, molecule: Molecule, functional: str, kind: str) -> None:
         parameters = _parameters_name(functional, kind)
-        heavy = int(molecule.numbers.max())
+        atoms = np.flatnonzero(~molecule.nuclei.ghosts)
+        heavy = int(molecule.numbers[atoms].max())
         if heavy > LAST_ELEMENT[kind]:
             raise InputError(f"{kind} has parameters up to element {LAST_ELEMENT[kind]}, the molecule has {heavy}")
-        found = _result(molecule, parameters, kind)
+        found = _result(molecule, atoms, parameters, kind)
         self.energy = float(found["energy"])
-        self.gradient_ax: NDArray[np.float64] = np.asarray(found["gradient"], dtype=float)
+        self.gradient_ax: NDArray[np.float64] = np.zeros((molecule.natom, 3))
+        self.gradient_ax[atoms] = found["gradient"]
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
         """The density does not enter."""
@@ -69,13 +71,13 @@ def _parameters_name(functional: str, kind: str) -> str:
     return METHODS[kind][functional]
 
 
-def _result(molecule: Molecule, parameters: str, kind: str) -> dict[str, Any]:
+def _result(molecule: Molecule, atoms: NDArray[np.int64], parameters: str, kind: str) -> dict[str, Any]:
     package = PACKAGES[kind]
     try:
         interface = import_module(f"{package}.interface")
     except ImportError as error:
         raise MissingDependencyError(f"{kind} needs the package {package} ({error}): `pip install {package}`") from None
-    numbers, positions = np.array(molecule.numbers), np.array(molecule.R_ax)
+    numbers, positions = molecule.numbers[atoms], molecule.R_ax[atoms]
     if kind == "d3bj":
         model = interface.DispersionModel(numbers, positions)
         damping = interface.RationalDampingParam(method=parameters, atm=False)

@@ -8,7 +8,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.memory import memory_limit
 from cuanto.errors import InputError
-from cuanto.functionals import Evaluator, Functional
+from cuanto.functionals import Functional, XCPotential
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
@@ -46,12 +46,12 @@ class ExchangeCorrelation:
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
         self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
         self.settings, self._max_memory = settings or GridSettings(), max_memory
-        evaluate = Evaluator(functional, backend, spins)  # compiled while the grid is made
+        evaluate = XCPotential(functional, backend, spins)  # compiled while the grid is made
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
         self._evaluate = evaluate
         first = self._quadrature("float" if precision == "single" else "double")
-        self._plain = Integration(evaluate, first, self._w_g, backend, functional.family, self.settings.density)
+        self._plain = Integration(evaluate, first, self._w_g, functional.family, self.settings.density)
         self._integrate: Integration | MixedIntegration = self._plain
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))

@@ -17,13 +17,16 @@ class NuclearRepulsion:
     name = "nuclear repulsion"
 
     def __init__(self, molecule: Molecule, surroundings: Surroundings) -> None:
-        Z_a = molecule.numbers.astype(float)
+        Z_a = molecule.nuclei.charges.astype(float)
+        atoms = np.flatnonzero(Z_a)  # a point charge may sit on a ghost
         self.energy = molecule.nuclear_repulsion() - float(Z_a @ molecule.R_ax @ np.array(surroundings.field))
         for q, R_x in zip(surroundings.charges, surroundings.positions, strict=True):
-            distance_a = np.linalg.norm(molecule.R_ax - R_x, axis=1)
+            distance_a = np.linalg.norm(molecule.R_ax[atoms] - R_x, axis=1)
             if distance_a.min() < 1e-6:
-                raise InputError(f"the point charge at {R_x.tolist()} Bohr sits on atom {int(distance_a.argmin()) + 1}")
-            self.energy += float(q * np.sum(Z_a / distance_a))
+                raise InputError(
+                    f"the point charge at {R_x.tolist()} Bohr sits on atom {atoms[distance_a.argmin()] + 1}"
+                )
+            self.energy += float(q * np.sum(Z_a[atoms] / distance_a))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
         """The density does not enter."""

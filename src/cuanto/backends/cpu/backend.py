@@ -1,30 +1,30 @@
-"""Jobs on the CPU: ranges of bras in a pool of threads (ctypes releases the interpreter lock).
+"""The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
 Tiers: the general kernel (index tables) is compiled once and serves every class at once; straight-line kernels of the
-classes with real work are compiled politely in the background and take over, mid-job if need be.
+classes with real work are compiled politely in the background and take over, in the middle of a launch if need be.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import cached_property, partial
 from typing import Any
-
-import numpy as np
 
 from cuanto.backends import cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job
-from cuanto.backends.cpu.compiler import Function, compile_library, library_path, load_function
+from cuanto.backends.base import Job, Launch, Program, Traits
+from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
+from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
+from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant
 from cuanto.backends.host import HostMemory
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.abi import BATCH
 from cuanto.kernels.build import straight_source, table_source, unrolled
-from cuanto.kernels.schedule.table import Program
+from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
 
@@ -32,11 +32,10 @@ WORTH_COMPILING = 3.0e6
 """Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
 L1_VALUES = 2048
 """Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
-
-CACHE_BYTES = 2_000_000
-"""Rows of results in work at once: inside a usual L2 or L3, beside the kernels' own values."""
-
-ClassKey = tuple[str, Any, Any, str]
+CACHE_BYTES = 500_000
+"""Rows of results that a thread fills at once: inside a usual L2, beside the kernels' own values."""
+PORTION_BYTES = 64_000_000
+"""Arguments of jobs that are collected before they are run together."""
 
 
 def cores() -> int:
@@ -48,6 +47,45 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class CpuProgram:
+    """A kernel on the CPU."""
+
+    def __init__(self, source: Source, library: Future[ctypes.CDLL]) -> None:
+        self.source, self._library = source, library
+        self._pack = Packing(source.arguments)
+
+    @property
+    def ready(self) -> bool:
+        """Has it been compiled?"""
+        return ready(self._library)
+
+    def wait(self) -> None:
+        """Until it is compiled."""
+        self._library.result()
+
+    @cached_property
+    def entry(self) -> int:
+        """Address of the kernel's own function, for kernels that call it."""
+        return self._address(self.source.entry)
+
+    @cached_property
+    def items(self) -> int:
+        """Address of the entry point that the pool calls."""
+        return self._address(items_entry(self.source))
+
+    @cached_property
+    def merge(self) -> int:
+        """Address of the text's own way to add up sums, 0 where it has none."""
+        return self._address(merge_entry(self.source)) if self.source.merge else 0
+
+    def variant(self, arguments: Mapping[str, Any]) -> Variant:
+        """The kernel with these arguments."""
+        return Variant(self.items, self._pack(arguments), arguments)
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library.result(), name), ctypes.c_void_p).value or 0
+
+
 class CpuBackend(HostMemory):
     """The system's processor."""
 
@@ -56,67 +94,102 @@ class CpuBackend(HostMemory):
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
         self.schedule = schedule_name(schedule, "cpu")
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cuanto")
+        self.traits = Traits("cpu", self.schedule, unified_memory=True, workers=self.threads)
+        self.pool = Pool(self.threads)
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
-        self._functions: dict[str, Function] = {}
-        self._compiling: dict[ClassKey, Future[Function]] = {}
-        self._begun: list[Future[Function]] = []
+        self._programs: dict[str, CpuProgram] = {}
+        self._special: dict[tuple[Any, ...], CpuProgram] = {}
         self._lock = threading.RLock()
 
-    def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Ranges of bras in the pool."""
-        stop = threading.Event()
-        self.parallel((call for jobs in groups for call in self._ranges(jobs, stop)), stop)
+    # ---- compilation --------------------------------------------------------------------------------------
 
-    def parallel(self, calls: Iterable[Callable[[], None]], stop: threading.Event | None = None) -> None:
-        """All calls in the pool; an error or an interrupt sets `stop` and drops those that have not begun."""
-        pending: list[Future[None]] = []
-        try:
-            for call in calls:
-                pending.append(self._pool.submit(call))
-            for future in pending:
-                future.result()
-        except BaseException:
-            if stop is not None:
-                stop.set()
-            for future in pending:
-                future.cancel()
-            wait(pending)
-            raise
+    def compile(self, source: Source) -> CpuProgram:
+        """From the cache at once, else from the background."""
+        with self._lock:
+            if source.hash not in self._programs:
+                self._programs[source.hash] = CpuProgram(source, self._load(source))
+            return self._programs[source.hash]
 
-    def _ranges(self, jobs: Sequence[Job], stop: threading.Event) -> Iterator[Callable[[], None]]:
-        """Cut the bras into ranges; all kets of a range follow each other, while its rows are in the cache."""
-        calls = [self._chooser(job) for job in jobs]
-        bras, arguments = jobs[0].bras, jobs[0].arguments
-        row_bytes = arguments["row_stride"] * arguments["out"].itemsize
-        step = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
-        span = step * max(1, bras // (step * 16 * self.threads))
-        for begin in range(0, bras, span):
-            yield partial(_range, calls, begin, min(begin + span, bras), step, stop)
+    def _load(self, source: Source) -> Future[ctypes.CDLL]:
+        if not cache.complete(library_path(source)):
+            return self._compilers.submit(partial(_compile_politely, source))
+        loaded: Future[ctypes.CDLL] = Future()
+        loaded.set_result(load_library(source))
+        return loaded
 
     def finish_compiling(self) -> None:
         """Wait for the background."""
-        for future in list(self._begun):
-            future.result()
+        for program in list(self._programs.values()):
+            program.wait()
 
-    def _chooser(self, job: Job) -> Callable[[int, int], None]:
-        """A call for a range of bras that takes the best kernel there is at that moment."""
-        real = np.dtype(job.arguments["out"].dtype)
+    # ---- launches -----------------------------------------------------------------------------------------
+
+    def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
+        """One native call."""
+        self.launch_all([Launch(program, items, arguments, scratch)])
+
+    def launch_all(self, launches: Sequence[Launch]) -> None:
+        """One native call for all."""
+        if native := [self._native(launch) for launch in launches if launch.items]:
+            self.pool.run(native)
+
+    def _native(self, launch: Launch) -> NativeLaunch:
+        """In chunks that depend on the number of threads only where nothing is added up."""
+        program, grain, better = self.compile(launch.program.source), launch.grain, launch.better
+        if not grain:
+            grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
+        target = launch.arguments[launch.sums] if launch.sums else None
+        sums = 0 if target is None else launch.sums_size or target.size
+        later = {} if better is None else {0: _when_ready(self.compile(better.program.source), better.arguments)}
+        return NativeLaunch(
+            (program.variant(launch.arguments),),
+            launch.items,
+            grain,
+            launch.scratch,
+            sums,
+            0 if target is None else address(target),
+            program.merge if launch.sums else 0,
+            later,
+        )
+
+    def synchronize(self) -> None:
+        """A launch is done when it returns."""
+
+    # ---- batches of integrals -----------------------------------------------------------------------------
+
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """All kets of a few bras follow each other, while the rows of these are in the cache."""
+        launches, size = [], 0
+        for jobs in groups:
+            launches.append(self._batch(jobs))
+            size += sum(getattr(value, "nbytes", 0) for value in jobs[0].arguments.values())
+            size -= jobs[0].arguments["out"].nbytes
+            if size > PORTION_BYTES:
+                self.pool.run(launches)
+                launches, size = [], 0
+        if launches:
+            self.pool.run(launches)
+
+    def _batch(self, jobs: Sequence[Job]) -> NativeLaunch:
+        arguments = jobs[0].arguments
+        row_bytes = arguments["row_stride"] * arguments["out"].itemsize
+        grain = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
+        variants, better = [], {}
+        for k, job in enumerate(jobs):
+            first, later = self._choice(job)
+            variants.append(first)
+            if later is not None:
+                better[k] = later
+        return NativeLaunch(variants, jobs[0].bras, grain, better=better)
+
+    def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
+        """The best kernel there is now, and the one to come."""
         schedule = self._schedule(job)
-        special = self._specialised(job, real) if schedule != "table" else None
-        # Tables are made when they are needed: not where the special kernel is there already.
-        general = schedule != "lane" and not (special and ready(special))
-        batch = _batch_values(job)
-        fallback = self._table_call(job, real, batch) if general else None
-
-        def call(begin: int, end: int, alive: Job = job) -> None:
-            # `alive` keeps the arrays behind the addresses of `batch`.
-            if special is not None and (fallback is None or ready(special)):
-                special.result()(begin, end, *batch[2:])
-            elif fallback is not None:
-                fallback(begin, end)
-
-        return call
+        special = self._specialised(job) if schedule != "table" else None
+        if special is not None and (schedule == "lane" or special.ready):
+            return special.variant(job.arguments), None
+        general = self._general(job)
+        return general, None if special is None else _when_ready(special, job.arguments)
 
     def _schedule(self, job: Job) -> str:
         """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
@@ -126,80 +199,41 @@ class CpuBackend(HostMemory):
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
-    def _specialised(self, job: Job, real: np.dtype[Any]) -> Future[Function]:
+    def _specialised(self, job: Job) -> CpuProgram:
         """The straight-line kernel of a class, compiled once, in the background."""
-        key = (job.operator, job.bra, job.ket, job.algorithm + real.name)
+        key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
         with self._lock:
-            if key not in self._compiling:
+            if key not in self._special:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._compiling[key] = self.begin(straight_source(spec))
-            return self._compiling[key]
+                self._special[key] = self.compile(straight_source(spec))
+            return self._special[key]
 
-    def begin(self, source: Source) -> Future[Function]:
-        """From the cache at once, else from the background."""
-        if not cache.complete(library_path(source)):
-            begun = self._compilers.submit(lambda: self.function(source, polite=True))
-            self._begun.append(begun)
-            return begun
-        future: Future[Function] = Future()
-        future.set_result(self.function(source))
-        return future
-
-    def function(self, source: Source, polite: bool = False) -> Function:
-        """The compiled function; a library that was made elsewhere and does not load here is made again."""
-        if source.hash not in self._functions:
-            library = compile_library(source, polite)
-            try:
-                function = load_function(source, library)
-            except OSError:
-                library.unlink(missing_ok=True)
-                function = load_function(source, compile_library(source, polite))
-            self._functions[source.hash] = function
-        return self._functions[source.hash]
-
-    def _table_call(self, job: Job, real: np.dtype[Any], batch: list[Any]) -> Callable[[int, int], None]:
+    def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
-        function = self.function(table_source("cpu", job.real_name))
         known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
-        keep = [array for program in known.programs for array in (program.table, program.constants.astype(real))]
-        tables = [
-            job.arguments["bra_fields"],
-            job.arguments["ket_fields"],
-            known.width,
-            known.bra_functions,
-            *map(_address, keep),
-        ]
-        vectors = _vectors(known.programs[0], known.width * job.columns, job.kets)
-
-        def call(begin: int, end: int, alive: Any = keep) -> None:
-            # `alive` keeps the arrays behind the addresses.
-            function(begin, end, *batch[2:], *tables, vectors)
-
-        return call
+        real = job.arguments["out"].dtype
+        tables: dict[str, Any] = {"width": known.width, "bra_functions": known.bra_functions}
+        for stage, program in zip(("primitive", "ket", "bra"), known.programs, strict=True):
+            tables |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
+        tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
+        return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
 
 
-def _range(calls: Sequence[Callable[[int, int], None]], begin: int, end: int, step: int, stop: threading.Event) -> None:
-    for first in range(begin, end, step):
-        for call in calls:
-            if stop.is_set():
-                return
-            call(first, min(first + step, end))
+def _compile_politely(source: Source) -> ctypes.CDLL:
+    compile_library(source, polite=True)
+    return load_library(source)
 
 
-def _vectors(program: Program, width: int, kets: int) -> int:
+def _when_ready(program: CpuProgram, arguments: Mapping[str, Any]) -> Iterator[Variant | None]:
+    while not program.ready:
+        yield None
+    yield program.variant(arguments)
+
+
+def _vectors(program: Tables, width: int, kets: int) -> int:
     """How many vectors of kets a statement treats at once: more amortise its decoding, fewer stay in the cache."""
     values = program.slots + width
     for vectors in (4, 2):
         if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):
             return vectors
     return 1
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]  # a third of the time that `ctypes.data` takes
-    return address
-
-
-def _batch_values(job: Job) -> list[Any]:
-    given = {"bra_begin": 0, "bra_end": 0, **job.arguments}
-    return [_address(x) if isinstance(x := given[name], np.ndarray) else x for _, name in BATCH]

@@ -10,17 +10,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from cuanto.backends import cache
+from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
 
-FLAGS = ("-std=c++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-w")
+FLAGS = ("-std=c++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-pthread", "-w")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def native_flag() -> str:
 def library_path(source: Source) -> Path:
     """Where the compiled text is, or will be."""
     compiler = find_compiler()
-    parts = (source.text, *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
+    parts = (native_text(source), *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
     return cache.cache_folder() / f"{cache.key(parts)}.so"
 
 
@@ -114,7 +114,7 @@ def _drafts(source: Source, final: Path) -> tuple[Path, Path]:
     text = None
     try:
         text = cache.temporary(final.with_suffix(".cpp"))
-        text.write_text(source.text)
+        text.write_text(native_text(source))
         return text, cache.temporary(final)
     except OSError as error:
         if text is not None:
@@ -146,16 +146,14 @@ def compile_library(source: Source, polite: bool = False) -> Path:
     return final
 
 
-Function = Callable[..., None]
-"""A compiled entry point; called, it releases the interpreter lock."""
+def load_library(source: Source) -> ctypes.CDLL:
+    """The compiled text; a library that was made elsewhere and does not load here is made again."""
+    library = compile_library(source)
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError:
+        library.unlink(missing_ok=True)
+        return ctypes.CDLL(str(compile_library(source)))
 
-C_TYPES = {"INDEX": ctypes.c_longlong, "int": ctypes.c_int, "double": ctypes.c_double, "float": ctypes.c_float}
 
-
-def load_function(source: Source, library: Path) -> Function:
-    """The entry point, typed by the source's argument list; pointers are addresses."""
-    function = getattr(ctypes.CDLL(str(library)), source.entry)
-    function.argtypes = [C_TYPES.get(kind, ctypes.c_void_p) for kind, _ in source.arguments]
-    function.restype = None
-    typed: Function = function
-    return typed
+Function = object  # TEMPORARY

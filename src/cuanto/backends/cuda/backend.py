@@ -1,4 +1,4 @@
-"""Jobs on a GPU. The group kernel serves every class at once; straight-line ones take over when compiled."""
+"""NVIDIA GPUs. The group kernel serves every class at once; straight-line ones take over when compiled."""
 
 from __future__ import annotations
 
@@ -14,22 +14,11 @@ from numpy.typing import NDArray
 
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import (
-    GROUP_BLOCK,
-    BlockTables,
-    GroupTables,
-    Launch,
-    block_launch,
-    group_launch,
-    kind_of,
-    thread_launch,
-    typed,
-    worth_compiling,
-)
+from cuanto.backends.base import Job, Launch, Program, Traits
+from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import MissingDependencyError
-from cuanto.kernels.spec import BLOCK_SCHEDULES, schedule_name
+from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 
 OPTIONS = ("--fmad=true",)
@@ -57,11 +46,29 @@ def why_no_gpu() -> str:
     return "" if count else "no NVIDIA GPU on this machine"
 
 
+class CudaProgram:
+    """A kernel on a GPU; `binary` is under way, None where it lies in the cache."""
+
+    def __init__(self, source: Source, binary: Future[bytes] | None) -> None:
+        self.source, self._binary = source, binary
+
+    @property
+    def ready(self) -> bool:
+        """Has it been compiled?"""
+        return self._binary is None or ready(self._binary)
+
+    def wait(self) -> None:
+        """Until it is compiled."""
+        if self._binary is not None:
+            self._binary.result()
+
+
 class CudaBackend:
     """The current CUDA device."""
 
     name = "cuda"
-    group_block = GROUP_BLOCK
+    group_threads, quartet_threads = GROUP_THREADS, 0
+    worth_compiling = WORTH_COMPILING
 
     def __init__(self, schedule: str = "auto") -> None:
         if reason := why_no_gpu():
@@ -75,8 +82,8 @@ class CudaBackend:
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self.multiprocessors = int(properties["multiProcessorCount"])
-        self._tables = GroupTables(self.to_device)
-        self._block_tables = BlockTables(self.to_device)
+        self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=self.multiprocessors)
+        self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}
         self._shared: dict[str, int] = {}
@@ -129,42 +136,53 @@ class CudaBackend:
             free, total = info()
         return int(free), int(total)
 
-    def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Launch with the best kernels there are now, on several streams: small jobs run beside each other.
+    def compile(self, source: Source) -> CudaProgram:
+        """Begin in the background what is not in the cache."""
+        known = source.hash in self._functions or source.hash in self._compiling
+        if not known and not disk.complete(self._path(source)):
+            self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
+        return CudaProgram(source, self._compiling.get(source.hash))
 
-        The host does not wait; the current stream does, so that memory let go at the end is used again after that.
-        """
+    def launch(
+        self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None
+    ) -> None:
+        """Start a kernel on the current stream, or on another; the host does not wait."""
+        if not items:
+            return
+        source = program.source
+        function = self._function(source)
+        if scratch > self._shared.get(source.hash, PLAIN_SHARED):
+            # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, scratch)
+            self._shared[source.hash] = scratch
+        grid, values = (blocks_of(source, items),), typed(source, items, arguments)
+        function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
+
+    def launch_all(self, launches: Sequence[Launch]) -> None:
+        """On several streams: small launches run beside each other."""
+        self._side_by_side([launches])
+
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """With the best kernels there are now, on several streams."""
+        self._side_by_side([self._launch_of(job) for job in group] for group in groups)
+
+    def _side_by_side(self, groups: Iterable[Sequence[Launch]]) -> None:
+        """The host does not wait; the current stream does, so that memory let go at the end is used after that."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
         keep = []  # arguments live until the current stream knows of the kernels
         turn, used = cycle(self._streams), {}
         try:
-            for group in groups:
-                launches = [(job, self._launch(job)) for job in group]
+            for launches in groups:
                 keep.append(launches)
                 copied = current.record(event(disable_timing=True))
-                for job, launch in launches:
+                for launch in launches:
                     stream = next(turn)
                     used[id(stream)] = stream
                     stream.wait_event(copied)
-                    shared, values = launch.shared_bytes, launch.values(job)
-                    self.launch(launch.source, launch.grid, launch.block, shared, values, stream)
+                    self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
         finally:
             for stream in used.values():
                 current.wait_event(stream.record(event(disable_timing=True)))
-
-    def launch(
-        self, source: Source, grid: int, block: int, shared_bytes: int, values: dict[str, Any], stream: Any = None
-    ) -> None:
-        """Start any kernel, compiled now if need be; `values` by the names of its arguments. Does not wait.
-
-        On the current stream, or on another `stream`.
-        """
-        function = self._function(source)
-        if shared_bytes > self._shared.get(source.hash, PLAIN_SHARED):
-            # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, shared_bytes)
-            self._shared[source.hash] = shared_bytes
-        function((grid,), (block,), typed(source, values), shared_mem=shared_bytes, stream=stream)
 
     def synchronize(self) -> None:
         """Wait for the current stream."""
@@ -174,27 +192,6 @@ class CudaBackend:
         """Wait for the background."""
         for future in list(self._compiling.values()):
             future.result()
-
-    def _launch(self, job: Job) -> Launch:
-        kind = kind_of(job)
-        schedule = "quartet_block" if self.schedule == "auto" and kind.blocks else self.schedule
-        if schedule == "thread" or (schedule == "auto" and kind.straight and worth_compiling(job)):
-            launch = thread_launch(job)
-            if schedule == "thread" or self.ready(launch.source):
-                return launch
-        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
-            return block_launch(job, schedule, self._block_tables, self.multiprocessors, self.xp.empty)
-        return group_launch(job, self._tables, self.shared_limit, self.multiprocessors, self.xp.empty)
-
-    def ready(self, source: Source) -> bool:
-        """Compiled already? If not, start it; the general kernel serves meanwhile."""
-        if source.hash in self._functions:
-            return True
-        if source.hash not in self._compiling:
-            if disk.complete(self._path(source)):
-                return True
-            self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
-        return ready(self._compiling[source.hash])
 
     def _path(self, source: Source) -> Any:
         parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
@@ -210,6 +207,8 @@ class CudaBackend:
 
     def _function(self, source: Source) -> Any:
         if source.hash not in self._functions:
+            if source.hash in self._compiling:
+                self._compiling[source.hash].result()
             module = self.xp.cuda.function.Module()
             try:
                 module.load(self._binary(source))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from cuanto.backends.base import Job
+from cuanto.backends.base import Job, Launch, Program
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
 from cuanto.kernels.build import block_source, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.loops import by_loops
-from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 from cuanto.kernels.text import Source
 
 THREAD_BLOCK = 128
-GROUP_BLOCK = 256
+GROUP_THREADS = 256
 SHARED_TARGET = 110_000
 """Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
 PASSES_AT_ONCE = 4
@@ -30,28 +30,20 @@ ACCUMULATORS = 48
 """Sums a thread may keep in registers."""
 SUMS_TARGET = 48 * 1024
 """Bytes of shared memory up to which a block per quartet keeps its sums there, too."""
+LARGEST_GRID = 2**31 - 1
 SCRATCH_LIMIT = 1 << 29
 """Bytes of sums in global memory that blocks may have together."""
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A kernel with everything but the device."""
-
-    source: Source
-    grid: int
-    block: int
-    shared_bytes: int
-    extra: dict[str, Any]
-
-    def values(self, job: Job) -> dict[str, Any]:
-        """Arguments by name."""
-        return {"bra_begin": 0, "bra_end": job.bras, **job.arguments, **self.extra}
+def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
+    """Arguments in order, scalars typed as the kernel declares them; `begin` and `end` are those of all items."""
+    known = {"begin": 0, "end": items, **values}
+    return [known[name] if cast is None else cast(known[name]) for cast, name in _casts(source.arguments)]
 
 
-def typed(source: Source, values: dict[str, Any]) -> list[Any]:
-    """Arguments in order, scalars typed as the kernel declares them."""
-    return [values[name] if cast is None else cast(values[name]) for cast, name in _casts(source.arguments)]
+def blocks_of(source: Source, items: int) -> int:
+    """Blocks of threads of a launch."""
+    return -(-items // source.per_block)
 
 
 @cache
@@ -112,10 +104,9 @@ def columns_at_once(job: Job) -> int:
     return kind_of(job).at_once
 
 
-def thread_launch(job: Job) -> Launch:
+def thread_source(job: Job) -> Source:
     """One ket per thread, straight-line code."""
-    items = job.bras * -(-job.kets // BLOCK) * BLOCK
-    return Launch(kind_of(job).source(job.real_name), -(-items // THREAD_BLOCK), THREAD_BLOCK, 0, {})
+    return replace(kind_of(job).source(job.real_name), threads=THREAD_BLOCK, per_block=THREAD_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -173,24 +164,6 @@ class GroupTables:
         return tables, self._known[key]
 
 
-def group_launch(
-    job: Job, tables: GroupTables, shared_limit: int, multiprocessors: int, zeros: Any, block: int = GROUP_BLOCK
-) -> Launch:
-    """A few kets per block, their work shared by its threads, from index tables."""
-    need, arguments = kind_of(job).need, tables(job)[1]
-    real_bytes = np.dtype(job.arguments["out"].dtype).itemsize
-    lanes, shared = group_lanes(job, need, real_bytes, shared_limit, multiprocessors)
-    items = job.bras * -(-job.kets // lanes)
-    extra = {**arguments, "lanes": lanes, "slots": need.slots, "scratch": job.arguments["out"], "scratch_stride": 0}
-    grid = min(items, 2**31 - 1)
-    if shared == 0:
-        stride = need.numbers(lanes)
-        grid = min(items, 4 * multiprocessors)
-        dtype = np.dtype(job.arguments["out"].dtype).type
-        extra |= {"scratch": zeros((grid * stride,), dtype), "scratch_stride": stride}
-    return Launch(table_source("cuda", job.real_name), grid, block, shared, extra)
-
-
 class BlockTables:
     """Tuples and functions of both sides on the device, one copy per class."""
 
@@ -219,37 +192,90 @@ class BlockTables:
         return values
 
 
-def block_launch(
-    job: Job, schedule: str, tables: BlockTables, multiprocessors: int, zeros: Any, threads: int | None = None
-) -> Launch:
-    """A block for each contracted integral, or for each contracted quartet of shells."""
-    arguments = tables(job)
-    threads = threads or md_blocks.block_threads(job.bra, job.ket)
-    per_integral = schedule == "integral_block"
-    need = md_blocks.storage(job.bra, job.ket, job.columns, threads, per_integral)
-    dtype = np.dtype(job.arguments["out"].dtype)
-    grid = job.bras * job.kets
-    if per_integral:
-        grid *= job.columns * arguments["bra_functions"] * arguments["ket_functions"]
-    grid, shared, scratch, stride = min(grid, 2**31 - 1), need.shared + need.sums, job.arguments["out"], 0
-    if need.sums and shared * dtype.itemsize > SUMS_TARGET:
-        shared, stride = need.shared, need.sums
-        grid = min(grid, 4 * multiprocessors, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
-        scratch = zeros((grid * stride,), dtype.type)
-    extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
-    return Launch(block_source(schedule, job.real_name), grid, threads, shared * dtype.itemsize, extra)
+class Device(Protocol):
+    """What decides how jobs are launched; `threads` of a group of the general kernel, and of a quartet (0: by class).
+
+    `worth_compiling`: operations of a job from which a straight-line kernel repays its compilation.
+    """
+
+    schedule: str
+    shared_limit: int
+    multiprocessors: int
+    group_threads: int
+    quartet_threads: int
+    worth_compiling: float
+
+    def compile(self, source: Source) -> Program: ...
+
+    def to_device(self, array: Any) -> Any: ...
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any: ...
 
 
-def blocks_are_right(job: Job) -> bool:
-    """McMurchie-Davidson between pairs of high momenta: a block per quartet needs no tables, and theirs are huge."""
-    return kind_of(job).blocks
+class JobLaunches:
+    """Turns jobs into launches: the schedule, the kernel, its shared memory, its tables on the device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._tables = GroupTables(device.to_device)
+        self._block_tables = BlockTables(device.to_device)
+
+    def __call__(self, job: Job) -> Launch:
+        """With the best kernel there is now."""
+        kind, wanted = kind_of(job), self._device.schedule
+        schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
+        if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
+            program = self._device.compile(thread_source(job))
+            if schedule == "thread" or program.ready:
+                items = job.bras * -(-job.kets // BLOCK) * BLOCK
+                return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+            return self._blocks(job, schedule)
+        return self._groups(job)
+
+    def _pays(self, job: Job) -> bool:
+        work = job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns)
+        return work > self._device.worth_compiling
+
+    def _groups(self, job: Job) -> Launch:
+        """A few kets per block, their work shared by its threads, from index tables."""
+        device, need, (_, arguments) = self._device, kind_of(job).need, self._tables(job)
+        dtype = np.dtype(job.arguments["out"].dtype)
+        lanes, shared = group_lanes(job, need, dtype.itemsize, device.shared_limit, device.multiprocessors)
+        items = job.bras * -(-job.kets // lanes)
+        extra = {**arguments, "lanes": lanes, "slots": need.slots, "scratch": job.arguments["out"], "scratch_stride": 0}
+        grid = min(items, LARGEST_GRID)
+        if shared == 0:
+            stride = need.numbers(lanes)
+            grid = min(items, 4 * device.multiprocessors)
+            extra |= {"scratch": device.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
+        source = replace(table_source("cuda", job.real_name), threads=device.group_threads)
+        return Launch(device.compile(source), grid, _arguments(job, extra), shared)
+
+    def _blocks(self, job: Job, schedule: str) -> Launch:
+        """A block for each contracted integral, or for each contracted quartet of shells."""
+        device, arguments = self._device, self._block_tables(job)
+        threads = device.quartet_threads or md_blocks.block_threads(job.bra, job.ket)
+        per_integral = schedule == "integral_block"
+        need = md_blocks.storage(job.bra, job.ket, job.columns, threads, per_integral)
+        dtype = np.dtype(job.arguments["out"].dtype)
+        grid = job.bras * job.kets
+        if per_integral:
+            grid *= job.columns * arguments["bra_functions"] * arguments["ket_functions"]
+        grid, shared, scratch, stride = min(grid, LARGEST_GRID), need.shared + need.sums, job.arguments["out"], 0
+        if need.sums and shared * dtype.itemsize > SUMS_TARGET:
+            shared, stride = need.shared, need.sums
+            grid = min(grid, 4 * device.multiprocessors, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
+            scratch = device.zeros((grid * stride,), dtype.type)
+        extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
+        source = replace(block_source(schedule, job.real_name), threads=threads)
+        return Launch(device.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
 
 
-def straight_is_right(job: Job) -> bool:
-    """Below the unrolling threshold one thread does a whole quartet."""
-    return kind_of(job).straight
+def _arguments(job: Job, extra: dict[str, Any]) -> dict[str, Any]:
+    return {**job.arguments, "begin": 0, "end": job.bras, **extra}
 
 
-def worth_compiling(job: Job) -> bool:
-    """Is there work enough for a kernel of its own?"""
-    return job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns) > WORTH_COMPILING
+straight_is_right = None  # TEMPORARY
+GROUP_BLOCK = GROUP_THREADS
+worth_compiling = columns_at_once = None  # TEMPORARY

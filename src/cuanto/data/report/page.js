@@ -191,7 +191,7 @@
   function connect(atoms) {
     const RADII = { H: 0.31, He: 0.28, Li: 1.28, Be: 0.96, B: 0.84, C: 0.76, N: 0.71, O: 0.66, F: 0.57, Ne: 0.58, Na: 1.66,
       Mg: 1.41, Al: 1.21, Si: 1.11, P: 1.07, S: 1.05, Cl: 1.02, Ar: 1.06, K: 2.03, Ca: 1.76, Br: 1.2, I: 1.39 };
-    const radius = (a) => RADII[a.elem] ?? 1.45;
+    const radius = (a) => a.elem.startsWith("Gh-") ? 0 : RADII[a.elem] ?? 1.45;
     for (let i = 0; i < atoms.length; i++) for (let j = 0; j < i; j++) {
       const a = atoms[i], b = atoms[j];
       if (Math.hypot(a.x - b.x, a.y - b.y, a.z - b.z) > 1.2 * (radius(a) + radius(b))) continue;

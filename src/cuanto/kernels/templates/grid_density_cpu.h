@@ -1,4 +1,4 @@
-// Density, gradient and kinetic-energy density at a range of points of one group: out[spin][component][point].
+// Density, gradient and kinetic-energy density at the points of blocks of groups: out[spin][component][point].
 // `given`: density matrices [spin][nbf][nbf], or with ORBITALS their factors C [spin][nbf][width], D = C C^T.
 
 // A[row][q] = source(row, q) for rows up to a whole number of tiles, packed for panel_product.
@@ -55,7 +55,12 @@ FN void finish_density(const REAL* values, const REAL* product, INDEX rows, INDE
     }
 }
 
-extern "C" void ENTRY(PARAMETERS) {
+// The points of one task; `given` are matrices of `nbf` functions, in which those of the group have the numbers task.ao.
+static void density_of(const Task& task, const double* position, INDEX stride, const int* shell, const double* centre,
+                       const double* primitive, const REAL* given, INDEX nbf, int width, int spins, REAL* scratch, REAL* out) {
+    const int functions = task.functions, runs = task.runs;
+    const int *ao = task.ao, *run_row = task.run_row, *run_ao = task.run_ao, *tile_depth = task.tile_depth;
+    const REAL* kept = task.kept;
     const INDEX rows = up(functions, ROWS), tiles = up(functions, TILE), orbitals = up(width, TILE);
     const INDEX packed = ORBITALS ? 2 * orbitals * tiles : (1 + KINETIC) * tiles * tiles;
     REAL* values = scratch + spins * packed;
@@ -81,13 +86,14 @@ extern "C" void ENTRY(PARAMETERS) {
 #endif
 #endif
     }
-    for (INDEX g = begin; g < end; g += PANEL) {
+    for (INDEX g = task.begin; g < task.end; g += PANEL) {
         const REAL* chi = values;
-        if (keeping) {
+        if (kept) {
             chi = kept;
             kept += VALUES * rows * PANEL;
         } else {
-            panel_values(g, position, stride, list_shell, list_row, list_count, shell, centre, primitive, rows, values);
+            panel_values(g, position, stride, task.list_shell, task.list_row, task.list_count, shell, centre, primitive, rows,
+                         values);
         }
         for (int s = 0; s < spins; ++s) {
             const REAL* A = scratch + s * packed;
@@ -131,5 +137,20 @@ extern "C" void ENTRY(PARAMETERS) {
 #endif
 #endif
         }
+    }
+}
+
+extern "C" void ENTRY(PARAMETERS) {
+    for (INDEX b = begin; b < end; ++b) {
+        const REAL* matrices = given;
+        INDEX functions = nbf;
+        if (local) {
+            const Part part = PART_OF(b);
+            take_part(part, spins, nbf, width, given, (REAL*)scratch);
+            matrices = (REAL*)scratch, functions = part.functions;
+        }
+        for (INDEX t = block_task[b]; t < block_task[b + 1]; ++t)
+            density_of(TASK_OF(t), position, stride, shell, centre, primitive, matrices, functions, width, spins,
+                       (REAL*)scratch + local, out);
     }
 }

@@ -1,4 +1,4 @@
-// What a range of points of one group adds to half of the Kohn-Sham matrix (its transpose is the other half):
+// What the points of blocks of groups add to half of the Kohn-Sham matrix (its transpose is the other half):
 // sum_g chi_p (v_0 chi_q + v . grad chi_q) + v_tau grad chi_p . grad chi_q, with v = potential[spin][component][point].
 //
 // The second factor is turned over, [tile of functions][point][function], so that sums stay in the lanes: a tile is TILE
@@ -87,16 +87,12 @@ FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int fu
 }
 
 // `whole` sums as they are; of `half` the elements left of the diagonal twice, for the transpose that is added later.
-// Functions are consecutive in a run: from row run_row[k] to run_row[k + 1], beginning with run_ao[k]. No `locks`: `out` belongs
-// to one thread.
-FN void scatter(const double* whole, const double* half, INDEX rows, int functions, const int* ao, const int* run_row,
-                const int* run_ao, int runs, const int* tile_depth, INDEX nbf, double* out, int* locks) {
-    for (int p = 0; p < functions; ++p) {
-        const int depth = tile_depth[p / DEPTH_TILE];
-        while (locks && __atomic_exchange_n(locks + ao[p], 1, __ATOMIC_ACQUIRE)) {
-        }
-        double* row = out + ao[p] * nbf;
-        for (int k = 0; k < runs && run_row[k] < depth; ++k) {
+FN void scatter(const Task& task, const double* whole, const double* half, INDEX rows, INDEX nbf, double* out) {
+    const int *run_row = task.run_row, *run_ao = task.run_ao;
+    for (int p = 0; p < task.functions; ++p) {
+        const int depth = task.tile_depth[p / DEPTH_TILE];
+        double* row = out + task.ao[p] * nbf;
+        for (int k = 0; k < task.runs && run_row[k] < depth; ++k) {
             const int end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
             double* place = row + run_ao[k] - run_row[k];
 #if GRADIENT
@@ -107,9 +103,8 @@ FN void scatter(const double* whole, const double* half, INDEX rows, int functio
 #endif
         }
 #if SYMMETRIC
-        if (p < depth) row[ao[p]] += half[p * rows + p];
+        if (p < depth) row[task.ao[p]] += half[p * rows + p];
 #endif
-        if (locks) __atomic_store_n(locks + ao[p], 0, __ATOMIC_RELEASE);
     }
 }
 
@@ -125,22 +120,27 @@ FN void weigh(const REAL* chi, int functions, INDEX rows, const REAL* v, INDEX s
     });
 }
 
-extern "C" void ENTRY(PARAMETERS) {
+// The points of one task; `sums` is room for the matrices of its group, which are added to `out`.
+static void add_matrix(const Task& task, const double* position, INDEX stride, const int* shell, const double* centre,
+                       const double* primitive, const REAL* potential, int spins, double* sums, REAL* scratch, INDEX nbf,
+                       double* out) {
+    const int functions = task.functions, *tile_depth = task.tile_depth;
     const INDEX rows = up(functions, ROWS), size = rows * PANEL;
     REAL *values = scratch, *turned = scratch + BLOCK_PANELS * VALUES * size;
     const INDEX per_spin = (1 + KINETIC) * rows * rows;
-    if (!keeping) clear_rows(values, BLOCK_PANELS * VALUES, rows, functions);
-    for (INDEX first = begin; first < end; first += BLOCK_PANELS * PANEL) {
-        const INDEX left = (end - first) / PANEL;
+    const REAL* kept = task.kept;
+    if (!kept) clear_rows(values, BLOCK_PANELS * VALUES, rows, functions);
+    for (INDEX first = task.begin; first < task.end; first += BLOCK_PANELS * PANEL) {
+        const INDEX left = (task.end - first) / PANEL;
         const int panels = left < BLOCK_PANELS ? (int)left : BLOCK_PANELS;
         const REAL* chi = values;
-        if (keeping) {
+        if (kept) {
             chi = kept;
             kept += panels * VALUES * size;
         } else {
             for (int panel = 0; panel < panels; ++panel)
-                panel_values(first + panel * PANEL, position, stride, list_shell, list_row, list_count, shell, centre,
-                             primitive, rows, values + panel * VALUES * size);
+                panel_values(first + panel * PANEL, position, stride, task.list_shell, task.list_row, task.list_count, shell,
+                             centre, primitive, rows, values + panel * VALUES * size);
         }
         for (int s = 0; s < spins; ++s) {
             const REAL* v = potential + s * COMPONENTS * stride + first;
@@ -148,7 +148,7 @@ extern "C" void ENTRY(PARAMETERS) {
             for (int panel = 0; panel < panels; ++panel)
                 weigh(chi + panel * VALUES * size, functions, rows, v + panel * PANEL, stride, panels * PANEL,
                       panel * PANEL, turned);
-            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total, first == begin);
+            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total, first == task.begin);
 #if KINETIC
             for (int c = 1; c < 4; ++c) {
                 for (int panel = 0; panel < panels; ++panel) {
@@ -159,14 +159,28 @@ extern "C" void ENTRY(PARAMETERS) {
                     });
                 }
                 add_products(chi + c * size, VALUES * size, turned, functions, rows, panels, true, tile_depth,
-                             total + rows * rows, first == begin && c == 1);
+                             total + rows * rows, first == task.begin && c == 1);
             }
 #endif
         }
     }
     for (int s = 0; s < spins; ++s) {
         const double* total = sums + s * per_spin;
-        scatter(total, total + KINETIC * rows * rows, rows, functions, ao, run_row, run_ao, runs, tile_depth, nbf,
-                out + s * nbf * nbf, locks);
+        scatter(task, total, total + KINETIC * rows * rows, rows, nbf, out + s * nbf * nbf);
     }
+}
+
+// `sums`: matrices [spin][function][function] of the functions of a block, one block in a chunk.
+extern "C" void ENTRY(PARAMETERS) {
+    for (INDEX b = begin; b < end; ++b) {
+        const INDEX functions = PART_OF(b).functions;
+        for (INDEX i = 0; i < spins * functions * functions; ++i) sums[i] = 0;
+        for (INDEX t = block_task[b]; t < block_task[b + 1]; ++t)
+            add_matrix(TASK_OF(t), position, stride, shell, centre, primitive, potential, spins, (double*)scratch,
+                       (REAL*)((double*)scratch + group_sums), functions, sums);
+    }
+}
+
+static void merge_blocks(PARAMETERS) {
+    add_part(PART_OF(begin), spins, nbf, sums, out);
 }

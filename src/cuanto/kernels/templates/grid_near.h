@@ -67,3 +67,9 @@ FN int near_atoms(const double* centre, double radius, INDEX atoms, const double
     *count = end;
     return first;
 }
+
+KERNEL(NEAR_THREADS) ENTRY(PARAMETERS) {
+    FOR_ITEMS(g)
+        list_rows[g] = near_atoms(centre + 3 * g, radius[g], atoms, atom, pair, list_atom + g * atoms,
+                                  list_distance + g * atoms, list_count + g);
+}

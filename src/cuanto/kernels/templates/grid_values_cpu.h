@@ -1,9 +1,14 @@
-// Values of all points of a range, panel after panel, as the other kernels would make them: rows of functions are filled
-// up to a whole number of tiles with zeros.
+// Values at the points of blocks of groups, panel after panel, as the other kernels would make them: rows of functions are
+// filled up to a whole number of tiles with zeros.
 extern "C" void ENTRY(PARAMETERS) {
-    const INDEX rows = up(functions, ROWS);
-    for (INDEX g = begin; g < end; g += PANEL, kept += VALUES * rows * PANEL) {
-        clear_rows(kept, VALUES, rows, functions);
-        panel_values(g, position, stride, list_shell, list_row, list_count, shell, centre, primitive, rows, kept);
+    for (INDEX t = block_task[begin]; t < block_task[end]; ++t) {
+        const Task task = TASK_OF(t);
+        const INDEX rows = up(task.functions, ROWS);
+        REAL* place = task.kept;
+        for (INDEX g = task.begin; g < task.end; g += PANEL, place += VALUES * rows * PANEL) {
+            clear_rows(place, VALUES, rows, task.functions);
+            panel_values(g, position, stride, task.list_shell, task.list_row, task.list_count, shell, centre, primitive,
+                         rows, place);
+        }
     }
 }

@@ -39,8 +39,8 @@ FN REAL own_share(int rows, int count, const int* list, const REAL* distance, RE
     return shared(mine, total);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_POINTS) ENTRY(PARAMETERS) {
-    const INDEX block = blockIdx.x, list = block_list[block], first = list * atoms;
+KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
+    const INDEX block = begin + blockIdx.x, list = block_list[block], first = list * atoms;
     const INDEX g = block_point[block] + (INDEX)threadIdx.x;
     if (g >= block_point[block + 1]) return;
     const Made r{list_atom + first, atom, position[g], position[stride + g], position[2 * stride + g]};

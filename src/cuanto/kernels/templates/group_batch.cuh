@@ -23,8 +23,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
     const GroupWork work = group_work(sides, tables, slots, memory, w);
     const Program& last = work.bra_sweep;
     const INDEX blocks = (kets + lanes - 1) / lanes;
-    for (INDEX item = blockIdx.x; item < blocks * (bra_end - bra_begin); item += gridDim.x) {
-        const INDEX b = bra_begin + item / blocks;
+    for (INDEX item = blockIdx.x; item < blocks * (end - begin); item += gridDim.x) {
+        const INDEX b = begin + item / blocks;
         const INDEX ket = item % blocks * lanes + w.lane;
         const INDEX primitives = ket_first[ket / BLOCK + 1] - ket_first[ket / BLOCK];
         work.quartet(b, ket, primitives, [&](int q) {

@@ -15,7 +15,7 @@ extern "C" void ENTRY(PARAMETERS) {
     int* place = (int*)uniform_memory(count);
     for (int k = 0; k < count; ++k)
         place[k] = (tuples[8 * k] * side + tuples[8 * k + 1]) * side + tuples[8 * k + 2];
-    for (INDEX b = bra_begin; b < bra_end; ++b) {
+    for (INDEX b = begin; b < end; ++b) {
         const REAL* bra = bra_record + b * GEOMETRY;
         double* total = out + b * width;
         for (int j = 0; j < width; ++j) total[j] = 0;

@@ -2,7 +2,7 @@
 // R_(t+s) H_s of one vector of kets to acc[density][t]. Kets come in blocks of KETS lanes, each a record [field][lane].
 // Sums in REAL end after CHUNK blocks; totals are double.
 extern "C" void ENTRY(PARAMETERS) {
-    for (INDEX b = bra_begin; b < bra_end; ++b) {
+    for (INDEX b = begin; b < end; ++b) {
         const REAL* bra = bra_record + b * GEOMETRY;
         double* total = out + b * WIDTH;
         for (int j = 0; j < WIDTH; ++j) total[j] = 0;

@@ -21,7 +21,7 @@ struct LaneStore {
 extern "C" void ENTRY(PARAMETERS) {
     const Sides sides{bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
     VEC* acc = lane_memory((INDEX)columns * WIDTH);
-    for (INDEX b = bra_begin; b < bra_end; ++b) {
+    for (INDEX b = begin; b < end; ++b) {
         for (INDEX ket = 0; ket < kets; ket += LANES) {
             lane_sums(sides, b, ket, acc);
             const REAL* distance = ket_shell + ket / BLOCK * SHELL_FIELDS * BLOCK + ket % BLOCK;

@@ -265,8 +265,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
     REAL* half = acc + (INDEX)columns * bra_count * ket_count;
     const INDEX per_quartet = 1;
 #endif
-    for (INDEX item = blockIdx.x; item < (bra_end - bra_begin) * kets * per_quartet; item += gridDim.x) {
-        const INDEX quartet = item / per_quartet, b = bra_begin + quartet / kets, d = quartet % kets;
+    for (INDEX item = blockIdx.x; item < (end - begin) * kets * per_quartet; item += gridDim.x) {
+        const INDEX quartet = item / per_quartet, b = begin + quartet / kets, d = quartet % kets;
         const INDEX block = d / BLOCK, lane = d % BLOCK;
 #if PER_INTEGRAL
         const int inside = (int)(item % per_quartet), g = inside % ket_functions;

@@ -3,7 +3,8 @@
 // A kernel text is: the #defines of its target, a prelude, boys.h, generated code. The generated code uses only
 // the names below, so one text serves a CPU (this file) and a GPU (prelude_cuda.cuh, where a vector is one number).
 //   REAL  VEC  MASK  FN  UNROLL  NO_UNROLL  LANES
-//   vset  vload  vstore  vfma  vrcp  vsqrt  vrsqrt (1 / sqrt)  vexp (argument <= 0)  vselect  vany  vsum (of lanes)  vround  vrow4
+//   KERNEL  FOR_ITEMS  FOR_VECTORS  ITEMS_LEFT
+//   vset  vload  vstore  vread  vwrite  vfma  vrcp  vsqrt  vrsqrt (1 / sqrt)  vexp (argument <= 0)  vselect  vany  vsum (of lanes)  vround  vrow4
 // Needs GCC >= 9 or Clang (also as zig c++) and no header. Flags: -O2 -ffp-contract=fast and the machine's own
 // instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every choice of LANES is
 // correct everywhere; the fast one fills a register of the machine (GCC keeps longer vectors in memory).
@@ -33,6 +34,12 @@
 #define __has_builtin(name) 0
 #endif
 
+// Kernels: KERNEL(threads of a block) ENTRY(PARAMETERS) works on the items begin .. end, one by one (FOR_ITEMS) or, where
+// they lie side by side in memory, LANES at once (FOR_VECTORS), of which `ITEMS_LEFT` are there (vread, vwrite).
+#define KERNEL(threads) extern "C" void
+#define FOR_ITEMS(i) for (INDEX i = begin; i < end; ++i)
+#define FOR_VECTORS(i) for (INDEX i = begin; i < end; i += LANES)
+#define ITEMS_LEFT(i) (end - i < LANES ? int(end - i) : LANES)
 #define FN static inline __attribute__((always_inline, unused))
 #define FN_MEMBER inline __attribute__((always_inline))
 #ifdef __clang__
@@ -67,6 +74,18 @@ FN VEC vload(const REAL* p) {
 }
 
 FN void vstore(REAL* p, VEC v) { __builtin_memcpy(p, &v, sizeof(VEC)); }
+
+FN VEC vread(const REAL* p, int count) {
+    if (count == LANES) return vload(p);
+    VEC v = {};
+    for (int i = 0; i < count; ++i) v[i] = p[i];
+    return v;
+}
+
+FN void vwrite(REAL* p, VEC v, int count) {
+    if (count == LANES) return vstore(p, v);
+    for (int i = 0; i < count; ++i) p[i] = v[i];
+}
 
 FN VEC vselect(MASK where, VEC yes, VEC no) { return where ? yes : no; }
 FN REAL vselect(bool where, REAL yes, REAL no) { return where ? yes : no; }

@@ -11,6 +11,11 @@
 #define CUANTO_SINGLE_float 1
 #define CUANTO_SINGLE CUANTO_JOIN(CUANTO_SINGLE_, REAL)  // 1 when REAL is float, 0 when it is double
 
+#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define FOR_ITEMS(i)                                                                              \
+    for (INDEX i = begin + (INDEX)blockIdx.x * blockDim.x + threadIdx.x; i < end; i += (INDEX)gridDim.x * blockDim.x)
+#define FOR_VECTORS(i) FOR_ITEMS(i)
+#define ITEMS_LEFT(i) 1
 #define FN __device__ __forceinline__
 #define FN_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
@@ -22,6 +27,8 @@ typedef bool MASK;
 FN VEC vset(REAL x) { return x; }
 FN VEC vload(const REAL* p) { return *p; }
 FN void vstore(REAL* p, VEC v) { *p = v; }
+FN VEC vread(const REAL* p, int) { return *p; }
+FN void vwrite(REAL* p, VEC v, int) { *p = v; }
 FN VEC vselect(MASK where, VEC yes, VEC no) { return where ? yes : no; }
 FN bool vany(MASK m) { return m; }
 

@@ -23,7 +23,7 @@ template <int NV> static void table_batch(PARAMETERS) {
     TableWork<NV> work(sides, tables);
     const Program& last = work.sweeps[1];
     const INDEX step = NV * LANES;
-    for (INDEX b = bra_begin; b < bra_end; ++b) {
+    for (INDEX b = begin; b < end; ++b) {
         for (INDEX ket = 0; ket < kets; ket += step) {
             const int count = (int)(kets - ket < step ? kets - ket : step);
             work.sums(b, ket);

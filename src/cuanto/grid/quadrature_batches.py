@@ -9,24 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.batches import cut
 from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.grid_device import (
-    DENSITY_POINTS,
-    ELEMENT_THREADS,
-    ROW_THREADS,
-    SQUARE,
-    device_kernel,
-    device_values,
-)
-from cuanto.kernels.grid_values import COMPONENTS, THREADS
+from cuanto.kernels.grid_device import DENSITY_POINTS, SQUARE, device_kernel, device_values
+from cuanto.kernels.grid_values import COMPONENTS, ShellTexts
+
+LEAST_BATCH = 1 << 24
+"""Bytes of working memory below which batches would be too small to be worth a launch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,28 +41,29 @@ class Batch:
         return values * self.tasks * self.points * self.rows
 
 
-class DeviceQuadrature:
-    """A grid and a basis; `family`: lda, gga or mgga; working memory of at most about `batch_bytes`."""
+class BatchQuadrature:
+    """A grid and a basis; `family`: lda, gga or mgga; working memory by the settings, or an eighth of the limit."""
+
+    products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (1.0, 1.0), "gga": (1.0, 2.0), "mgga": (4.0, 4.0)}
+    reading_pays: ClassVar[bool] = True
 
     def __init__(
         self,
         grid: GroupedGrid,
         basis: Basis,
-        backend: Any,
+        backend: Backend,
         family: str,
-        real: str = "double",
-        batch_bytes: int = 1 << 30,
+        real: str,
+        settings: GridSettings,
+        limit: int,
     ) -> None:
         self.grid, self.backend, self.family, self.real = grid, backend, family, real
         self.nbf, self.components = basis.nbf, COMPONENTS[family]
         self.values = 1 if family == "lda" else 4
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
-        self.table = ShellTable.of(basis)
-        tables = {
-            "shell": self.table.shell,
-            "centre": self.table.centre,
-            "primitive": self.table.primitive,
-        }
+        table = ShellTable.of(basis)
+        self._texts: ShellTexts = (table.kinds, table.columns, family)
+        tables: dict[str, NDArray[Any]] = {"shell": table.shell, "centre": table.centre, "primitive": table.primitive}
         self._fixed = {
             **backend.upload(tables),
             "position": resident(grid.position_xg, backend),
@@ -72,6 +71,7 @@ class DeviceQuadrature:
             "list_row": resident(grid.list_row, backend),
         }
         self._ao = resident(grid.ao, backend)
+        batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
         self.batches = list(self._batches(batch_bytes))
         self.kept: list[Any] | None = None
 
@@ -102,7 +102,7 @@ class DeviceQuadrature:
                 else:
                     left, right = self._from_orbitals(batch, chi, given[s])
                 values = {**batch.tables, "rows": left.shape[2], "values": left, "product": right, "out": out[s]}
-                self._launch("density", ELEMENT_THREADS, batch.tasks * batch.points // DENSITY_POINTS, values)
+                self._launch("density", batch.tasks * batch.points // DENSITY_POINTS, values)
         return out
 
     def matrix(self, potential_scg: Any) -> Any:
@@ -116,12 +116,12 @@ class DeviceQuadrature:
             weighed = xp.empty((pairs, batch.tasks, batch.points, batch.rows), dtype=self.dtype)
             for s in range(len(potential)):
                 values = {**batch.tables, "values": chi, "potential": potential[s], "weighed": weighed}
-                self._launch("weigh", ELEMENT_THREADS, batch.elements(1) // SQUARE, values)
+                self._launch("weigh", batch.elements(1) // SQUARE, values)
                 part = xp.matmul(chi[0], weighed[0])
                 for c in range(1, pairs):
                     part += xp.matmul(chi[c], weighed[c])
                 values = {**batch.tables, "part": part, "nbf": self.nbf, "out": F_spq[s]}
-                self._launch("scatter", ROW_THREADS, batch.tasks * batch.rows, values)
+                self._launch("scatter", batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
@@ -150,7 +150,7 @@ class DeviceQuadrature:
     def _gathered(self, kernel: str, batch: Batch, shape: tuple[int, int], given: Any, width: int) -> Any:
         part = self.backend.xp.empty((batch.tasks, *shape), dtype=self.dtype)
         values = {**batch.tables, "columns": shape[1], "given": given, "width": width, "part": part}
-        self._launch(kernel, ROW_THREADS, batch.tasks * shape[0], values)
+        self._launch(kernel, batch.tasks * shape[0], values)
         return part
 
     def _chi(self, number: int) -> Any:
@@ -158,14 +158,14 @@ class DeviceQuadrature:
 
     def _values(self, batch: Batch) -> Any:
         chi = self.backend.xp.empty((self.values, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
-        source = device_values(self.table.kinds, self.table.columns, self.family, self.real)
+        program = self.backend.compile(device_values(self._texts, self.real))
         values = {**self._fixed, **batch.tables, "stride": len(self.grid.w_g), "values": chi}
-        self.backend.launch(source, batch.tasks * batch.points // THREADS, THREADS, 0, values)
+        self.backend.launch(program, batch.tasks * batch.points, values)
         return chi
 
-    def _launch(self, name: str, threads: int, blocks: int, values: dict[str, Any]) -> None:
-        source = device_kernel(name, self.family, self.real)
-        self.backend.launch(source, blocks, threads, 0, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
+    def _launch(self, name: str, blocks: int, values: dict[str, Any]) -> None:
+        program = self.backend.compile(device_kernel(name, self.family, self.real))
+        self.backend.launch(program, blocks, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
 
     def _batches(self, batch_bytes: int) -> Iterator[Batch]:
         """Pieces of equal size, as many at once as fit. One copy takes the tables of all to the device."""
@@ -190,6 +190,6 @@ class DeviceQuadrature:
                 yield Batch(tasks, points, rows, {**part, "tasks": tasks, "rows": rows, "points": points})
 
 
-def resident(array: Any, backend: Any) -> Any:
+def resident(array: Any, backend: Backend) -> Any:
     """On the device, where it may be already."""
     return array if isinstance(array, backend.xp.ndarray) else backend.to_device(array)

@@ -1,0 +1,90 @@
+"""The calling convention of kernels on the CPU: a range of items, and all other arguments packed in words of 8 bytes.
+
+Arguments with the names of `OWN` come from the pool of threads (`pool.h`): the range of items, scratch memory of the
+thread, and the sums of the chunk. All others are the same for every item of a launch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.text import Source
+
+OWN = ("begin", "end", "scratch", "sums")
+REALS = ("REAL", "double", "float")
+
+
+def items_entry(source: Source) -> str:
+    """Name of the entry point that the pool calls."""
+    return f"{source.entry}_items"
+
+
+def merge_entry(source: Source) -> str:
+    """Name of the entry point that adds the sums of a chunk to the results, where a text defines its own."""
+    return f"{source.entry}_merge"
+
+
+@cache
+def native_text(source: Source) -> str:
+    """The text with the entry points that the pool calls; texts without a range of items stay as they are."""
+    if "begin" not in (name for _, name in source.arguments):
+        return source.text
+    word = "union CuantoWord { void* pointer; long long whole; double real; };"
+    entries = _wrapper(items_entry(source), source.entry, source.arguments)
+    if source.merge:
+        entries += _wrapper(merge_entry(source), source.merge, source.arguments)
+    return f"{source.text}\n{word}{entries}"
+
+
+def _wrapper(name: str, function: str, arguments: Arguments) -> str:
+    return f"""
+extern "C" void {name}(const void* packed, long long begin, long long end, void* own_scratch, void* own_sums) {{
+    const CuantoWord* word = (const CuantoWord*)packed;
+    {function}({", ".join(_given(arguments))});
+}}
+"""
+
+
+def _given(arguments: Arguments) -> list[str]:
+    """The arguments of the kernel's own function, from the pool or from packed words."""
+    given, words = [], 0
+    for kind, name in arguments:
+        if name in OWN:
+            given.append(f"({kind}){name if name in OWN[:2] else f'own_{name}'}")
+            continue
+        member = "pointer" if "*" in kind else "real" if kind in REALS else "whole"
+        given.append(f"({kind})word[{words}].{member}")
+        words += 1
+    return given
+
+
+class Packing:
+    """Packs the arguments of a source by their names."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        kept = [(kind, name) for kind, name in arguments if name not in OWN]
+        self.names = [name for _, name in kept]
+        self._struct = struct.Struct("".join("d" if kind in REALS else "q" for kind, _ in kept))
+
+    def __call__(self, values: Mapping[str, Any]) -> bytes:
+        """Arrays become addresses, None becomes a null pointer."""
+        return self._struct.pack(*[plain(values[name]) for name in self.names])
+
+
+def plain(value: Any) -> Any:
+    """What a word holds."""
+    if isinstance(value, np.ndarray):
+        return address(value)
+    return 0 if value is None else value
+
+
+def address(array: Any) -> int:
+    """Where an array begins."""
+    found: int = array.__array_interface__["data"][0]  # a third of the time that `ctypes.data` takes
+    return found

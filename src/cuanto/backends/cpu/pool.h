@@ -1,0 +1,359 @@
+// A pool of native threads. A job is a list of launches; a launch is a kernel with so many items, handed out in chunks
+// of `grain` items by an atomic counter. The calling thread works too, and comes back every `slice` seconds so that the
+// interpreter can handle signals. Several jobs may be under way at once: each has a caller of its own, and idle workers
+// help whichever has chunks left.
+//
+// Workers are woken when the caller has worked for a while (`patience`): small jobs are done before a thread has woken
+// up, and where other programs keep the cores busy a short job would wait for a worker that has been put to sleep with a
+// chunk in its hands. Patience grows with the time that callers had to wait at the end, and shrinks again.
+//
+// Sums: where items add to one array, every chunk has a zeroed array of its own, and these are added to the target in
+// the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef long long INDEX;
+typedef void (*Entry)(const void* arguments, INDEX begin, INDEX end, void* scratch, void* sums);
+
+struct Variant {
+    Entry entry;
+    const void* arguments;
+};
+
+struct Launch {
+    const Variant** variants;     // done one after the other on the items of a chunk; faster ones may take their places
+    INDEX count;
+    INDEX items, grain, scratch;  // scratch: bytes for a thread
+    INDEX sums;                   // numbers that a chunk adds to; 0: none
+    double* target;               // where they are added, one by one, if there is no `merge`
+    Entry merge;                  // a kernel that has its own way to add sums clears them itself
+    INDEX first;                  // chunk of the job with which this launch begins
+};
+
+struct Job {
+    Launch* launches;
+    INDEX count, chunks, threads;
+    INDEX next;       // chunk to be handed out
+    INDEX completed;  // chunks
+    int helpers, failed, posted;
+    Job* following;
+    // sums of chunks that wait for their turn
+    pthread_mutex_t merging;
+    pthread_cond_t returned;
+    double** waiting;  // [chunk % slots]
+    double** idle;     // stack
+    INDEX slots, idle_count, merged, bytes;
+};
+
+struct Pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    Job* jobs;
+    INDEX threads, started, sleeping;
+    double patience;  // seconds
+};
+
+static const double LEAST_PATIENCE = 20e-6;  // what it takes to wake a thread
+static const double MOST_PATIENCE = 20e-3;
+static const double LONG_WAIT = 0.2;         // of the time of a job, at its end
+
+static __thread struct { char* memory; INDEX bytes; } own;
+
+static void* scratch_of_thread(INDEX bytes) {
+    if (own.bytes < bytes) {
+        free(own.memory);
+        own.bytes = 0;
+        if (posix_memalign((void**)&own.memory, 64, (size_t)(bytes + 4095) / 4096 * 4096)) return own.memory = 0;
+        own.bytes = bytes;
+    }
+    return own.memory;
+}
+
+static double now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const Launch* launch_of(const Job* job, INDEX chunk, const Launch* from) {
+    const Launch* last = job->launches + job->count - 1;
+    while (from < last && from[1].first <= chunk) ++from;
+    return from;
+}
+
+static INDEX begin_of(const Launch* launch, INDEX chunk) { return (chunk - launch->first) * launch->grain; }
+
+static INDEX end_of(const Launch* launch, INDEX chunk) {
+    const INDEX end = begin_of(launch, chunk) + launch->grain;
+    return end < launch->items ? end : launch->items;
+}
+
+// An array for the sums of a chunk, asked for before the chunk is taken: the first chunk that is not merged always has
+// one, so that those who wait here do not wait for ever.
+static double* take_sums(Job* job) {
+    pthread_mutex_lock(&job->merging);
+    while (!job->idle_count && !__atomic_load_n(&job->failed, __ATOMIC_RELAXED))
+        pthread_cond_wait(&job->returned, &job->merging);
+    double* sums = job->idle_count ? job->idle[--job->idle_count] : 0;
+    if (sums == (double*)1) {  // not allocated yet
+        if (posix_memalign((void**)&sums, 64, (size_t)job->bytes)) {
+            job->idle[job->idle_count++] = (double*)1;
+            __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+            pthread_cond_broadcast(&job->returned);
+            sums = 0;
+        }
+    }
+    pthread_mutex_unlock(&job->merging);
+    return sums;
+}
+
+static void give_back(Job* job, double* sums) {
+    pthread_mutex_lock(&job->merging);
+    job->idle[job->idle_count++] = sums;
+    pthread_cond_signal(&job->returned);
+    pthread_mutex_unlock(&job->merging);
+}
+
+static const Variant* variant_of(const Launch* launch, INDEX i) {
+    return __atomic_load_n(launch->variants + i, __ATOMIC_ACQUIRE);
+}
+
+static void merge_one(const Launch* launch, INDEX chunk, const double* sums) {
+    const INDEX begin = begin_of(launch, chunk), end = end_of(launch, chunk);
+    if (launch->merge) return launch->merge(variant_of(launch, 0)->arguments, begin, end, 0, (void*)sums);
+    for (INDEX i = 0; i < launch->sums; ++i) launch->target[i] += sums[i];
+}
+
+// Leaves the sums of a chunk, and adds all whose turn it is; one thread at a time adds.
+static void leave_sums(Job* job, INDEX chunk, double* sums) {
+    pthread_mutex_lock(&job->merging);
+    job->waiting[chunk % job->slots] = sums;
+    const Launch* launch = job->launches;
+    while (job->merged >= 0) {
+        const INDEX turn = job->merged;
+        double* ready = turn < job->chunks ? job->waiting[turn % job->slots] : 0;
+        if (!ready) break;
+        job->waiting[turn % job->slots] = 0;
+        job->merged = -1;  // others only leave theirs
+        pthread_mutex_unlock(&job->merging);
+        launch = launch_of(job, turn, launch);
+        if (launch->sums) merge_one(launch, turn, ready);
+        pthread_mutex_lock(&job->merging);
+        job->idle[job->idle_count++] = ready;
+        job->merged = turn + 1;
+        pthread_cond_signal(&job->returned);
+    }
+    pthread_mutex_unlock(&job->merging);
+}
+
+static void fail(Job* job) {
+    __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+    if (job->slots) {
+        pthread_mutex_lock(&job->merging);
+        pthread_cond_broadcast(&job->returned);
+        pthread_mutex_unlock(&job->merging);
+    }
+}
+
+static void post(Pool* pool, Job* job);
+
+// Chunks of a job until there are none, or until `deadline` (0: never); a caller posts the job when it is `late`.
+static void work_on(Pool* pool, Job* job, double deadline, double late) {
+    const Launch* launch = job->launches;
+    while (!__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
+        double* sums = 0;
+        if (job->slots && __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks && !(sums = take_sums(job))) return;
+        const INDEX chunk = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+        if (chunk >= job->chunks) {
+            if (sums) give_back(job, sums);
+            return;
+        }
+        launch = launch_of(job, chunk, launch);
+        void* scratch = launch->scratch ? scratch_of_thread(launch->scratch) : 0;
+        if (launch->scratch && !scratch) {
+            if (sums) give_back(job, sums);
+            return fail(job);
+        }
+        if (sums && launch->sums && !launch->merge) memset(sums, 0, (size_t)launch->sums * sizeof(double));
+        for (INDEX i = 0; i < launch->count; ++i) {
+            const Variant* variant = variant_of(launch, i);
+            variant->entry(variant->arguments, begin_of(launch, chunk), end_of(launch, chunk), scratch, sums);
+        }
+        if (sums) leave_sums(job, chunk, sums);
+        __atomic_fetch_add(&job->completed, 1, __ATOMIC_RELEASE);
+        if (!deadline) continue;
+        const double time = now();
+        if (time > deadline) return;
+        if (late && time > late && !job->posted) post(pool, job);
+    }
+}
+
+static Job* open_job(Pool* pool) {
+    for (Job* job = pool->jobs; job; job = job->following)
+        if (__atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks && job->helpers + 1 < job->threads &&
+            !__atomic_load_n(&job->failed, __ATOMIC_RELAXED))
+            return job;
+    return 0;
+}
+
+static void* worker(void* given) {
+    Pool* pool = (Pool*)given;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        Job* job = open_job(pool);
+        if (!job) {
+            ++pool->sleeping;
+            pthread_cond_wait(&pool->work, &pool->lock);
+            --pool->sleeping;
+            continue;
+        }
+        ++job->helpers;
+        pthread_mutex_unlock(&pool->lock);
+        work_on(pool, job, 0, 0);
+        pthread_mutex_lock(&pool->lock);
+        if (--job->helpers == 0) pthread_cond_broadcast(&pool->done);
+    }
+    return 0;
+}
+
+static void start_workers(Pool* pool, INDEX wanted) {
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    for (; pool->started < wanted; ++pool->started) {
+        pthread_t thread;
+        if (pthread_create(&thread, &detached, worker, pool)) break;  // as many as the system gives
+    }
+    pthread_attr_destroy(&detached);
+}
+
+static void post(Pool* pool, Job* job) {
+    const INDEX left = job->chunks - __atomic_load_n(&job->next, __ATOMIC_RELAXED);
+    const INDEX wanted = job->threads - 1 < left ? job->threads - 1 : left;
+    if (wanted < 1) return;
+    pthread_mutex_lock(&pool->lock);
+    start_workers(pool, wanted);
+    job->following = pool->jobs, pool->jobs = job, job->posted = 1;
+    if (wanted >= pool->sleeping) pthread_cond_broadcast(&pool->work);
+    else for (INDEX i = 0; i < wanted; ++i) pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void remove_job(Pool* pool, Job* job) {
+    Job** place = &pool->jobs;
+    while (*place && *place != job) place = &(*place)->following;
+    if (*place) *place = job->following;
+    job->posted = 0;
+}
+
+// Waits for helpers, at most until the deadline (0: for ever).
+static int helpers_gone(Pool* pool, Job* job, double deadline) {
+    while (job->helpers) {
+        if (!deadline) {
+            pthread_cond_wait(&pool->done, &pool->lock);
+            continue;
+        }
+        const double left = deadline - now();
+        if (left <= 0) return 0;
+        timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        const double end = (double)until.tv_nsec * 1e-9 + left;
+        until.tv_sec += (time_t)end, until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+        pthread_cond_timedwait(&pool->done, &pool->lock, &until);
+    }
+    return 1;
+}
+
+extern "C" Pool* pool_create(INDEX threads) {
+    Pool* pool = (Pool*)calloc(1, sizeof(Pool));
+    if (!pool) return 0;
+    pool->threads = threads, pool->patience = LEAST_PATIENCE;
+    pthread_mutex_init(&pool->lock, 0);
+    pthread_cond_init(&pool->work, 0);
+    pthread_cond_init(&pool->done, 0);
+    return pool;
+}
+
+extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
+    Job* job = (Job*)calloc(1, sizeof(Job) + (size_t)count * sizeof(Launch));
+    if (!job) return 0;
+    job->launches = (Launch*)(job + 1), job->count = count, job->threads = threads;
+    memcpy(job->launches, launches, (size_t)count * sizeof(Launch));
+    INDEX numbers = 0;
+    for (INDEX i = 0; i < count; ++i) {
+        Launch& launch = job->launches[i];
+        launch.first = job->chunks;
+        job->chunks += (launch.items + launch.grain - 1) / launch.grain;
+        numbers = launch.sums > numbers ? launch.sums : numbers;
+    }
+    if (numbers && job->chunks) {
+        const INDEX most = 2 * threads + 2;
+        job->slots = most < job->chunks ? most : job->chunks;
+        job->bytes = numbers * (INDEX)sizeof(double);
+        job->waiting = (double**)calloc(2 * (size_t)job->slots, sizeof(double*));
+        if (!job->waiting) return free(job), (Job*)0;
+        job->idle = job->waiting + job->slots;
+        while (job->idle_count < job->slots) job->idle[job->idle_count++] = (double*)1;
+        pthread_mutex_init(&job->merging, 0);
+        pthread_cond_init(&job->returned, 0);
+    }
+    return job;
+}
+
+// Callers that wait long for workers at the end of a job wake them later next time.
+static void learn(Pool* pool, double began, double waiting) {
+    const double time = now(), waited = time - waiting;
+    double patience = pool->patience * 0.9;
+    if (waited > LONG_WAIT * (time - began)) patience = 2 * pool->patience + waited;
+    pool->patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
+}
+
+// Works for at most `slice` seconds; 1: done, 0: call again, -1: out of memory.
+extern "C" int pool_run(Pool* pool, Job* job, double slice) {
+    const double began = now();
+    const bool alone = job->threads < 2 || job->chunks < 2;
+    work_on(pool, job, began + slice, alone ? 0 : began + pool->patience);
+    if (job->posted) {
+        const int failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+        if (!failed && __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks) return 0;
+        const double waiting = now();
+        pthread_mutex_lock(&pool->lock);
+        const int gone = helpers_gone(pool, job, began + slice);
+        if (gone) remove_job(pool, job), learn(pool, began, waiting);
+        pthread_mutex_unlock(&pool->lock);
+        if (!gone) return 0;
+    }
+    if (job->failed) return -1;
+    return job->completed == job->chunks;
+}
+
+extern "C" void pool_replace(Job* job, INDEX launch, INDEX i, const Variant* variant) {
+    __atomic_store_n(job->launches[launch].variants + i, variant, __ATOMIC_RELEASE);
+}
+
+extern "C" INDEX pool_completed(const Job* job) { return __atomic_load_n(&job->completed, __ATOMIC_ACQUIRE); }
+extern "C" INDEX pool_chunks(const Job* job) { return job->chunks; }
+
+// Hands out nothing more and waits for what is under way; also after a job that is done.
+extern "C" void pool_end(Pool* pool, Job* job) {
+    if (job->posted) {
+        fail(job);
+        pthread_mutex_lock(&pool->lock);
+        helpers_gone(pool, job, 0);
+        remove_job(pool, job);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    for (INDEX i = 0; i < job->slots; ++i)
+        if (job->waiting[i]) free(job->waiting[i]);
+    for (INDEX i = 0; i < job->idle_count; ++i)
+        if (job->idle[i] != (double*)1) free(job->idle[i]);
+    if (job->slots) {
+        pthread_mutex_destroy(&job->merging);
+        pthread_cond_destroy(&job->returned);
+    }
+    free(job->waiting);
+    free(job);
+}

@@ -1,0 +1,126 @@
+"""Native threads for kernels: one call hands all items of a list of launches to them (`pool.h`)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from cuanto.backends.cpu.compiler import load_library
+from cuanto.kernels.text import Source
+
+SLICE = 0.1
+"""Seconds after which the calling thread comes back to the interpreter, for signals such as Ctrl-C."""
+CHUNKS = 64
+"""Chunks of a launch that adds up, whatever the number of threads: its result has the same bits everywhere."""
+CHUNKS_PER_THREAD = 8
+"""Chunks of other launches: enough to balance the work."""
+
+_LAUNCH = struct.Struct("9q")
+_VARIANT = struct.Struct("2q")
+
+
+class Variant:
+    """A compiled entry point (its address) with packed arguments, and whatever must live as long as they do."""
+
+    def __init__(self, entry: int, arguments: bytes, keep: Any) -> None:
+        self._alive = arguments, keep
+        packed = ctypes.cast(ctypes.c_char_p(arguments), ctypes.c_void_p).value or 0
+        self._record = ctypes.create_string_buffer(_VARIANT.pack(entry, packed))
+        self.address = ctypes.addressof(self._record)
+
+
+@dataclass(frozen=True)
+class NativeLaunch:
+    """Items in chunks of `grain`, with kernels that are run one after the other on a chunk.
+
+    `scratch`: bytes for a thread. `sums`: numbers of a chunk that are added to the array at the address `target`, or
+    given to the entry point `merge`. `better` are asked now and then for a variant that takes the place of the one of
+    the same number, until they end; None: not yet.
+    """
+
+    variants: Sequence[Variant]
+    items: int
+    grain: int = 1
+    scratch: int = 0
+    sums: int = 0
+    target: int = 0
+    merge: int = 0
+    better: Mapping[int, Iterator[Variant | None]] = field(default_factory=dict)
+
+    @cached_property
+    def _addresses(self) -> Any:
+        return (ctypes.c_void_p * len(self.variants))(*(variant.address for variant in self.variants))
+
+    def packed(self) -> bytes:
+        """The record that the pool reads; its last number is the pool's own."""
+        numbers = self.items, self.grain, self.scratch, self.sums, self.target, self.merge
+        return _LAUNCH.pack(ctypes.addressof(self._addresses), len(self.variants), *numbers, 0)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    text = files("cuanto.backends.cpu").joinpath("pool.h").read_text()
+    library = load_library(Source(text, "pool_run", "cpu", ()))
+    whole, pointer = ctypes.c_longlong, ctypes.c_void_p
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "pool_create": (pointer, [whole]),
+        "pool_job": (pointer, [ctypes.c_char_p, whole, whole]),
+        "pool_run": (ctypes.c_int, [pointer, pointer, ctypes.c_double]),
+        "pool_replace": (None, [pointer, whole, whole, pointer]),
+        "pool_end": (None, [pointer, pointer]),
+    }
+    for name, (result, parameters) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
+    return library
+
+
+class Pool:
+    """So many threads, the calling one included; the others begin when they are needed first.
+
+    Calls from several Python threads and from forked processes are safe.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._handle, self._process = 0, -1
+
+    def run(self, launches: Sequence[NativeLaunch]) -> None:
+        """All items of all launches, in any order; sums are added in the order of the chunks."""
+        library, pool = _library(), self._pool()
+        records = b"".join(launch.packed() for launch in launches)
+        job = library.pool_job(records, len(launches), self.threads)
+        if not job:
+            raise MemoryError("no memory for a list of launches")
+        try:
+            pending = {(k, i): better for k, launch in enumerate(launches) for i, better in launch.better.items()}
+            taken_over = []  # alive until the job is done
+            while (status := library.pool_run(pool, job, SLICE)) == 0:
+                for place, better in list(pending.items()):
+                    try:
+                        variant = next(better)
+                    except StopIteration:
+                        del pending[place]
+                        continue
+                    if variant is not None:
+                        taken_over.append(variant)
+                        library.pool_replace(job, *place, variant.address)
+        finally:
+            library.pool_end(pool, job)
+        if status < 0:
+            raise MemoryError("no memory for the threads of a kernel: set CUANTO_THREADS to fewer")
+
+    def _pool(self) -> int:
+        """The native threads do not exist in a forked child: it has a pool of its own."""
+        if self._process != os.getpid():
+            handle = _library().pool_create(self.threads)
+            if not handle:
+                raise MemoryError("no memory for a pool of threads")
+            self._handle, self._process = handle, os.getpid()
+        return self._handle
