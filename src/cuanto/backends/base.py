@@ -16,6 +16,28 @@ from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 
 
+class Linalg(Protocol):
+    """Dense linear algebra that a device does in its own way; everything else is in `xp`."""
+
+    def eigh(self, A: Any) -> tuple[Any, Any]:
+        """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
+
+    def product(self, A: Any, B: Any) -> Any:
+        """A B of two matrices."""
+
+    def gram(self, X: Any) -> Any:
+        """X X^T"""
+
+    def inverse_factor(self, A: Any) -> tuple[Any, float]:
+        """L^-1 of A = L L^T, perhaps written over A, and the smallest pivot; -1 where A is not positive definite."""
+
+    def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
+        """rows L^T, written over the rows; L is a lower `triangle` or a whole matrix."""
+
+    def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
+        """The rows `one` times L^T, written over these and over the `other` rows."""
+
+
 @dataclass(frozen=True)
 class Traits:
     """What is different from device to device, as data.
@@ -89,6 +111,7 @@ class Backend(Protocol):
 
     name: str
     xp: Any
+    linalg: Linalg
     traits: Traits
 
     def to_device(self, array: NDArray[Any]) -> Any:

@@ -1,7 +1,8 @@
-"""Threads of the host's linear algebra: matrices of a hundred rows are done before a second thread has woken up.
+"""The host's library of linear algebra (OpenBLAS in the wheels of NumPy): its threads, and its products for kernels.
 
-On a machine of 16 cores benzene/cc-pVDZ took 71 ms with OpenBLAS as it comes and 49 ms with one thread, its matrices
-being treated on the host (H200, fitted J and K on the GPU).
+Its threads spin for a while when they are done, and a matrix of a hundred rows is done before a second one has woken
+up. Calculations therefore keep the library on one thread: kernels call its products from our own threads, and large
+factorisations get its threads for as long as they last.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 PREFIXES = ("scipy_openblas", "openblas")
@@ -51,19 +53,59 @@ one_thread = _OneThread()
 """`with one_thread:`"""
 
 
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads for what follows, whatever was asked for before."""
+    before = [(control, control[0]()) for control in _controls()]
+    for (_, set_threads), _count in before:
+        set_threads(count)
+    try:
+        yield
+    finally:
+        for (_, set_threads), was in before:
+            set_threads(was)
+
+
+class Products(ctypes.Structure):
+    """CBLAS's functions for kernels (`blas.h`): null where there are none; `wide`: integers have 64 bits."""
+
+    _fields_ = (("gemm", ctypes.c_void_p), ("gemv", ctypes.c_void_p), ("wide", ctypes.c_longlong))
+
+
+@cache
+def products() -> Products:
+    """Those of the library that NumPy uses."""
+    import numpy.linalg  # noqa: F401 (loads it)
+
+    library = _library(USERS[0])
+    for prefix in ("scipy_", ""):
+        for suffix in ("64_", ""):
+            found = [getattr(library, f"{prefix}cblas_{name}{suffix}", None) for name in ("dgemm", "dgemv")]
+            if all(found):
+                addresses = [ctypes.cast(function, ctypes.c_void_p) for function in found]
+                return Products(*addresses, int(suffix == "64_"))
+    return Products(None, None, 0)
+
+
 def _controls() -> list[Control]:
-    """Of every library in use."""
+    """Functions that read and set the number of threads of every library in use."""
     found = [_control(name) for name in USERS if name in sys.modules]
     return [control for control in found if control is not None]
 
 
 @cache
+def _library(name: str) -> ctypes.CDLL | None:
+    """An extension module, and whatever it is linked to."""
+    try:
+        return ctypes.CDLL(str(sys.modules[name].__file__))
+    except (OSError, KeyError):
+        return None
+
+
+@cache
 def _control(name: str) -> Control | None:
     """Functions that read and set the number of threads of the library that a module is linked to."""
-    try:
-        library = ctypes.CDLL(str(sys.modules[name].__file__))  # it is loaded already: this finds what it needs, too
-    except OSError:
-        return None
+    library = _library(name)
     for prefix in PREFIXES:
         for suffix in SUFFIXES:
             try:

@@ -21,19 +21,12 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend
+from cuanto.backends.linalg import COPIED_ROWS
 from cuanto.basis import Basis
 from cuanto.coulomb.fitting_blocks import Block, all_integrals, aux_slices, block_integrals, block_pairs, make_layout
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
-from cuanto.coulomb.fitting_rows import (
-    SOLVED_AT_ONCE,
-    FunctionRows,
-    Partners,
-    find_partners,
-    separate_parts,
-    threads_of,
-)
-from cuanto.coulomb.fitting_rows_device import SOLVED_AT_ONCE as SOLVED_DEVICE
-from cuanto.coulomb.fitting_rows_device import DeviceRows, gram
+from cuanto.coulomb.fitting_rows import FunctionRows, Partners, find_partners, separate_parts
+from cuanto.coulomb.fitting_rows_device import DeviceRows
 from cuanto.coulomb.memory import COLUMNS, SQUARE_MATRICES, Plan, Sizes, make_plan, memory_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
@@ -41,6 +34,7 @@ from cuanto.integrals import eri_2c
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import resolve
+from cuanto.kernels.products import SOLVED_AT_ONCE
 from cuanto.log import Timings, logger
 
 KINDS = ("jk", "j")
@@ -91,7 +85,7 @@ class FittedJK:
         self.backend = resolve(backend)
         self.timings = Timings() if timings is None else timings
         self.profile: Timings | None = None
-        self._host = self.backend.xp is np
+        self._host = self.backend.traits.unified_memory
         with self.timings.measure("plan"):
             functions = FUNCTIONS if self._host else FUNCTIONS_DEVICE
             self._layout = make_layout(basis, triangle=kind == "j", functions=functions)
@@ -150,8 +144,12 @@ class FittedJK:
         work = max(blocks) if jk and not self._host else 0
         mirrored = min(MIRRORED_HOST if self._host else MIRRORED_DEVICE, int(self._layout.starts[-1]))
         work = max(work, 8 * mirrored * naux)
-        fixed = factor + 8 * (SQUARE_MATRICES + 2 * threads_of(self.backend)) * n**2
-        whole = 0 if self._partners is None else 8 * (self._partners.rows + SOLVED_AT_ONCE) * naux
+        fixed = factor + 8 * SQUARE_MATRICES * n**2
+        whole = (
+            0
+            if self._partners is None
+            else 8 * (self._partners.rows + 2 * SOLVED_AT_ONCE * self.backend.traits.workers) * naux
+        )
         widest_block = max(block.functions for block in self._layout.blocks)
         column = again = 0
         if jk:
@@ -165,7 +163,7 @@ class FittedJK:
     def _sizes_of_rows(self, sizes: Sizes, partners: Partners) -> Sizes:
         """On a GPU: rows of functions instead of blocks, and X in one order."""
         n, naux = self.basis.nbf, self.aux.nbf
-        work = 8 * 3 * min(SOLVED_DEVICE, partners.rows) * naux
+        work = 8 * 3 * min(COPIED_ROWS, partners.rows) * naux
         return replace(sizes, whole=8 * partners.rows * (naux + 2), column=8 * n * naux, work=work)
 
     def _keep(self, pairs: Sequence[BraBatch] | None) -> None:
@@ -277,20 +275,29 @@ class FittedJK:
                 K_pq += sign * self._exchange(C_pi)
         return K_pq
 
-    def _exchange_of_parts(self, parts: list[tuple[Any, Any]], rows: FunctionRows) -> Any:
-        """K of orbitals of parts of the molecule, such as its atoms."""
-        rooms = min(threads_of(self.backend), self.plan.columns)
-        step = self.plan.columns // rooms
-        parts = [(part, C_qi[:, i : i + step]) for part, C_qi in parts for i in range(0, C_qi.shape[1], step)]
-        most = max(C_qi.shape[1] * len(rows.beside(part)) for part, C_qi in parts)
-        room = self._space(-(-most * rooms // self.basis.nbf)).reshape(-1)
-        return rows.exchange_of_parts(parts, np.array_split(room, rooms))
+    def _exchange_of_parts(self, C_pi: Any, parts: list[tuple[Any, Any]], rows: FunctionRows) -> Any:
+        """K of orbitals of parts of the molecule, such as its atoms, so many at once as memory allows."""
+        n, naux, most = self.basis.nbf, self.aux.nbf, self.plan.columns
+        pieces = [(part, columns[i : i + most]) for part, columns in parts for i in range(0, len(columns), most)]
+        K_pq, size = np.zeros((n, n)), 0
+        taken: list[tuple[Any, Any]] = []
+        for part, columns in [*pieces, (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))]:
+            more = len(columns) * len(rows.beside(part)) if len(part) else 0
+            if taken and (not more or size + more > most * n):
+                ends = np.cumsum([0, *(len(own) for _, own in taken)]).tolist()
+                made = rows.separate([(own, *ends[k : k + 2]) for k, (own, _) in enumerate(taken)])
+                chosen = np.concatenate([own for _, own in taken])
+                K_pq += rows.exchange(C_pi[:, chosen], self._space(-(-made.size // (n * naux))).reshape(-1), made)
+                taken, size = [], 0
+            taken.append((part, columns))
+            size += more
+        return K_pq
 
     def _exchange(self, C_pi: Any) -> Any:
         """K of orbitals, so many at once as memory allows."""
         xp, n = self.backend.xp, self.basis.nbf
         if isinstance(self._rows, FunctionRows) and (parts := separate_parts(C_pi)):
-            return self._exchange_of_parts(parts, self._rows)
+            return self._exchange_of_parts(C_pi, parts, self._rows)
         K_pq = xp.zeros((n, n))
         passes = -(-C_pi.shape[1] // self.plan.columns)
         at_once = max(1, -(-C_pi.shape[1] // max(1, passes)))
@@ -302,11 +309,7 @@ class FittedJK:
                 K_pq += self._rows.exchange(some, self._space(some.shape[1]))
                 continue
             X_ipP = self._half_transformed(some)
-            if self._host:
-                for X_pP in X_ipP:
-                    K_pq += X_pP @ X_pP.T  # half of a product: NumPy sees that it is symmetric
-            else:
-                K_pq += gram(X_ipP.transpose(1, 0, 2).reshape(n, -1), xp)
+            K_pq += self.backend.linalg.gram(X_ipP.transpose(1, 0, 2).reshape(n, -1))
         return K_pq.take(self._place_pq) if self._rows is None else K_pq
 
     def _half_transformed(self, C_pi: Any) -> Any:

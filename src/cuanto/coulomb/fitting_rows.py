@@ -8,18 +8,15 @@ for matrix products to run at their full speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
-from cuanto.backends.blas import one_thread
-from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.fitting_blocks import THRESHOLD
 from cuanto.coulomb.metric import FittingMetric
@@ -30,18 +27,16 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
 from cuanto.integrals.segments import Array, Indices
+from cuanto.kernels.products import rows_kernel
 
 PAIR = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are left out: what that does to J and K is smaller still."""
-SOLVED_AT_ONCE = 1024
-"""Rows multiplied by M^-T at once: enough for the speed of a product, and they stay in the cache."""
-
-PARTS = 8
-"""Parts of the work for each thread: enough to balance it."""
 SMALL_PART = 4
 """Orbitals are taken apart where parts have at most one of so many functions."""
-WORTH_A_PART = 2e7
-"""Operations: a millisecond, far more than a thread takes to begin."""
+TILE = 64
+"""Functions of a tile of K."""
+ORBITALS = 4
+"""Orbitals that are added to a tile at once: about a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +93,21 @@ def integral_rows(basis: Basis, table: Indices, aux: Basis, backend: Backend, om
     return out
 
 
-class FunctionRows:
-    """B_pqP = (pq|P') M^-T of all pairs, with the builds of J and K.
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Orbitals of parts of the molecule: columns `first[k]` to `first[k + 1]` of C_pi are zero but for some functions.
 
-    Work is done in parts of the functions or orbitals, each by one thread: with all threads on one part after the other
-    they would wait for each other.
+    `near[k]`: functions p that have one of these for a partner; `items` of the transformation to X, and of its squares,
+    by the names of kernel arguments; `size`: numbers in X.
     """
+
+    items: dict[str, Any]
+    squares: dict[str, Any]
+    size: int
+
+
+class FunctionRows:
+    """B_pqP = (pq|P') M^-T of all pairs, with the builds of J and K, each of a few native launches."""
 
     def __init__(
         self,
@@ -117,122 +121,118 @@ class FunctionRows:
         self.partners, self.n, self.naux, self.backend = partners, len(partners.q), aux.nbf, backend
         table = partners.row_table()
         self._rows: Array = integral_rows(basis, table, aux, backend, omega)
-        self._solve(table, metric)
-
-    def _solve(self, table: Indices, metric: FittingMetric) -> None:
-        """Rows p >= q times M^-T, to the places of p, q and of q, p."""
         p, q = np.nonzero(np.tril(table >= 0))
-        room = np.empty((min(SOLVED_AT_ONCE, len(p)), self.naux))
-        for start in range(0, len(p), len(room)):
-            some = slice(start, start + len(room))
-            one, other = table[p[some], q[some]], table[q[some], p[some]]
-            part = room[: len(one)]
-            np.take(self._rows, one, axis=0, out=part, mode="clip")  # "clip" writes without a buffer
-            metric.half_solve(part)
-            self._rows[one] = part
-            self._rows[other] = part
-
-    def _parts(self, operations: float) -> list[range]:
-        """The functions in parts of about as many rows each, so many as are worth it."""
-        count = max(1, min(PARTS * threads_of(self.backend), int(operations / WORTH_A_PART)))
-        rows = self.partners.starts
-        ends = np.searchsorted(rows, rows[-1] * np.arange(1, count + 1) / count).tolist()
-        return [range(a, b) for a, b in pairwise([0, *ends]) if b > a]
-
-    def _do(self, calls: Sequence[Callable[[], None]]) -> None:
-        """All calls, each with linear algebra on one thread."""
-        with one_thread:
-            if len(calls) > 1 and isinstance(self.backend, CpuBackend):
-                self.backend.parallel(calls)
-            else:
-                for call in calls:
-                    call()
-
-    def _lower(self, functions: range) -> Iterator[tuple[int, Indices, Array]]:
-        """Of functions p the functions q <= p, with their rows."""
-        for p in functions:
-            start, count = self.partners.starts[p], self.partners.lower[p]
-            yield p, self.partners.q[p][:count], self._rows[start : start + count]
+        one, other = table[p, q], table[q, p]
+        metric.half_solve_to(self._rows, one, other)
+        self._list = np.concatenate(partners.q).astype(np.int32)
+        self._lower = np.stack([partners.starts[:-1], partners.starts[:-1] + partners.lower], axis=1)
+        order = np.argsort(one)
+        self._row, self._pair = one[order], (p * self.n + q)[order]
+        self._weight = np.where(p == q, 0.5, 1.0)[order]
 
     def fit(self, D_pq: Array) -> Array:
         """x_P = sum_pq B_pqP D_pq"""
-        D_pq = D_pq + D_pq.T
-        D_pq[np.diag_indices(self.n)] *= 0.5
-        parts = self._parts(2.0 * self._rows.size)
-        x_nP = np.zeros((len(parts), self.naux))
-
-        def some(functions: range, x_P: Array) -> None:
-            for p, q, rows in self._lower(functions):
-                x_P += D_pq[p, q] @ rows
-
-        self._do([partial(some, functions, x_P) for functions, x_P in zip(parts, x_nP, strict=True)])
-        total: Array = x_nP.sum(axis=0)
-        return total
+        density = np.zeros(self.partners.rows)
+        density[self._row] = self._weight * (D_pq + D_pq.T).take(self._pair)
+        x_P = np.zeros(self.naux)
+        values = {"first": self._lower, "density": density, "out": x_P}
+        self._launch("fit", self.n, values, sums="out")
+        return x_P
 
     def potential(self, x_P: Array) -> Array:
         """J_pq = sum_P B_pqP x_P"""
+        potential = np.empty(self.partners.rows)
+        values = {"first": self._lower, "fit": np.ascontiguousarray(x_P), "out": potential}
+        self._launch("potential", self.n, values)
         J_pq = np.zeros((self.n, self.n))
+        J_pq.reshape(-1)[self._pair] = potential[self._row]
+        return J_pq + np.tril(J_pq, -1).T
 
-        def some(functions: range) -> None:
-            for p, q, rows in self._lower(functions):
-                J_pq[p, q] = rows @ x_P
-
-        self._do([partial(some, functions) for functions in self._parts(2.0 * self._rows.size)])
-        return np.tril(J_pq) + np.tril(J_pq, -1).T
-
-    def exchange(self, C_pi: Array, X_ipP: Array) -> Array:
+    def exchange(self, C_pi: Array, X: Array, parts: Parts | None = None) -> Array:
         """K of some orbitals; X is work space."""
-        operations = 2.0 * self._rows.size * len(X_ipP)
-        parts = self._parts(operations)
-        self._do([partial(self._transform, functions, C_pi, X_ipP) for functions in parts])
-        count = min(len(parts), threads_of(self.backend))
-        K_npq = np.zeros((count, self.n, self.n))
-        self._do([partial(_add_squares, X_ipP[n::count], K_npq[n]) for n in range(count)])
-        total: Array = K_npq.sum(axis=0)
-        return total
+        parts = self.dense(C_pi.shape[1]) if parts is None else parts
+        C_pi, K_pq = np.ascontiguousarray(C_pi), np.zeros((self.n, self.n))
+        widest = int(parts.items["item_columns"].max()) * max(len(q) for q in self.partners.q)
+        values = {**parts.items, "C": C_pi, "columns": C_pi.shape[1], "X": X}
+        self._launch("transform", len(parts.items["item_row"]), values, scratch=8 * widest, grain=1)
+        values = {**parts.squares, "tile": TILE, "X": X, "n_all": self.n, "K": K_pq}
+        items = len(parts.squares["item"])
+        self._launch("squares", items, values, grain=1, sums="K", sums_size=TILE * TILE)
+        return K_pq
 
-    def exchange_of_parts(self, parts: Sequence[tuple[Indices, Array]], rooms: Sequence[Array]) -> Array:
-        """K of orbitals C_qi that are zero but for functions q of one part each, as in superposed atomic densities.
+    def _launch(self, name: str, items: int, values: dict[str, Any], **how: Any) -> None:
+        program = self.backend.compile(rows_kernel(name))
+        arguments = {"rows": self._rows, "naux": self.naux, **values}
+        self.backend.launch_all([Launch(program, items, arguments, **how)])
 
-        Only functions p beside a part see its orbitals. `rooms`: numbers for X of the largest part, for each thread.
+    def dense(self, columns: int) -> Parts:
+        """So many orbitals of the whole molecule."""
+        starts, ones = self.partners.starts, np.ones(self.n, dtype=np.int32)
+        items = {
+            "item_row": starts[:-1],
+            "item_list": starts,
+            "list": self._list,
+            "item_column": 0 * ones,
+            "item_columns": columns * ones,
+            "item_out": np.arange(self.n) * self.naux,
+            "item_step": np.full(self.n, self.n * self.naux),
+        }
+        squares = {"item": self._squares([(0, self.n, columns, 0)]), "place": np.arange(self.n, dtype=np.int32)}
+        return Parts(items, squares, columns * self.n * self.naux)
+
+    def separate(self, parts: Sequence[tuple[Indices, int, int]]) -> Parts:
+        """Orbitals (columns from .. to of C) that are zero but for the functions of one part each.
+
+        Only functions p beside a part see its orbitals.
         """
-        count = min(len(parts), len(rooms))
-        K_npq = np.zeros((count, self.n, self.n))
-        self._do([partial(self._some_parts, parts[n::count], rooms[n], K_npq[n]) for n in range(count)])
-        total: Array = K_npq.sum(axis=0)
-        return total
+        starts, naux = self.partners.starts, self.naux
+        rows, lists, columns, counts, outs, steps, places, blocks = [], [], [], [], [], [], [], []
+        size = place = 0
+        for part, first, last in parts:
+            near = self.beside(part)
+            for a, p in enumerate(near):
+                mine = np.flatnonzero(np.isin(self.partners.q[p], part))
+                begin, end = int(mine[0]), int(mine[-1]) + 1  # what lies between has coefficients of zero
+                rows.append(int(starts[p]) + begin)
+                lists.append(self.partners.q[p][begin:end])
+                outs.append(size + a * naux)
+                columns.append(first)
+                counts.append(last - first)
+                steps.append(len(near) * naux)
+            blocks.append((size, len(near), last - first, place))
+            places.append(near)
+            size, place = size + (last - first) * len(near) * naux, place + len(near)
+        items = {
+            "item_row": np.array(rows),
+            "item_list": np.concatenate([[0], np.cumsum([len(some) for some in lists])]),
+            "list": np.concatenate(lists).astype(np.int32),
+            "item_column": np.array(columns, dtype=np.int32),
+            "item_columns": np.array(counts, dtype=np.int32),
+            "item_out": np.array(outs),
+            "item_step": np.array(steps),
+        }
+        squares = {"item": self._squares(blocks), "place": np.concatenate(places).astype(np.int32)}
+        return Parts(items, squares, size)
+
+    def _squares(self, blocks: Sequence[tuple[int, int, int, int]]) -> Indices:
+        """Tiles of the lower half, in portions of the orbitals (`Square` of the kernel)."""
+        found = []
+        for X, functions, orbitals, place in blocks:
+            for p in range(0, functions, TILE):
+                for q in range(0, p + 1, TILE):
+                    found += [
+                        (X, functions, i, min(i + ORBITALS, orbitals), p, q, place)
+                        for i in range(0, orbitals, ORBITALS)
+                    ]
+        return np.array(found, dtype=np.int64)
 
     def beside(self, part: Indices) -> Indices:
         """Functions that have one of these for a partner."""
         return np.unique(np.concatenate([self.partners.q[q] for q in part]))
 
-    def _some_parts(self, parts: Sequence[tuple[Indices, Array]], room: Array, K_pq: Array) -> None:
-        place, starts = np.full(self.n, -1), self.partners.starts
-        for part, C_qi in parts:
-            near = self.beside(part)
-            place[part] = np.arange(len(part))
-            X_ipP = room[: C_qi.shape[1] * len(near) * self.naux].reshape(C_qi.shape[1], len(near), self.naux)
-            for a, p in enumerate(near):
-                places = place[self.partners.q[p]]
-                mine = np.flatnonzero(places >= 0)
-                first, last = int(starts[p] + mine[0]), int(starts[p] + mine[-1]) + 1
-                together = last - first == len(mine)  # as the functions of an atom are
-                rows = self._rows[first:last] if together else self._rows[starts[p] + mine]
-                np.matmul(C_qi[places[mine]].T, rows, out=X_ipP[:, a])
-            K_own = np.zeros((len(near), len(near)))
-            _add_squares(X_ipP, K_own)
-            K_pq[np.ix_(near, near)] += K_own
-            place[part] = -1
 
-    def _transform(self, functions: range, C_pi: Array, X_ipP: Array) -> None:
-        """X_ipP = sum_q C_qi B_pqP"""
-        starts = self.partners.starts
-        for p in functions:
-            np.matmul(C_pi[self.partners.q[p]].T, self._rows[starts[p] : starts[p + 1]], out=X_ipP[:, p])
-
-
-def separate_parts(C_pi: Array) -> list[tuple[Indices, Array]]:
-    """Parts of the functions with the orbitals C_qi of each, as in superposed atomic densities.
+def separate_parts(C_pi: Array) -> list[tuple[Indices, Indices]]:
+    """Parts of the functions with the columns of C of each, as in superposed atomic densities.
 
     Nothing where there are no parts, or where they are so large that taking them apart does not pay.
     """
@@ -247,18 +247,5 @@ def separate_parts(C_pi: Array) -> list[tuple[Indices, Array]]:
     parts = []
     for number in np.unique(orbital_owner):
         part = np.flatnonzero(owner == number)
-        parts.append((part, np.ascontiguousarray(C_pi[part][:, orbital_owner == number])))
+        parts.append((part, np.flatnonzero(orbital_owner == number)))
     return parts if SMALL_PART * max(len(part) for part, _ in parts) <= len(C_pi) else []
-
-
-def _add_squares(X_ipP: Array, K_pq: Array) -> None:
-    """K_pq += sum_iP X_ipP X_iqP"""
-    room = np.empty_like(K_pq)
-    for X_pP in X_ipP:
-        np.matmul(X_pP, X_pP.T, out=room)  # half of a product: NumPy sees that it is symmetric
-        K_pq += room
-
-
-def threads_of(backend: Backend) -> int:
-    """How many work at once."""
-    return backend.threads if isinstance(backend, CpuBackend) else 1

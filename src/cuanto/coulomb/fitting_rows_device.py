@@ -17,12 +17,8 @@ from cuanto.basis import Basis
 from cuanto.coulomb.fitting_rows import Partners, integral_rows
 from cuanto.coulomb.metric import FittingMetric
 
-SOLVED_AT_ONCE = 16384
-"""Rows multiplied by M^-T at once."""
 SUMMED_AT_ONCE = 2**17
 """Rows of one product with a vector."""
-GRAM_ROWS = 384
-"""Functions of a panel of K."""
 
 
 class DeviceRows:
@@ -37,7 +33,8 @@ class DeviceRows:
         backend: Backend,
         omega: float | None = None,
     ) -> None:
-        self.partners, self.n, self.naux, self.xp = partners, len(partners.q), aux.nbf, backend.xp
+        self.partners, self.n, self.naux = partners, len(partners.q), aux.nbf
+        self.xp, self.linalg = backend.xp, backend.linalg
         table = partners.row_table()
         self._rows: Any = integral_rows(basis, table, aux, backend, omega)
         p, q = np.nonzero(table >= 0)
@@ -47,15 +44,7 @@ class DeviceRows:
         """Functions with the same partners, as those of a shell are."""
         lower = q <= p
         one, other = table[p[lower], q[lower]], table[q[lower], p[lower]]
-        self._solve(backend.to_device(one), backend.to_device(other), metric)
-
-    def _solve(self, one: Any, other: Any, metric: FittingMetric) -> None:
-        """Rows p >= q times M^-T, to the places of p, q and of q, p."""
-        for start in range(0, len(one), SOLVED_AT_ONCE):
-            some = slice(start, start + SOLVED_AT_ONCE)
-            part = metric.half_solve(self._rows[one[some]])
-            self._rows[one[some]] = part
-            self._rows[other[some]] = part
+        metric.half_solve_to(self._rows, backend.to_device(one), backend.to_device(other))
 
     def _parts(self) -> Iterator[slice]:
         for start in range(0, self.partners.rows, SUMMED_AT_ONCE):
@@ -89,17 +78,4 @@ class DeviceRows:
                 self.xp.matmul(C_iq, B_pqP[0], out=X_piP[first])
             else:
                 self.xp.matmul(C_iq, B_pqP, out=X_piP[first:last])
-        return gram(X_piP.reshape(self.n, -1), self.xp)
-
-
-def gram(X_px: Any, xp: Any) -> Any:
-    """X X^T; of large ones the lower half by panels of rows, and its mirror image."""
-    n = len(X_px)
-    if n < 4 * GRAM_ROWS:
-        return X_px @ X_px.T
-    K_pq = xp.empty((n, n))
-    for begin in range(0, n, GRAM_ROWS):
-        end = min(n, begin + GRAM_ROWS)
-        K_pq[begin:end, :end] = X_px[begin:end] @ X_px[:end].T
-        K_pq[:begin, begin:end] = K_pq[begin:end, :begin].T
-    return K_pq
+        return self.linalg.gram(X_piP.reshape(self.n, -1))

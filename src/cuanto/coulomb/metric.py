@@ -16,8 +16,6 @@ doi:10.1016/j.apnum.2011.10.001).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
-from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 
 Array = NDArray[np.float64]
@@ -34,12 +31,6 @@ SAFE_PIVOT = 1e3
 """Smallest pivot, in units of delta, with which plain Cholesky is trusted: three digits of it are then right."""
 LARGEST_PERTURBATION = 1e-4
 """Norm of E, beside a unit diagonal, from which functions are left out instead."""
-ROWS_AT_ONCE = 4096
-"""Rows multiplied by an inverse factor at once, so that the copy stays small beside the whole."""
-PANEL = 1024
-"""Columns of a product on a GPU."""
-ALONE = 3e8
-"""Operations on the host that one thread has done before several have begun: some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +143,7 @@ def _inverse_of_singular(A: Array, delta: float, attenuated: bool) -> tuple[Arra
 class FittingMetric:
     """Solves with the metric of a fitting basis: c = V^-1 x, and B = A M^-T for rows A, so that B B^T = A V^-1 A^T.
 
-    M^-1 is kept and multiplied with. Where it is a triangle the host does half the operations, in place; a GPU does so
-    by panels of large ones, the triangular product of its library being slower than a full one (4.0 against 3.4 ms
-    for 20,000 rows of octadecane's, H200). `attenuated`: of erf(omega r)/r.
+    M^-1 is kept and multiplied with. `attenuated`: of erf(omega r)/r.
     """
 
     def __init__(self, V_PQ: Any, backend: Backend, delta: float | None = None, attenuated: bool = False) -> None:
@@ -162,64 +151,34 @@ class FittingMetric:
         scale_P = 1.0 / xp.sqrt(xp.diagonal(V_PQ))
         A_PQ = _scaled(V_PQ, scale_P)
         given = default_delta(A_PQ) if delta is None else delta
-        inverse, smallest = _inverse_in_place(A_PQ) if xp is np else _inverse_by_products(A_PQ, backend)
-        safe = smallest >= SAFE_PIVOT * given
-        self._times: Callable[[Any, Any], None] = _times_full
-        if safe:
-            self._times = _times_triangle if xp is np else _times_panels
-        if safe:
+        self._linalg = backend.linalg
+        inverse, smallest = backend.linalg.inverse_factor(A_PQ)
+        self.triangular = smallest >= SAFE_PIVOT * given
+        if self.triangular:
             self.report = MetricReport("cholesky", given, smallest)
         else:
             del inverse, A_PQ  # before others are made
             host, self.report = _inverse_of_singular(backend.to_host(_scaled(V_PQ, scale_P)), given, attenuated)
             inverse = backend.to_device(host)
         inverse *= scale_P
-        self._inverse = inverse
+        self.inverse = inverse
 
     def half_solve(self, rows: Any) -> Any:
         """rows [n, P] M^-T; the rows are overwritten and returned."""
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            self._times(rows[start : start + ROWS_AT_ONCE], self._inverse)
+        self._linalg.times_transpose(rows, self.inverse, self.triangular)
         return rows
+
+    def half_solve_to(self, rows: Any, one: Any, other: Any) -> None:
+        """The rows `one` times M^-T, written over these and over the `other` rows."""
+        self._linalg.times_transpose_to(rows, one, other, self.inverse, self.triangular)
 
     def back_solve(self, x: Any) -> Any:
         """x [n, P] M^-1: the second half of V^-1."""
-        return x @ self._inverse
+        return x @ self.inverse
 
     def solve(self, x: Any) -> Any:
         """x [n, P] V^-1"""
         return self.back_solve(self.half_solve(x.copy()))
-
-
-def _times_full(rows: Any, M: Any) -> None:
-    """rows M^T, written over the rows."""
-    rows[...] = rows @ M.T
-
-
-def _times_panels(rows: Any, L: Any) -> None:
-    """rows L^T in place by panels of columns, the last ones first: a column needs none behind it."""
-    if len(L) < 4 * PANEL:
-        _times_full(rows, L)
-        return
-    for end in range(len(L), 0, -PANEL):
-        begin = max(0, end - PANEL)
-        rows[:, begin:end] = rows[:, :end] @ L[begin:end, :end].T
-
-
-def _times_triangle(rows: Array, L: Array) -> None:
-    """rows L^T in place, with a lower triangle L: half the operations of a product, no copy."""
-    from scipy.linalg.blas import dtrmm
-
-    # Rows of C are columns of Fortran, and L is an upper triangle there.
-    with _threads(rows.size * len(L)):
-        product = dtrmm(1.0, L.T, rows.T, lower=0, trans_a=1, overwrite_b=1)
-    if not np.may_share_memory(product, rows):  # rows that do not lie together were copied
-        rows[...] = product.T
-
-
-def _threads(operations: float) -> AbstractContextManager[None]:
-    """One thread for little work."""
-    return one_thread if operations < ALONE else nullcontext()
 
 
 def _scaled(V_PQ: Any, scale_P: Any) -> Any:
@@ -227,52 +186,3 @@ def _scaled(V_PQ: Any, scale_P: Any) -> Any:
     A_PQ = V_PQ * scale_P
     A_PQ *= scale_P[:, None]
     return A_PQ
-
-
-def _inverse_in_place(A: Array) -> tuple[Array, float]:
-    """L^-1 of A = L L^T, written over A, and the smallest pivot; -1 where the matrix is not positive definite."""
-    from scipy.linalg.lapack import dpotrf, dtrtri
-
-    # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
-    with _threads(len(A) ** 3):
-        _, failed = dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
-        if failed:
-            return A, -1.0
-        smallest = float(np.diagonal(A).min()) ** 2
-        dtrtri(A.T, lower=0, overwrite_c=1)
-    return A, smallest
-
-
-def _inverse_by_products(A: Any, backend: Backend) -> tuple[Any, float]:
-    """The same on a GPU, where products are faster than LAPACK's routines."""
-    try:
-        L = backend.xp.linalg.cholesky(A)
-    except np.linalg.LinAlgError:
-        return None, -1.0
-    smallest = float(backend.xp.diagonal(L).min())  # nan where there is no factor
-    if not smallest > 0.0:
-        return None, -1.0
-    return backend.xp.ascontiguousarray(inverse_triangle(L, backend.xp)), smallest**2
-
-
-def inverse_triangle(L: Any, xp: Any, block: int = 96) -> Any:
-    """Inverse of a lower triangle: blocks on the diagonal first, then [[A, 0], [C, D]] by products, level by level."""
-    n = len(L)
-    count = 1 << max(0, -(-n // block) - 1).bit_length()
-    block = -(-n // count)  # as little padding as possible
-    size = count * block
-    padded = xp.eye(size)
-    padded[:n, :n] = xp.tril(L)
-    diagonal = xp.arange(count)
-    blocks = padded.reshape(count, block, count, block)[diagonal, :, diagonal]
-    inverse = xp.linalg.inv(blocks)  # [block, row, column]
-    while len(inverse) > 1:
-        width = inverse.shape[1]
-        pairs = xp.arange(len(inverse) // 2)
-        C = padded.reshape(2 * len(pairs), width, 2 * len(pairs), width)[2 * pairs + 1, :, 2 * pairs]
-        upper, lower = inverse[0::2], inverse[1::2]
-        joined = xp.zeros((len(pairs), 2 * width, 2 * width))
-        joined[:, :width, :width], joined[:, width:, width:] = upper, lower
-        joined[:, width:, :width] = -(lower @ (C @ upper))
-        inverse = joined
-    return inverse[0, :n, :n]

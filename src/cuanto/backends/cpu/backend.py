@@ -11,16 +11,18 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import Any
 
-from cuanto.backends import cache
+from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Program, Traits
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant
 from cuanto.backends.host import HostMemory
+from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
 from cuanto.kernels.build import straight_source, table_source, unrolled
@@ -53,6 +55,7 @@ class CpuProgram:
     def __init__(self, source: Source, library: Future[ctypes.CDLL]) -> None:
         self.source, self._library = source, library
         self._pack = Packing(source.arguments)
+        self.uses_blas = "blas" in self._pack.names
 
     @property
     def ready(self) -> bool:
@@ -80,6 +83,8 @@ class CpuProgram:
 
     def variant(self, arguments: Mapping[str, Any]) -> Variant:
         """The kernel with these arguments."""
+        if self.uses_blas:
+            arguments = {**arguments, "blas": ctypes.addressof(blas.products())}
         return Variant(self.items, self._pack(arguments), arguments)
 
     def _address(self, name: str) -> int:
@@ -96,6 +101,7 @@ class CpuBackend(HostMemory):
         self.schedule = schedule_name(schedule, "cpu")
         self.traits = Traits("cpu", self.schedule, unified_memory=True, workers=self.threads)
         self.pool = Pool(self.threads)
+        self.linalg = HostLinalg(self)
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
         self._special: dict[tuple[Any, ...], CpuProgram] = {}
@@ -130,7 +136,10 @@ class CpuBackend(HostMemory):
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
         """One native call for all."""
-        if native := [self._native(launch) for launch in launches if launch.items]:
+        native = [self._native(launch) for launch in launches if launch.items]
+        if not native:
+            return
+        with blas.one_thread if any(self.compile(x.program.source).uses_blas for x in launches) else nullcontext():
             self.pool.run(native)
 
     def _native(self, launch: Launch) -> NativeLaunch:

@@ -9,6 +9,7 @@ from typing import Any
 from cuanto.backends.base import Job, Launch, Program, Traits
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import HostMemory
+from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
@@ -43,6 +44,7 @@ class SimtBackend(HostMemory):
         self.schedule = schedule_name(schedule, "cuda")
         self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=MULTIPROCESSORS)
         self.shared_limit = shared_limit
+        self.linalg = DeviceLinalg(self.xp)
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 

@@ -1,0 +1,86 @@
+"""Products of matrices by the host's library of linear algebra, cut into pieces for our threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.build import Source
+from cuanto.kernels.grid_text import kernel_text
+
+RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"), ("const void*", "blas"))
+PRODUCT: Arguments = (
+    *RANGE,
+    ("INDEX", "rows"),
+    ("INDEX", "columns"),
+    ("INDEX", "depth"),
+    ("INDEX", "tile"),
+    ("int", "lower"),
+    ("int", "transpose_a"),
+    ("const double*", "A"),
+    ("INDEX", "lda"),
+    ("int", "transpose_b"),
+    ("const double*", "B"),
+    ("INDEX", "ldb"),
+    ("double*", "C"),
+    ("INDEX", "ldc"),
+)
+ROWS: Arguments = (("const double*", "rows"), ("INDEX", "naux"))
+SUMS: Arguments = (("double*", "sums"),)
+FIT: Arguments = (*RANGE, *ROWS, ("const INDEX*", "first"), ("const double*", "density"), *SUMS, ("double*", "out"))
+POTENTIAL: Arguments = (*RANGE, *ROWS, ("const INDEX*", "first"), ("const double*", "fit"), ("double*", "out"))
+TRANSFORM: Arguments = (
+    *RANGE,
+    *ROWS,
+    ("const INDEX*", "item_row"),
+    ("const INDEX*", "item_list"),
+    ("const int*", "list"),
+    ("const int*", "item_column"),
+    ("const int*", "item_columns"),
+    ("const INDEX*", "item_out"),
+    ("const INDEX*", "item_step"),
+    ("const double*", "C"),
+    ("INDEX", "columns"),
+    ("double*", "X"),
+    ("double*", "scratch"),
+)
+SQUARES: Arguments = (
+    *RANGE,
+    ("INDEX", "naux"),
+    ("INDEX", "tile"),
+    ("const INDEX*", "item"),
+    ("const int*", "place"),
+    ("const double*", "X"),
+    ("INDEX", "n_all"),
+    *SUMS,
+    ("double*", "K"),
+)
+SOLVE: Arguments = (
+    *RANGE,
+    ("double*", "rows"),
+    ("INDEX", "naux"),
+    ("const INDEX*", "one"),
+    ("const INDEX*", "other"),
+    ("const double*", "L"),
+    ("int", "triangle"),
+    ("double*", "scratch"),
+)
+SOLVED_AT_ONCE = 128
+"""Rows that a thread multiplies with a triangle at once; it has room for twice as many."""
+KERNELS = {"solve": SOLVE, "fit": FIT, "potential": POTENTIAL, "transform": TRANSFORM, "squares": SQUARES}
+
+
+@cache
+def product_source() -> Source:
+    """op(A) op(B) by tiles."""
+    return kernel_text("cpu", "product_by_tiles", "double", PRODUCT, {}, ("blas.h", "products_cpu.h"))
+
+
+@cache
+def rows_kernel(name: str) -> Source:
+    """Steps of fitted J and K with the rows of every function: `solve`, `fit`, `potential`, `transform`, `squares`."""
+    files = ("blas.h", "fitting_rows_cpu.h")
+    defines = {f"KERNEL_{name.upper()}": 1, "SOLVED_AT_ONCE": SOLVED_AT_ONCE}
+    text = kernel_text("cpu", f"rows_{name}", "double", KERNELS[name], defines, files)
+    return replace(text, merge="merge_squares") if name == "squares" else text

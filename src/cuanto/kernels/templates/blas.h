@@ -1,0 +1,45 @@
+// Products of matrices by the host's library, on the calling thread; row-major. Where no library is known, plain loops.
+struct Blas {
+    void *gemm, *gemv;
+    INDEX wide;
+};
+
+#define CUANTO_CBLAS(INT)                                                                                          \
+    typedef void (*gemm_##INT)(int, int, int, INT, INT, INT, double, const double*, INT, const double*, INT, double, \
+                               double*, INT);                                                                      \
+    typedef void (*gemv_##INT)(int, int, INT, INT, double, const double*, INT, const double*, INT, double, double*, INT);
+typedef long long blas_wide;
+typedef int blas_narrow;
+CUANTO_CBLAS(blas_wide)
+CUANTO_CBLAS(blas_narrow)
+enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
+
+// C = beta C + op(A) op(B), op(A) m x k and op(B) k x n
+static void product(const Blas* blas, bool transpose_a, bool transpose_b, INDEX m, INDEX n, INDEX k, const double* A, INDEX lda,
+                    const double* B, INDEX ldb, double beta, double* C, INDEX ldc) {
+    const int ta = transpose_a ? TRANSPOSED : AS_IT_IS, tb = transpose_b ? TRANSPOSED : AS_IT_IS;
+    if (blas->gemm && blas->wide) return ((gemm_blas_wide)blas->gemm)(ROW_MAJOR, ta, tb, m, n, k, 1, A, lda, B, ldb, beta, C, ldc);
+    if (blas->gemm)
+        return ((gemm_blas_narrow)blas->gemm)(ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, 1, A, (int)lda, B, (int)ldb, beta, C,
+                                              (int)ldc);
+    for (INDEX i = 0; i < m; ++i) {
+        double* row = C + i * ldc;
+        for (INDEX j = 0; j < n; ++j) row[j] = beta == 0 ? 0 : beta * row[j];
+        for (INDEX l = 0; l < k; ++l) {
+            const double a = transpose_a ? A[l * lda + i] : A[i * lda + l];
+            if (transpose_b)
+                for (INDEX j = 0; j < n; ++j) row[j] += a * B[j * ldb + l];
+            else
+                for (INDEX j = 0; j < n; ++j) row[j] += a * B[l * ldb + j];
+        }
+    }
+}
+
+// y = beta y + op(A) x, A m x n
+static void product_with_vector(const Blas* blas, bool transpose, INDEX m, INDEX n, const double* A, INDEX lda, const double* x,
+                                double beta, double* y) {
+    const int ta = transpose ? TRANSPOSED : AS_IT_IS;
+    if (blas->gemv && blas->wide) return ((gemv_blas_wide)blas->gemv)(ROW_MAJOR, ta, m, n, 1, A, lda, x, 1, beta, y, 1);
+    if (blas->gemv) return ((gemv_blas_narrow)blas->gemv)(ROW_MAJOR, ta, (int)m, (int)n, 1, A, (int)lda, x, 1, beta, y, 1);
+    product(blas, transpose, false, transpose ? n : m, 1, transpose ? m : n, A, lda, x, 1, beta, y, 1);
+}
