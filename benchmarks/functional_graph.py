@@ -24,7 +24,7 @@ REPEATS = 5
 def ours(functional: Any) -> dict[str, float]:
     """Seconds and operations of the graph."""
     from cuanto.functionals import functional as definitions
-    from cuanto.kernels.functional_source import operations
+    from cuanto.kernels.cost import stage_cost
 
     seconds = []
     for _ in range(REPEATS):
@@ -32,15 +32,16 @@ def ours(functional: Any) -> dict[str, float]:
         start = time.process_time()
         found = functional.expressions(2)
         seconds.append(time.process_time() - start)
-    return {"seconds": min(seconds), "operations": sum(operations(found.formula, found.outputs))}
+    cost = stage_cost(found)
+    return {"seconds": min(seconds), "operations": cost.operations + cost.calls}
 
 
 def by_sympy(functional: Any) -> dict[str, float]:
     """Seconds of the three steps and operations of what remains."""
     import sympy
 
-    from cuanto.functionals.functional import Expressions
     from cuanto.functionals.twin import evaluate
+    from cuanto.kernels.ir import Stage
 
     names = ("sqrt", "cbrt", "exp", "log", "atan", "erf")
     functions = {name: getattr(sympy, name) for name in names} | {
@@ -51,8 +52,8 @@ def by_sympy(functional: Any) -> dict[str, float]:
         "select": lambda x, y, yes, no: sympy.Piecewise((yes, x < y), (no, True)),
     }
     whole = functional.expressions(2)
-    energy = Expressions(whole.formula, whole.variables, whole.outputs[:1])
-    variables = sympy.symbols(f"x:{len(whole.variables)}", positive=True)
+    energy = Stage(whole.graph, whole.outputs[:1])
+    variables = sympy.symbols(f"x:{len(whole.outputs) - 1}", positive=True)
     marks = [time.process_time()]
     value = evaluate(energy, variables, functions)[0]
     marks.append(time.process_time())

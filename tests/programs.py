@@ -20,7 +20,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "rcp": lambda x: 1 / x,
     "sqrt": np.sqrt,
     "rsqrt": lambda x: x**-0.5,
-    "exp": np.exp,
+    "decay": np.exp,
 }
 OPERATION = {number: name for name, number in table.OPERATIONS.items()}
 

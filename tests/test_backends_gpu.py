@@ -18,7 +18,8 @@ from cuanto.backends.cuda.launch import GroupTables, group_launch
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
-from cuanto.kernels.build import Source, table_source
+from cuanto.kernels.build import table_source
+from cuanto.kernels.text import Source
 from oracle import Array
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 

@@ -15,7 +15,7 @@ from cuanto.backends.cpu import compiler
 from cuanto.backends.simt.kernel import compile_simt
 from cuanto.cli.main import run
 from cuanto.errors import CompilerError
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 from scripted import REAL, compiler_script, drafts, finals, forgotten_compiler, run_python
 from tolerances import INTEGRAL_REL
 

@@ -22,9 +22,10 @@ from cuanto.backends.base import Job
 from cuanto.backends.cuda.launch import GroupTables, group_launch, straight_is_right, thread_launch
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.backends.host import HostMemory
-from cuanto.kernels.build import Source, cost_of, source_of, unrolled
+from cuanto.kernels.build import cost_of, source_of, unrolled
 from cuanto.kernels.cost import Cost
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
+from cuanto.kernels.text import Source
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 CUBIN = b"\x7fELF"

@@ -32,8 +32,9 @@ from cuanto.batch.table import Table
 from cuanto.cli.main import explain, run
 from cuanto.errors import CompilerError, CuantoError, InputError
 from cuanto.journal import JsonLines
-from cuanto.kernels.build import Source, straight_source
+from cuanto.kernels.build import straight_source
 from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from scripted import drafts, finals
 

@@ -11,8 +11,8 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.functionals import Evaluator, functional_names, get_functional
 from cuanto.functionals.evaluate import CHUNK
-from cuanto.functionals.functional import Expressions
 from cuanto.functionals.twin import evaluate, numpy_values
+from cuanto.kernels.ir import Stage
 from functional_cases import (
     DERIVATIVE_REL,
     ENERGY_REL,
@@ -102,7 +102,7 @@ def test_rounding_and_derivatives_in_exact_arithmetic(label: str) -> None:
     """At densities down to 1e-13, where Libxc cuts off; derivatives also by differences of 40-digit energies."""
     functional = part(label)
     expressions = functional.expressions(2)
-    energy = Expressions(expressions.formula, expressions.variables, expressions.outputs[:1])
+    energy = Stage(expressions.graph, expressions.outputs[:1])
     numbers = exact_functions()
     with mpmath.workdps(40):
         for points in (tiny(2, -13.0, n=4), ordinary(2, n=4)):

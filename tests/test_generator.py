@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -13,12 +14,15 @@ import pytest
 
 from bundle import Case, arguments, bundle, evaluate
 from cuanto.basis import Basis
+from cuanto.functionals.twin import evaluate as graph_values
+from cuanto.functionals.twin import numpy_functions
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
-from cuanto.kernels import abi
+from cuanto.kernels import abi, text
 from cuanto.kernels.build import cost_of, integrals_of, programs_of, source_of, straight_source, table_source
 from cuanto.kernels.cost import node_operations
+from cuanto.kernels.derivative import gradient
 from cuanto.kernels.emit.cpp import CPP
 from cuanto.kernels.emit.cuda import CUDA
 from cuanto.kernels.emit.syntax import Syntax
@@ -28,6 +32,8 @@ from cuanto.kernels.recurrences.components import function_count
 from cuanto.kernels.schedule import table
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.text import assemble, template
+from cuanto.kernels.values import FOLD, Value, cbrt, exp, number, select, variable
 from null.refresh import GOLDEN, fingerprints
 from oracle import Array
 from programs import evaluate_stage, level_statements, run_depth_first, run_levels, sweep_sums
@@ -100,6 +106,42 @@ def test_arguments_come_before_their_node() -> None:
             assert set(stage.outputs) <= known
             assert len(order) == len(set(order))
             assert 0 <= live_values(stage) <= len(order)
+
+
+def test_arithmetic_on_values_folds_and_merges() -> None:
+    """Formulas make the nodes that recurrences make, and what is known now is no node at all."""
+    g = Graph()
+    x, y = variable(g, 0), variable(g, 1)
+    assert (x + y).node == g.add(x.node, y.node) and (y * x).node == g.mul(x.node, y.node)
+    assert (x + 2).node == g.sum(((1.0, x.node, g.one), (2.0, g.one, g.one))) and (3 * x).node == g.scale(3.0, x.node)
+    assert 2 * x + 3 * x == 5 * x and (2 * x) * (3 * y) == 6 * (x * y) and (x - x).node == g.zero
+    assert (x * (1 / x)).node == g.one and 1 / (1 / x) == x
+    assert 1 / (2 * x) == 0.5 * (1 / x) and 1 / (4 / x) == 0.25 * x
+    assert exp(number(g, 0)).node == g.one and x**0 == number(g, 1) and x ** Fraction(1, 3) == cbrt(x)
+    assert select(number(g, 1), 2, x, y) == x and select(x, y, x, x) == x
+    size = len(g)
+    assert select(x, 1, x * y, 0) == select(x, 1, y * x, 0) and len(g) == size + 1
+
+
+def test_gradient_is_that_of_finite_differences() -> None:
+    """Of sums of several products as recurrences have them, of every function and of selections."""
+    g = Graph()
+    x, y = variable(g, 0), variable(g, 1)
+    inner = Value(g, g.sum(((2.0, x.node, y.node), (1.0, x.node, x.node), (-3.0, y.node, g.one), (0.5, g.one, g.one))))
+    total = inner
+    for function in FOLD:
+        total = total + Value(g, g.call(function, (inner * inner + y).node)) * x
+    total = select(x, y, total * y, x) + select(y, x, 7, total)
+    stage = Stage(g, tuple(value.node for value in (total, *gradient(total, (x, y, variable(g, 2))))))
+    functions, h = numpy_functions(), 1e-6
+    for point in ([0.3, 0.4, 0.0], [0.5, 0.2, 0.0]):
+        _, *slopes = graph_values(stage, point, functions)
+        for i, slope in enumerate(slopes):
+            ends = [
+                graph_values(stage, [v + s * h * (j == i) for j, v in enumerate(point)], functions)[0] for s in (1, -1)
+            ]
+            assert abs(float(slope) - float(ends[0] - ends[1]) / (2 * h)) <= 1e-6 * max(1.0, abs(float(slope)))
+        assert slopes[2] == 0.0
 
 
 def test_long_sums_become_partial_sums() -> None:
@@ -225,6 +267,29 @@ def test_kernels_are_self_contained() -> None:
         included = re.findall(r"#include\s*(\S+)", source.text)
         assert included == [] if source.target == "cuda" else set(included) <= {"<stdlib.h>"}
         assert ("__global__" in source.text) == (source.target == "cuda")
+
+
+def test_assembled_texts() -> None:
+    """Macros, the line before the prelude, the prelude of the target, then templates and generated text in order."""
+    arguments = (("INDEX", "begin"), ("const REAL*", "x"))
+    for target, prelude in (("cpu", "prelude_cpu.h"), ("cuda", "prelude_cuda.cuh")):
+        body = ("void generated();", "sides.h")
+        source = assemble("entry_point", target, "float", arguments, {"WIDTH": 3}, body, before="#define LANES 4")
+        macros = dict(line.split(" ", 2)[1:] for line in source.text.splitlines()[:6])
+        assert macros.pop("PARAMETERS") == "INDEX begin, const REAL* x" and macros.pop("ARGUMENTS") == "begin, x"
+        assert macros == {"REAL": "float", "ENTRY": "entry_point", "WIDTH": "3", "LANES": "4"}
+        parts = ["LANES 4", "typedef long long INDEX;", template(prelude), body[0], template("sides.h")]
+        places = [source.text.index(part) for part in parts]
+        assert places == sorted(places) and source.text.endswith(parts[-1])
+        assert (source.entry, source.target, source.arguments) == ("entry_point", target, arguments)
+
+
+def test_only_the_assembler_knows_targets() -> None:
+    """Macros are written and spellings chosen in `text.py`; others have tables with the target as key."""
+    folder = Path(text.__file__).parent
+    asking = re.compile(r"[!=]= \"(cpu|cuda)\"|import (CPP|CUDA)\b|#define \{")
+    found = {path.name for path in folder.rglob("*.py") if asking.search(path.read_text())}
+    assert found == {"text.py"}
 
 
 def test_every_spec_has_a_name_of_its_own() -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
 from cuanto.kernels import atomic, grid_device, grid_values, grid_weights, hermite_build, listed, nddo
-from cuanto.kernels.build import Source, cost_of, programs_of, source_of
+from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.text import Source
 
 GOLDEN = Path(__file__).with_name("golden.json")
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cuanto.atomic.pairs import Pairs
 from cuanto.atomic.species import exchange_factors
 from cuanto.kernels.atomic import GROUP, PLANES, class_tables, contract_source, integral_source
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 
 Array = NDArray[np.float64]
 TASK = 1 << 17

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cuanto.atomic.pairs import Pairs
 from cuanto.atomic.species import exchange_factors
 from cuanto.kernels.atomic import CONTRACT_THREADS, THREADS, ClassTables, class_tables, contract_source, integral_source
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 
 Array = NDArray[np.float64]
 

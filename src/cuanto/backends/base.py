@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.errors import InputError
-from cuanto.kernels.build import Source
 from cuanto.kernels.spec import Shells
+from cuanto.kernels.text import Source
 
 
 class Linalg(Protocol):

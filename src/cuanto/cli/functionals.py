@@ -70,7 +70,7 @@ def citations(functional: Functional) -> Iterator[str]:
 def details(functional: Functional) -> Iterator[str]:
     """Other names, parts, and the size of the kernels."""
     from cuanto.functionals.registry import aliases
-    from cuanto.kernels.functional_source import operations
+    from cuanto.kernels.cost import stage_cost
 
     if others := aliases(functional.name):
         yield f"  also called: {', '.join(others)}"
@@ -78,6 +78,5 @@ def details(functional: Functional) -> Iterator[str]:
         omega = "" if part.omega is None else f" (omega {part.omega:g})"
         yield f"  {part.factor:6.2f}  {part.label}{omega}"
     for spins, words in ((1, "closed shells"), (2, "two spins")):
-        found = functional.expressions(spins)
-        simple, calls = operations(found.formula, found.outputs)
-        yield f"  {words}: {simple} operations, {calls} functions and divisions a point"
+        cost = stage_cost(functional.expressions(spins))
+        yield f"  {words}: {cost.operations} operations, {cost.calls} functions and divisions a point"

@@ -24,10 +24,10 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.coulomb.pair_classes import PairClass, with_bounds
 from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import Source
 from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
+from cuanto.kernels.text import Source
 from cuanto.kernels.tuning import choose_algorithm
 
 BUFFER_BYTES = 2 * 2**30

@@ -15,7 +15,6 @@ from cuanto.backends.background import ready
 from cuanto.backends.base import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cpu.compiler import Function
-from cuanto.kernels.build import Source
 from cuanto.kernels.hermite_build import (
     KETS,
     THREADS,
@@ -28,6 +27,7 @@ from cuanto.kernels.hermite_build import (
 )
 from cuanto.kernels.recurrences.boys import MAX_ORDER, boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
+from cuanto.kernels.text import Source
 
 WORTH_COMPILING = 1.0e5
 """Interactions of a class from which a straight-line kernel repays its compilation, now or in later runs: it is about

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import factorial, pi, sqrt
 
-from cuanto.kernels.functional_graph import Value, erf, expm1, polynomial, select
+from cuanto.kernels.values import Value, erf, expm1, polynomial, select
 
 TERMS = 18
 

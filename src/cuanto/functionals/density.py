@@ -1,6 +1,6 @@
 """What a functional is made of: spin densities, their gradients' products and kinetic energy densities.
 
-Everything is a node of one formula. In a closed shell both spins are the same nodes, and what depends on the
+Everything is a node of one graph. In a closed shell both spins are the same nodes, and what depends on the
 polarisation folds to numbers. tau_s = 1/2 sum_i |grad psi_is|^2.
 """
 
@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import pi
 
-from cuanto.kernels.functional_graph import Formula, Value, cbrt, largest, select, sqrt
+from cuanto.kernels.ir import Graph
+from cuanto.kernels.values import Value, cbrt, largest, number, select, sqrt, variable
 
 LEAST_FRACTION = 2.0**-52
 """1 - |zeta| is taken to be at least this: its negative powers and their derivatives stay finite."""
@@ -173,19 +174,19 @@ def radius(cube_root: Value) -> Value:
     return RADIUS / cube_root
 
 
-def full_polarisation(formula: Formula) -> Polarisation:
+def full_polarisation(graph: Graph) -> Polarisation:
     """zeta = 1, bounded like that of any density: self-correlation must cancel to the last digit."""
-    return Polarisation(formula.const(2), formula.const(LEAST_FRACTION), formula.const(1))
+    return Polarisation(number(graph, 2), number(graph, LEAST_FRACTION), number(graph, 1))
 
 
-def open_shell(formula: Formula) -> tuple[Density, list[Value]]:
+def open_shell(graph: Graph) -> tuple[Density, list[Value]]:
     """Variables rho_a, rho_b, sigma_aa, sigma_ab, sigma_bb, tau_a, tau_b."""
-    v = [formula.input(i) for i in range(7)]
+    v = [variable(graph, i) for i in range(7)]
     return Density(Spin(v[0], v[2], v[5]), Spin(v[1], v[4], v[6]), v[3]), v
 
 
-def closed_shell(formula: Formula) -> tuple[Density, list[Value]]:
+def closed_shell(graph: Graph) -> tuple[Density, list[Value]]:
     """Variables rho, sigma, tau of both spins together."""
-    v = [formula.input(i) for i in range(3)]
+    v = [variable(graph, i) for i in range(3)]
     half = Spin(0.5 * v[0], 0.25 * v[1], 0.5 * v[2])
     return Density(half, half, half.sigma), v

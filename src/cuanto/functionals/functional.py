@@ -10,10 +10,11 @@ from typing import Any
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import closed_shell, open_shell
-from cuanto.kernels.build import Source
-from cuanto.kernels.functional_derivative import gradient
-from cuanto.kernels.functional_graph import Formula, Value
+from cuanto.kernels.derivative import gradient
 from cuanto.kernels.functional_source import FAMILIES, VARIABLES, functional_source
+from cuanto.kernels.ir import Graph, Stage
+from cuanto.kernels.text import Source
+from cuanto.kernels.values import Value, number
 
 
 @dataclass(frozen=True)
@@ -72,37 +73,27 @@ class Functional:
         parts = (citation for part in self.parts for citation in part.definition.CITATIONS)
         return tuple(dict.fromkeys((*self.papers, *parts)))
 
-    def expressions(self, spins: int) -> Expressions:
-        """Energy density and derivatives as one formula."""
+    def expressions(self, spins: int) -> Stage:
+        """Energy density, then its derivative by each of the variables x[i], as one graph."""
         return _expressions(self.parts, spins, VARIABLES[spins][self.family])
 
     def source(self, target: str, spins: int, real: str = "double", consumer: str = "values") -> Source:
         """The kernel's text."""
-        found = self.expressions(spins)
         name = "".join(letter if letter.isalnum() else "_" for letter in self.name)
-        return functional_source(found.formula, found.outputs, name, self.family, spins, target, real, consumer)
-
-
-@dataclass(frozen=True)
-class Expressions:
-    """`outputs`: energy density, then its derivative by each of the `variables`."""
-
-    formula: Formula
-    variables: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+        return functional_source(self.expressions(spins), name, self.family, spins, target, real, consumer)
 
 
 @cache
-def _expressions(parts: tuple[Part, ...], spins: int, count: int) -> Expressions:
-    formula = Formula()
-    density, variables = open_shell(formula) if spins == 2 else closed_shell(formula)
-    total = formula.const(0)
+def _expressions(parts: tuple[Part, ...], spins: int, count: int) -> Stage:
+    graph = Graph()
+    density, variables = open_shell(graph) if spins == 2 else closed_shell(graph)
+    total = number(graph, 0)
     for part in parts:
         energy: Callable[..., Value] = part.definition.energy
         options = {} if part.omega is None else {"omega": part.omega}
         total = total + part.factor * energy(density, **options)
-    used = tuple(variables[:count])
-    return Expressions(formula, used, (total, *gradient(total, used)))
+    outputs = (total, *gradient(total, variables[:count]))
+    return Stage(graph, tuple(output.node for output in outputs))
 
 
 def labels() -> Iterator[str]:

@@ -7,7 +7,7 @@ from math import pi
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density
-from cuanto.kernels.functional_graph import Value, exp
+from cuanto.kernels.values import Value, exp
 
 FAMILY = "gga"
 CITATIONS = (

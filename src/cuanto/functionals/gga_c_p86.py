@@ -7,7 +7,7 @@ from fractions import Fraction
 from cuanto.functionals import lda_c_pz
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density
-from cuanto.kernels.functional_graph import Value, exp, sqrt
+from cuanto.kernels.values import Value, exp, sqrt
 
 FAMILY = "gga"
 CITATIONS = (

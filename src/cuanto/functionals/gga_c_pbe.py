@@ -9,7 +9,7 @@ from cuanto.functionals.density import Density, Polarisation
 from cuanto.functionals.gga_x_pbe import BETA, CITATIONS, FAMILY
 from cuanto.functionals.lda_c_pw import per_electron as local
 from cuanto.functionals.lda_c_pw_mod import PRECISE
-from cuanto.kernels.functional_graph import Value, expm1, log1p
+from cuanto.kernels.values import Value, expm1, log1p
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

@@ -7,7 +7,7 @@ from math import pi
 from cuanto.functionals.density import K_F, Density
 from cuanto.functionals.gga_x_pw91 import CITATIONS, FAMILY
 from cuanto.functionals.lda_c_pw import per_electron as local
-from cuanto.kernels.functional_graph import Value, exp, expm1, log1p
+from cuanto.kernels.values import Value, exp, expm1, log1p
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_x import C_X
-from cuanto.kernels.functional_graph import Value, asinh
+from cuanto.kernels.values import Value, asinh
 
 FAMILY = "gga"
 CITATIONS = (Citation("A. D. Becke, Phys. Rev. A 38, 3098 (1988)", "10.1103/PhysRevA.38.3098"),)

@@ -8,7 +8,7 @@ from cuanto.functionals.attenuation import attenuation
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.gga_x_b88 import coefficient, spin_energy
-from cuanto.kernels.functional_graph import Value, sqrt
+from cuanto.kernels.values import Value, sqrt
 
 FAMILY = "gga"
 CITATIONS = (

@@ -7,7 +7,7 @@ from math import pi
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_x import spin_energy
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 FAMILY = "gga"
 CITATIONS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density
 from cuanto.functionals.gga_x_pbe import exchange
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 FAMILY = "gga"
 CITATIONS = (Citation("Y. Zhang, W. Yang, Phys. Rev. Lett. 80, 890 (1998)", "10.1103/PhysRevLett.80.890"),)

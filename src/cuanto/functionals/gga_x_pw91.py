@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_x import spin_energy
-from cuanto.kernels.functional_graph import Value, asinh, exp
+from cuanto.kernels.values import Value, asinh, exp
 
 FAMILY = "gga"
 CITATIONS = (

@@ -10,7 +10,7 @@ from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_c_pw import by_spins
 from cuanto.functionals.lda_x import spin_energy
 from cuanto.functionals.power_series import gradient_series
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 FAMILY = "gga"
 CITATIONS = (Citation("J.-D. Chai, M. Head-Gordon, J. Chem. Phys. 128, 084106 (2008)", "10.1063/1.2834918"),)

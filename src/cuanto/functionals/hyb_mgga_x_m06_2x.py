@@ -7,7 +7,7 @@ from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.gga_x_pbe import enhancement
 from cuanto.functionals.lda_x import spin_energy
 from cuanto.functionals.power_series import kinetic_ratio_series
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 FAMILY = "mgga"
 CITATIONS = (Citation("Y. Zhao, D. G. Truhlar, Theor. Chem. Acc. 120, 215 (2008)", "10.1007/s00214-007-0310-x"),)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, radius
-from cuanto.kernels.functional_graph import Value, cbrt, largest, least, log1p, select, sqrt
+from cuanto.kernels.values import Value, cbrt, largest, least, log1p, select, sqrt
 
 FAMILY = "lda"
 CITATIONS = (Citation("J. P. Perdew, Y. Wang, Phys. Rev. B 45, 13244 (1992)", "10.1103/PhysRevB.45.13244"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuanto.functionals.density import Density
 from cuanto.functionals.lda_c_pw import CITATIONS, FAMILY, Constants, per_electron
 from cuanto.functionals.lda_c_vwn import F_CURVATURE
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density
-from cuanto.kernels.functional_graph import Value, log, select, sqrt
+from cuanto.kernels.values import Value, log, select, sqrt
 
 FAMILY = "lda"
 CITATIONS = (Citation("J. P. Perdew, A. Zunger, Phys. Rev. B 23, 5048 (1981)", "10.1103/PhysRevB.23.5048"),)

@@ -7,8 +7,8 @@ from math import pi, sqrt
 
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density
-from cuanto.kernels.functional_graph import Value, atan, log
-from cuanto.kernels.functional_graph import sqrt as root
+from cuanto.kernels.values import Value, atan, log
+from cuanto.kernels.values import sqrt as root
 
 FAMILY = "lda"
 CITATIONS = (Citation("S. H. Vosko, L. Wilk, M. Nusair, Can. J. Phys. 58, 1200 (1980)", "10.1139/p80-159"),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cuanto.functionals.density import Density
 from cuanto.functionals.lda_c_vwn import CITATIONS, FAMILY, fit
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

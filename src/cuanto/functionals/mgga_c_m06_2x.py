@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuanto.functionals.density import Density
 from cuanto.functionals.hyb_mgga_x_m06_2x import CITATIONS, FAMILY
 from cuanto.functionals.power_series import minnesota_correlation
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

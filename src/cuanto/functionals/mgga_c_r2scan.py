@@ -17,8 +17,8 @@ from cuanto.functionals.mgga_c_scan import (
     two_electron_local,
 )
 from cuanto.functionals.mgga_x_r2scan import CITATIONS, ETA, FAMILY, WIDTH, interpolation, slope_at_one
-from cuanto.kernels.functional_derivative import gradient
-from cuanto.kernels.functional_graph import Value, exp, expm1, log1p
+from cuanto.kernels.derivative import gradient
+from cuanto.kernels.values import Value, exp, expm1, log1p
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

@@ -8,7 +8,7 @@ from cuanto.functionals.gga_x_pbe import BETA
 from cuanto.functionals.lda_c_pw import per_electron as local
 from cuanto.functionals.lda_c_pw_mod import PRECISE
 from cuanto.functionals.mgga_x_scan import CITATIONS, FAMILY, interpolation
-from cuanto.kernels.functional_graph import Value, expm1, log1p, sqrt
+from cuanto.kernels.values import Value, expm1, log1p, sqrt
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 

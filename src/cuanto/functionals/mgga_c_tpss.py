@@ -8,7 +8,7 @@ from cuanto.functionals.density import K_F, Density, Spin, full_polarisation, ra
 from cuanto.functionals.gga_c_pbe import per_electron as pbe
 from cuanto.functionals.gga_c_pbe import with_gradient
 from cuanto.functionals.mgga_x_tpss import CITATIONS, FAMILY
-from cuanto.kernels.functional_graph import Value, largest
+from cuanto.kernels.values import Value, largest
 
 __all__ = ["CITATIONS", "FAMILY", "energy"]
 
@@ -17,7 +17,7 @@ D = 2.8
 
 def one_spin(s: Spin) -> Value:
     """PBE correlation of the electrons of one spin alone."""
-    whole = full_polarisation(s.rho.formula)
+    whole = full_polarisation(s.rho.graph)
     t2 = pi / (16 * K_F) * s.sigma / (whole.phi**2 * s.rho * s.rho * s.cube_root)
     return with_gradient(radius(s.cube_root), whole, t2)
 

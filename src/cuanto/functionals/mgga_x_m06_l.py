@@ -7,7 +7,7 @@ from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.gga_x_pbe import enhancement
 from cuanto.functionals.lda_x import spin_energy
 from cuanto.functionals.power_series import kinetic_excess, kinetic_ratio_series, kinetic_series
-from cuanto.kernels.functional_graph import Value
+from cuanto.kernels.values import Value
 
 FAMILY = "mgga"
 CITATIONS = (Citation("Y. Zhao, D. G. Truhlar, J. Chem. Phys. 125, 194101 (2006)", "10.1063/1.2370993"),)

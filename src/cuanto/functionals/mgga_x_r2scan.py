@@ -8,7 +8,7 @@ from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_x import spin_energy
 from cuanto.functionals.mgga_x_scan import C1, C2, H0, K1, MU, D, outer
-from cuanto.kernels.functional_graph import Value, exp, polynomial, select
+from cuanto.kernels.values import Value, exp, polynomial, select
 
 FAMILY = "mgga"
 CITATIONS = (

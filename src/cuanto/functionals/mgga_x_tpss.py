@@ -7,8 +7,8 @@ from math import sqrt
 from cuanto.functionals.citation import Citation
 from cuanto.functionals.density import Density, Spin
 from cuanto.functionals.lda_x import spin_energy
-from cuanto.kernels.functional_graph import Value
-from cuanto.kernels.functional_graph import sqrt as root
+from cuanto.kernels.values import Value
+from cuanto.kernels.values import sqrt as root
 
 FAMILY = "mgga"
 CITATIONS = (

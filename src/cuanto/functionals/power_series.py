@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cuanto.functionals.density import C_F, Density, Spin
 from cuanto.functionals.lda_c_pw import by_spins
 from cuanto.functionals.lda_c_pw_mod import PRECISE
-from cuanto.kernels.functional_graph import Value, polynomial
+from cuanto.kernels.values import Value, number, polynomial
 
 GAMMA_SAME, GAMMA_OPPOSITE = 0.06, 0.0031
 ALPHA_SAME, ALPHA_OPPOSITE = 0.00515088, 0.00304966
@@ -44,7 +44,7 @@ def minnesota_correlation(
 ) -> Value:
     """Correlation of the M06 family: series c of the gradient and d of gradient and kinetic energy, for each pair."""
     e_a, e_b, e_ab = by_spins(d, PRECISE)
-    total = d.rho.formula.const(0)
+    total = number(d.rho.graph, 0)
     for e, s in ((e_a, d.a), (e_b, d.b)):
         z = kinetic_excess(s)
         series = gradient_series(same[0], GAMMA_SAME, s.x_squared)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.functionals.functional import Expressions, Functional
-from cuanto.kernels.functional_source import FLOORS, reachable
+from cuanto.functionals.functional import Functional
+from cuanto.kernels.functional_source import FLOORS
+from cuanto.kernels.ir import Kind, Stage
+from cuanto.kernels.passes import schedule_order
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -35,24 +39,28 @@ def numpy_functions() -> Functions:
     }
 
 
-def evaluate(expressions: Expressions, variables: Sequence[Any], functions: Functions) -> list[Any]:
+def evaluate(stage: Stage, variables: Sequence[Any], functions: Functions) -> list[Any]:
     """Energy density and derivatives at a point (or at many), in any arithmetic."""
-    formula = expressions.formula
+    graph = stage.graph
     found: dict[int, Any] = {}
-    for node in reachable(formula, expressions.outputs):
-        operation = formula.operation[node]
-        given = [found[argument] for argument in formula.arguments[node]]
-        if operation == "const":
-            found[node] = functions["number"](formula.value[node])
-        elif operation == "input":
-            found[node] = variables[int(formula.value[node])]
-        elif operation == "add":
-            found[node] = given[0] + given[1]
-        elif operation == "mul":
-            found[node] = given[0] * given[1]
+
+    def value(node: int) -> Any:
+        if graph.kind[node] is Kind.CONST:
+            return functions["number"](graph.value[node])
+        return variables[graph.label[node][1]] if graph.kind[node] is Kind.INPUT else found[node]
+
+    def product(x: int, y: int) -> Any:
+        return value(y) if x == graph.one else value(x) if y == graph.one else value(x) * value(y)
+
+    for node in schedule_order(stage, stage.outputs):
+        pairs = graph.pairs[node]
+        if graph.kind[node] is Kind.SUM:
+            found[node] = reduce(add, (product(*pair) for pair in pairs))
+        elif graph.kind[node] is Kind.SELECT:
+            found[node] = functions["select"](*(value(x) for pair in pairs for x in pair))
         else:
-            found[node] = functions[operation](*given)
-    return [found[output.node] for output in expressions.outputs]
+            found[node] = functions[graph.label[node][0]](value(pairs[0][0]))
+    return [value(output) for output in stage.outputs]
 
 
 def guarded(rows: Sequence[Array], spins: int) -> tuple[list[Array], Flags, list[Flags]]:

@@ -19,7 +19,6 @@ from cuanto.grid.blocks import Tasks, make_blocks
 from cuanto.grid.grouped_grid import GroupedGrid, ends
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.build import Source
 from cuanto.kernels.grid_values import (
     BLOCK_POINTS,
     COMPONENTS,
@@ -29,6 +28,7 @@ from cuanto.kernels.grid_values import (
     cpu_matrix,
     cpu_values,
 )
+from cuanto.kernels.text import Source
 
 PAIR = 0.03
 """Threshold for products of two functions, relative to that for one."""

@@ -66,8 +66,3 @@ TABLES: Arguments = (
     ("const int*", "bra_table"),
     ("const REAL*", "bra_constants"),
 )
-
-
-def parameters(arguments: Arguments) -> str:
-    """The C parameter list."""
-    return ", ".join(f"{kind} {name}" for kind, name in arguments)

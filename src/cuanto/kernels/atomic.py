@@ -22,10 +22,8 @@ from math import comb, factorial, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments, parameters
-from cuanto.kernels.build import Source, template
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.text import Source, assemble
 
 FIELDS = 8
 """Numbers of a pair of functions p, q: exponents, second terms of the small functions, norms LL, SS, LS, SL."""
@@ -77,6 +75,9 @@ CONTRACT_CUDA: Arguments = (
     *(("const double*", name) for name in ("LL", "SS", "LS", "SL", "K", "D")),
     ("double*", "P"),
 )
+INTEGRALS = {"cpu": ("atomic_cpu.h", CPU_ARGUMENTS), "cuda": ("atomic.cuh", CUDA_ARGUMENTS)}
+CONTRACTION = {"cpu": ("atomic_contract_cpu.h", CONTRACT_CPU), "cuda": ("atomic_contract.cuh", CONTRACT_CUDA)}
+"""Skeleton and arguments by target."""
 
 
 @dataclass(frozen=True)
@@ -160,34 +161,21 @@ def class_tables(kappa: int, other: int, factors: tuple[tuple[int, Fraction], ..
     return ClassTables(np.array(shape, dtype=np.int32), values)
 
 
-def _text(target: str, entry: str, arguments: Arguments, defines: Mapping[str, int], files: tuple[str, ...]) -> Source:
-    syntax = CPP if target == "cpu" else CUDA
-    lines = {"REAL": "double", "ENTRY": entry, "PARAMETERS": parameters(arguments), "GROUP": GROUP, **defines}
-    head = [f"#define {name} {value}" for name, value in lines.items()]
-    parts = [*head, "typedef long long INDEX;", template(syntax.prelude), *(template(name) for name in files)]
-    return Source("\n".join(parts), entry, target, arguments)
-
-
 @cache
 def integral_source(target: str, kappa: int, other: int, relativistic: bool = True) -> Source:
     """The kernel of all classes in which the same species have two-term small functions: four texts at most."""
     row, column = (int(k > 0 and relativistic) for k in (kappa, other))
-    defines = {"RELATIVISTIC": int(relativistic), "ROW_TWO": row, "COLUMN_TWO": column, "THREADS": THREADS}
+    two = {"ROW_TWO": row, "COLUMN_TWO": column}
+    defines = {"GROUP": GROUP, "RELATIVISTIC": int(relativistic), **two, "THREADS": THREADS}
     entry = f"atomic_{'integrals' if relativistic else 'large'}_{row}{column}"
-    skeleton, arguments = {
-        "cpu": ("atomic_cpu.h", CPU_ARGUMENTS),
-        "cuda": ("atomic.cuh", CUDA_ARGUMENTS),
-    }[target]
-    return _text(target, entry, arguments, defines, ("atomic_class.h", skeleton))
+    skeleton, arguments = INTEGRALS[target]
+    return assemble(entry, target, "double", arguments, defines, ("atomic_class.h", skeleton))
 
 
 @cache
 def contract_source(target: str, relativistic: bool = True) -> Source:
     """Supermatrix times density; on the CPU both halves of a symmetric matrix in one pass."""
     entry = "atomic_contract" if relativistic else "atomic_contract_large"
-    defines = {"RELATIVISTIC": int(relativistic), "THREADS": CONTRACT_THREADS}
-    skeleton, arguments = {
-        "cpu": ("atomic_contract_cpu.h", CONTRACT_CPU),
-        "cuda": ("atomic_contract.cuh", CONTRACT_CUDA),
-    }[target]
-    return _text(target, entry, arguments, defines, (skeleton,))
+    defines = {"GROUP": GROUP, "RELATIVISTIC": int(relativistic), "THREADS": CONTRACT_THREADS}
+    skeleton, arguments = CONTRACTION[target]
+    return assemble(entry, target, "double", arguments, defines, (skeleton,))

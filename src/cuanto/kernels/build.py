@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import resources
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 from cuanto.kernels import abi, md_blocks
 from cuanto.kernels.cost import Cost, cost
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
 from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, KernelSpec, Shells
-
-
-@dataclass(frozen=True)
-class Source:
-    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items.
-
-    `merge`: function of the text, with the kernel's parameters, that adds the sums of a chunk of items to the results.
-    """
-
-    text: str
-    entry: str
-    target: str
-    arguments: abi.Arguments
-    threads: int = 0
-    per_block: int = 1
-    merge: str = ""
-
-    @cached_property
-    def hash(self) -> str:
-        """Identity of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+from cuanto.kernels.text import SYNTAX, Source, assemble
 
 
 def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
@@ -92,58 +67,6 @@ def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
     return zip(graph.kind, graph.label, strict=True)
 
 
-@cache
-def template(name: str) -> str:
-    """A file of `templates/`."""
-    return (resources.files("cuanto.kernels") / "templates" / name).read_text()
-
-
-def head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, object]) -> str:
-    defines = {
-        "REAL": real,
-        "BLOCK": abi.BLOCK,
-        "SHELL_FIELDS": abi.SHELL_FIELDS,
-        "SIZE": abi.SIZE,
-        "SCREENED": 0,
-        "CUTOFF": 0,
-        "PARAMETERS": abi.parameters(arguments),
-        "ARGUMENTS": ", ".join(name for _, name in arguments),
-        **defines,
-    }
-    lines = [f"#define {name} {value}" for name, value in defines.items()]
-    syntax = CPP if target == "cpu" else CUDA
-    return "\n".join([*lines, "typedef long long INDEX;", template(syntax.prelude), template("boys.h")])
-
-
-@cache
-def straight_source(spec: KernelSpec) -> Source:
-    """Straight-line kernel of one class: schedule `lane` (CPU) or `thread` (CUDA)."""
-    target = "cpu" if spec.schedule == "lane" else "cuda"
-    return straight_text(spec, target, STRAIGHT_SKELETONS[target], abi.BATCH)
-
-
-def straight_text(
-    spec: KernelSpec, target: str, skeleton: tuple[str, ...], arguments: abi.Arguments, **extra: object
-) -> Source:
-    """The generated functions of a class in a skeleton of loops; `extra` macros for the skeleton."""
-    integrals = integrals_of(spec.operator, spec.bra, spec.ket, spec.algorithm)
-    syntax = CPP if target == "cpu" else CUDA
-    defines: dict[str, object] = {
-        "ENTRY": spec.name,
-        "WIDTH": integrals.width,
-        "BRA_FIELDS": abi.bra_fields(spec.operator),
-        "KET_FIELDS": abi.ket_fields(spec.ket),
-        "BRA_FUNCTIONS": integrals.bra_functions,
-        "KET_FUNCTIONS": integrals.ket_functions,
-        "COLUMNS": spec.columns,
-        **extra,
-    }
-    loops = "\n".join(template(name) for name in skeleton)
-    body = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
-    text = "\n".join([head(target, spec.real, arguments, defines), body, loops])
-    return Source(text, spec.name, target, arguments)
-
-
 STRAIGHT_SKELETONS = {
     "cpu": ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
     "cuda": ("sides.h", "thread_sums.cuh", "thread.cuh"),
@@ -152,29 +75,57 @@ TABLE_SKELETONS = {
     "cpu": ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
     "cuda": ("sides.h", "program.h", "group.cuh", "group_batch.cuh"),
 }
+TABLE_ENTRIES = {"cpu": "table_kernel", "cuda": "group_kernel"}
 TABLE_EXTRAS: dict[str, abi.Arguments] = {
     "cpu": (("int", "vectors"),),
     "cuda": (("int", "lanes"), ("int", "slots"), ("REAL*", "scratch"), ("INDEX", "scratch_stride")),
 }
 
 
+def integral_source(
+    entry: str, target: str, real: str, arguments: abi.Arguments, body: Iterable[str], **defines: object
+) -> Source:
+    """A kernel of integrals or around them: what all of these need, and `body` with its own macros."""
+    common = {"BLOCK": abi.BLOCK, "SHELL_FIELDS": abi.SHELL_FIELDS, "SIZE": abi.SIZE, "SCREENED": 0, "CUTOFF": 0}
+    return assemble(entry, target, real, arguments, common | defines, ("boys.h", *body))
+
+
+@cache
+def straight_source(spec: KernelSpec) -> Source:
+    """Straight-line kernel of one class: schedule `lane` (CPU) or `thread` (CUDA)."""
+    return straight_text(spec, STRAIGHT_SKELETONS[spec.target], abi.BATCH)
+
+
+def straight_text(spec: KernelSpec, skeleton: tuple[str, ...], arguments: abi.Arguments, **extra: object) -> Source:
+    """The generated functions of a class in a skeleton of loops; `extra` macros for the skeleton."""
+    integrals = integrals_of(spec.operator, spec.bra, spec.ket, spec.algorithm)
+    syntax = SYNTAX[spec.target]
+    defines: dict[str, object] = {
+        "WIDTH": integrals.width,
+        "BRA_FIELDS": abi.bra_fields(spec.operator),
+        "KET_FIELDS": abi.ket_fields(spec.ket),
+        "BRA_FUNCTIONS": integrals.bra_functions,
+        "KET_FUNCTIONS": integrals.ket_functions,
+        "COLUMNS": spec.columns,
+        **extra,
+    }
+    functions = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
+    return integral_source(spec.name, spec.target, spec.real, arguments, (functions, *skeleton), **defines)
+
+
 @cache
 def table_source(target: str, real: str) -> Source:
     """The general kernel: any class from its index tables (`table` on the CPU, `group` on CUDA)."""
-    arguments = abi.BATCH + abi.TABLES
-    entry = "table_kernel" if target == "cpu" else "group_kernel"
-    skeleton = "\n".join(template(name) for name in TABLE_SKELETONS[target])
-    text = "\n".join([head(target, real, arguments, {"ENTRY": entry}), skeleton])
-    return Source(text, entry, target, arguments + TABLE_EXTRAS[target])
+    arguments = abi.BATCH + abi.TABLES + TABLE_EXTRAS[target]
+    return integral_source(TABLE_ENTRIES[target], target, real, arguments, TABLE_SKELETONS[target])
 
 
 @cache
 def block_source(schedule: str, real: str) -> Source:
     """A block of threads for an integral or for a quartet of shells: one text for all classes."""
-    entry = f"{schedule}_kernel"
-    defines = {"ENTRY": entry, "PER_INTEGRAL": int(schedule == "integral_block")}
-    text = "\n".join([head("cuda", real, md_blocks.ARGUMENTS, defines), template("md_blocks.cuh")])
-    return Source(text, entry, "cuda", md_blocks.ARGUMENTS)
+    per_integral = int(schedule == "integral_block")
+    arguments, body = md_blocks.ARGUMENTS, ("md_blocks.cuh",)
+    return integral_source(f"{schedule}_kernel", "cuda", real, arguments, body, PER_INTEGRAL=per_integral)
 
 
 def source_of(spec: KernelSpec) -> Source:
@@ -183,7 +134,7 @@ def source_of(spec: KernelSpec) -> Source:
         return straight_source(spec)
     if spec.schedule in BLOCK_SCHEDULES:
         return block_source(spec.schedule, spec.real)
-    return table_source("cpu" if spec.schedule == "table" else "cuda", spec.real)
+    return table_source(spec.target, spec.real)
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:

@@ -13,7 +13,10 @@ BOYS_OPERATIONS = 30
 
 @dataclass(frozen=True)
 class StageCost:
-    """Operations of one execution: `uniform` ones are shared by all lanes of a bra; calls are counted apart."""
+    """Operations of one execution, selections among them: `uniform` ones are shared by all lanes of a bra.
+
+    Calls of functions, reciprocals among them, are counted apart.
+    """
 
     operations: int
     uniform: int
@@ -51,7 +54,7 @@ class Cost:
 def node_operations(graph: Graph, node: int) -> int:
     """Multiplications and additions of one sum."""
     pairs = graph.pairs[node]
-    return sum(x != graph.one for x, _ in pairs) + len(pairs) - 1
+    return sum(graph.one not in pair for pair in pairs) + len(pairs) - 1
 
 
 def stage_cost(stage: Stage) -> StageCost:
@@ -63,6 +66,8 @@ def stage_cost(stage: Stage) -> StageCost:
     for node in schedule_order(stage, stage.outputs):
         if graph.kind[node] is Kind.SUM:
             counts[graph.uniform[node]] += node_operations(graph, node)
+        elif graph.kind[node] is Kind.SELECT:
+            counts[graph.uniform[node]] += 1
         elif (order := boys_order(graph.label[node][0])) is None:
             calls += 1
         else:

@@ -1,4 +1,4 @@
-"""Kernels of density functionals: energy density and first derivatives at grid points, from a formula.
+"""Kernels of density functionals: energy density and first derivatives at grid points, from their graph.
 
 rho[spin][point], sigma[pair][point] and tau[spin][point] have rows of `stride` numbers; with one spin rho, sigma and
 tau are those of both electrons together, with two the pairs are aa, ab, bb. Results: e[point] (energy per volume) and
@@ -8,13 +8,10 @@ and results are those of a quadrature, [spin][component][point] (templates/xc.h)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from cuanto.kernels.abi import Arguments, parameters
-from cuanto.kernels.build import Source, template
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
-from cuanto.kernels.functional_graph import Formula, Value
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.emit.syntax import straight_line
+from cuanto.kernels.ir import Stage
+from cuanto.kernels.text import SYNTAX, Source, assemble
 
 THREADS = 128
 """Points of a block of threads."""
@@ -49,94 +46,24 @@ POTENTIAL: Arguments = (
 MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 
 
-def reachable(formula: Formula, outputs: Sequence[Value]) -> list[int]:
-    """The nodes that the outputs need, arguments first."""
-    needed: set[int] = set()
-    stack = [output.node for output in outputs]
-    while stack:
-        node = stack.pop()
-        if node not in needed:
-            needed.add(node)
-            stack.extend(formula.arguments[node])
-    return sorted(needed)
-
-
-def operations(formula: Formula, outputs: Sequence[Value]) -> tuple[int, int]:
-    """Additions, multiplications and selections; calls of functions (reciprocals among them)."""
-    kinds = [formula.operation[node] for node in reachable(formula, outputs)]
-    simple = sum(kind in ("add", "mul", "select") for kind in kinds)
-    return simple, sum(kind not in ("add", "mul", "select", "const", "input") for kind in kinds)
-
-
-def statements(formula: Formula, outputs: Sequence[Value]) -> list[str]:
-    """One line per node, then the results; x[i] are the variables, y[k] the results."""
-    lines = []
-    for node in reachable(formula, outputs):
-        if formula.operation[node] not in ("const", "input"):
-            lines.append(f"const VEC t{node} = {_expression(formula, node)};")
-    for k, output in enumerate(outputs):
-        lines.append(f"y[{k}] = {_name(formula, output.node, vector=True)};")
-    return lines
-
-
-def _name(formula: Formula, node: int, vector: bool = False) -> str:
-    operation = formula.operation[node]
-    if operation == "const":
-        number = f"REAL({formula.value[node]!r})"
-        return f"vset({number})" if vector else number
-    return f"x[{int(formula.value[node])}]" if operation == "input" else f"t{node}"
-
-
-def _expression(formula: Formula, node: int) -> str:
-    operation, arguments = formula.operation[node], formula.arguments[node]
-    names = [_name(formula, argument) for argument in arguments]
-    if operation == "add":
-        return f"{names[0]} + {names[1]}"
-    if operation == "mul":
-        return f"-{names[1]}" if formula.constant_of(arguments[0]) == -1.0 else f"{names[0]} * {names[1]}"
-    if operation == "select":
-        yes, no = (_name(formula, argument, vector=True) for argument in arguments[2:])
-        return f"vselect({names[0]} < {names[1]}, {yes}, {no})"
-    known = {"rcp": "vrcp", "sqrt": "vsqrt"}
-    return f"{known.get(operation, 'xc_' + operation)}({names[0]})"
-
-
 def functional_source(
-    formula: Formula,
-    outputs: Sequence[Value],
-    name: str,
-    family: str,
-    spins: int,
-    target: str,
-    real: str = "double",
-    consumer: str = "values",
+    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "values"
 ) -> Source:
-    """The kernel; `outputs` are the energy density and its derivatives in the order of the variables.
+    """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables.
 
     `consumer`: `values`, or `potential` of a quadrature.
     """
-    entry = f"xc_{name}_{spins}"
     arguments = POTENTIAL if consumer == "potential" else ARGUMENTS
-    syntax = CPP if target == "cpu" else CUDA
     defines = {
-        "REAL": real,
-        "ENTRY": entry,
         "SPINS": spins,
         "GRADIENT": int(family != "lda"),
         "KINETIC": int(family == "mgga"),
         "THREADS": THREADS,
         "POTENTIAL": int(consumer == "potential"),
-        "PARAMETERS": parameters(arguments),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
-    body = ["FN void energy_density(const VEC* x, VEC* y) {", *("    " + s for s in statements(formula, outputs)), "}"]
-    parts = [
-        *(f"#define {name} {value}" for name, value in defines.items()),
-        "typedef long long INDEX;",
-        template(syntax.prelude),
-        template(MATHEMATICS[target]),
-        *body,
-        template("xc_point.h"),
-        template("xc.h"),
-    ]
-    return Source("\n".join(parts), entry, target, arguments, THREADS, THREADS)
+    lines = straight_line(stage, SYNTAX[target], "{}[{}]".format, "y[{}] = {};".format, by_number=True)
+    function = "\n".join(["FN void energy_density(const VEC* x, VEC* y) {", *("    " + line for line in lines), "}"])
+    body = (MATHEMATICS[target], function, "xc_point.h", "xc.h")
+    entry = f"xc_{name}_{spins}"
+    return assemble(entry, target, real, arguments, defines, body, threads=THREADS, per_block=THREADS)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text, syntax_of
 from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
+from cuanto.kernels.text import Source, assemble
 
 SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
 VALUES: Arguments = (
@@ -88,11 +87,10 @@ def _defines(family: str) -> dict[str, object]:
 def device_values(shells: ShellTexts, real: str) -> Source:
     """A thread for a point: all functions of its task."""
     kinds, columns, family = shells
-    text = functions_text(kinds, family != "lda", syntax_of("cuda"))
     defines = {**_defines(family), "MAX_COLUMNS": columns}
-    files = ("ao_shells.h", "grid_values.cuh")
+    body = (functions_text(kinds, family != "lda", "cuda"), "ao_shells.h", "grid_values.cuh")
     entry = f"grid_values_{family}"
-    return kernel_text("cuda", entry, real, VALUES, defines, files, text, threads=THREADS, per_block=THREADS)
+    return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
 
 
 @cache
@@ -101,5 +99,5 @@ def device_kernel(name: str, family: str, real: str) -> Source:
     arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
     threads = ELEMENT_THREADS if name in ("density", "weigh") else ROW_THREADS
-    entry, files = f"grid_{name}_{family}", ("grid_batch.cuh",)
-    return kernel_text("cuda", entry, real, arguments, defines, files, threads=threads)
+    entry, body = f"grid_{name}_{family}", ("grid_batch.cuh",)
+    return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)

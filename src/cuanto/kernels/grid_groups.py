@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text
+from cuanto.kernels.text import Source, assemble
 
 SETUP_THREADS = 64
 
@@ -71,5 +70,5 @@ KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL}
 def setup_kernel(name: str) -> Source:
     """`place`, `extents`, `count` or `fill`."""
     defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1}
-    arguments, files = KERNELS[name], ("grid_groups.cuh",)
-    return kernel_text("cuda", f"grid_{name}", "double", arguments, defines, files, threads=SETUP_THREADS)
+    arguments, body = KERNELS[name], ("grid_groups.cuh",)
+    return assemble(f"grid_{name}", "cuda", "double", arguments, defines, body, threads=SETUP_THREADS)

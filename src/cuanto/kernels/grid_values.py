@@ -6,17 +6,15 @@ T = (1/r) dR/dr = sum_k -2 a_k c_k exp(-a_k r^2) its gradient is R dS/dx + T x S
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source, template
 from cuanto.kernels.emit.syntax import Syntax, straight_line
-from cuanto.kernels.grid_text import kernel_text, syntax_of
 from cuanto.kernels.ir import Graph, Stage
+from cuanto.kernels.text import SYNTAX, Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
@@ -123,15 +121,14 @@ def _function(number: int, kind: ShellKind, gradient: bool, syntax: Syntax) -> s
     def write(k: int, name: str) -> str:
         return f"store({k // count}, {k % count}, {name});"
 
-    order = list(range(len(stage.outputs)))
-    lines = straight_line(stage, order, syntax, lambda record, _: record, write)
+    lines = straight_line(stage, syntax, lambda record, _: record, write)
     head = f"template <class S> FN void functions_{number}(VEC x, VEC y, VEC z, VEC R, VEC T, const S& store)"
     return "\n".join([head + " {", *("    " + line for line in lines), "}"])
 
 
-def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, syntax: Syntax) -> str:
+def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, target: str) -> str:
     """All kinds, and the choice among them by number, in double precision (`ao_wide.h`)."""
-    parts = [_function(number, kind, gradient, syntax) for number, kind in enumerate(kinds)]
+    parts = [_function(number, kind, gradient, SYNTAX[target]) for number, kind in enumerate(kinds)]
     cases = [f"        case {i}: functions_{i}(x, y, z, R, T, store); break;" for i in range(len(kinds))]
     head = "template <class S> FN void functions_of(int kind, VEC x, VEC y, VEC z, VEC R, VEC T, const S& store) {"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
@@ -152,27 +149,28 @@ def _defines(family: str, columns: int) -> dict[str, object]:
     }
 
 
-def _panels(entry: str, real: str, arguments: Arguments, shells: ShellTexts, template_: str, **more: object) -> Source:
+def _panels(name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", **more: object) -> Source:
     """A kernel of the CPU that works on panels of points."""
     kinds, columns, family = shells
-    files = ("ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", template_)
-    text = functions_text(kinds, family != "lda", syntax_of("cpu"))
-    return kernel_text("cpu", f"{entry}_{family}", real, arguments, {**_defines(family, columns), **more}, files, text)
+    functions = functions_text(kinds, family != "lda", "cpu")
+    body = (functions, "ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", f"{name}_cpu.h")
+    defines = {**_defines(family, columns), **more}
+    return assemble(f"{name}_{family}", "cpu", real, arguments, defines, body, merge=merge)
 
 
 @cache
 def cpu_values(shells: ShellTexts, real: str) -> Source:
     """Values in panels, to be kept."""
-    return _panels("grid_values", real, POINTS, shells, "grid_values_cpu.h")
+    return _panels("grid_values", real, POINTS, shells)
 
 
 @cache
 def cpu_density(shells: ShellTexts, real: str, orbitals: bool) -> Source:
     """Density and what else the family needs, from orbitals or from a density matrix."""
-    return _panels("grid_density", real, CPU_DENSITY, shells, "grid_density_cpu.h", ORBITALS=int(orbitals))
+    return _panels("grid_density", real, CPU_DENSITY, shells, ORBITALS=int(orbitals))
 
 
 @cache
 def cpu_matrix(shells: ShellTexts, real: str) -> Source:
     """Half of the Kohn-Sham matrix, to be completed by its transpose."""
-    return replace(_panels("grid_matrix", real, CPU_MATRIX, shells, "grid_matrix_cpu.h"), merge="merge_blocks")
+    return _panels("grid_matrix", real, CPU_MATRIX, shells, merge="merge_blocks")

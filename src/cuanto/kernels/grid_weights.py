@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text
+from cuanto.kernels.text import Source, assemble
 
 BLOCK_POINTS = 128
 """Points of a block of threads, at most: a part of a group, which has a list of atoms."""
@@ -61,21 +59,21 @@ def _defines(stratmann: bool) -> dict[str, object]:
 def weights_source(target: str, stratmann: bool) -> Source:
     """Becke's cell function, or Stratmann's, whose finite reach leaves out far atoms."""
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
-    files = ("grid_cells.h", WEIGHTS[target])
+    body = ("grid_cells.h", WEIGHTS[target])
     arguments = (*RANGE, *COMMON, *SCRATCH[target])
-    return kernel_text(target, entry, "double", arguments, _defines(stratmann), files, threads=BLOCK_POINTS)
+    return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 
 
 def weights_scratch(target: str, atoms: int) -> int:
     """Bytes that a worker needs: distances of a block of points, an entry of a list, marks of at most BLOCK_POINTS / 2
     vectors for every atom; a thread of a GPU makes distances again."""
-    return 8 * (BLOCK_POINTS + 3 + BLOCK_POINTS // 8) * atoms if target == "cpu" else 0
+    return 8 * {"cpu": BLOCK_POINTS + 3 + BLOCK_POINTS // 8, "cuda": 0}[target] * atoms
 
 
 @cache
 def near_source(target: str, stratmann: bool) -> Source:
     """Lists of atoms for groups of points."""
     entry = "grid_near_stratmann" if stratmann else "grid_near_becke"
-    files = ("grid_cells.h", "grid_near.h")
-    text = kernel_text(target, entry, "double", (*RANGE, *NEAR), _defines(stratmann), files)
-    return replace(text, threads=NEAR_THREADS, per_block=NEAR_THREADS)
+    arguments, body = (*RANGE, *NEAR), ("grid_cells.h", "grid_near.h")
+    defines, threads = _defines(stratmann), NEAR_THREADS
+    return assemble(entry, target, "double", arguments, defines, body, threads=threads, per_block=threads)

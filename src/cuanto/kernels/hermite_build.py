@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments, parameters
-from cuanto.kernels.build import Source, template
+from cuanto.kernels.abi import Arguments
 from cuanto.kernels.cost import BOYS_OPERATIONS
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
 from cuanto.kernels.emit.syntax import straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
 from cuanto.kernels.recurrences.components import cheapest_axis, raised
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count, interaction
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+from cuanto.kernels.text import SYNTAX, Source, assemble
 
 KETS = 16
 """Kets in a block of the CPU's records: one or two vectors, whatever the number type."""
@@ -30,8 +29,17 @@ UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
 """Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
 (4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
 
-CPU_RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
-CUDA_RANGE: Arguments = (("INDEX", "bras"), ("INDEX", "chunks"))
+SIZES = {"cpu": {"KETS": KETS, "CHUNK": CHUNK}, "cuda": {"KETS": 1, "THREADS": THREADS, "TILE": TILE}}
+"""Macros of a target."""
+WIDER = {("cpu", "float"): "#ifdef __AVX512F__\n#define LANES 16\n#endif"}
+"""Vectors of 16 numbers, where others have 8 at most: records come in blocks of KETS."""
+STRAIGHT_SKELETONS = {"cpu": "j_lane_cpu.h", "cuda": "j_thread.cuh"}
+GENERAL_SKELETONS = {"cpu": ("batch_cpu.h", "j_base.h", "j_general_cpu.h"), "cuda": ("j_base.h", "j_general.cuh")}
+
+RANGE: dict[str, Arguments] = {
+    "cpu": (("INDEX", "begin"), ("INDEX", "end")),
+    "cuda": (("INDEX", "bras"), ("INDEX", "chunks")),
+}
 BATCH: Arguments = (
     ("const REAL*", "bra_record"),
     ("const int*", "ket_begin"),
@@ -40,12 +48,13 @@ BATCH: Arguments = (
     ("const REAL*", "boys_table"),
     ("double*", "out"),
 )
-GENERAL: Arguments = (
+CLASS: Arguments = (
     ("int", "bra_order"),
     ("int", "ket_order"),
     ("int", "densities"),
     ("const int*", "tuples"),
 )
+GENERAL: dict[str, Arguments] = {"cpu": CLASS, "cuda": (*CLASS, ("int", "lanes"))}
 STEP_THREADS = 64
 """Threads of a block of the steps around the interactions."""
 STEPS: dict[str, Arguments] = {
@@ -136,30 +145,17 @@ def tuple_table() -> NDArray[np.int32]:
     return table
 
 
-def _text(
-    target: str,
-    real: str,
-    entry: str,
-    arguments: Arguments,
-    defines: dict[str, int],
-    body: list[str],
-    boys: bool = True,
+def _source(
+    entry: str, target: str, real: str, arguments: Arguments, defines: Mapping[str, int], body: Iterable[str]
 ) -> Source:
-    syntax = CPP if target == "cpu" else CUDA
-    lines = {"REAL": real, "ENTRY": entry, "PARAMETERS": parameters(arguments), "GEOMETRY": GEOMETRY[real], **defines}
-    head = [f"#define {name} {value}" for name, value in lines.items()]
-    if target == "cpu" and real == "float":
-        head.append("#ifdef __AVX512F__\n#define LANES 16\n#endif")
-    tools = [template("boys.h")] if boys else []
-    parts = [*head, "typedef long long INDEX;", template(syntax.prelude), *tools, *body]
-    return Source("\n".join(parts), entry, target, arguments)
+    macros = {"GEOMETRY": GEOMETRY[real], **defines}
+    return assemble(entry, target, real, arguments, macros, body, before=WIDER.get((target, real), ""))
 
 
 def _interact(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> str:
     """`interact(bra, ket, boys_table, acc)`: adds what one ket (a vector of kets) does to the bra's potential."""
-    syntax = CPP if target == "cpu" else CUDA
     kernel = interaction(bra_order, ket_order)
-    fields, step = GEOMETRY[real], " * KETS" if target == "cpu" else ""
+    fields = GEOMETRY[real]
 
     def read(record: str, index: int) -> str:
         return f"{record}[{index}]"
@@ -167,12 +163,12 @@ def _interact(target: str, bra_order: int, ket_order: int, densities: int, real:
     def write(k: int, name: str) -> str:
         return " ".join(
             f"acc[{d * kernel.bra_count + t}] = "
-            f"vfma(vload(ket + {fields + d * kernel.ket_count + s}{step}), {name}, acc[{d * kernel.bra_count + t}]);"
+            f"vfma(vload(ket + {fields + d * kernel.ket_count + s} * KETS), {name}, acc[{d * kernel.bra_count + t}]);"
             for d in range(densities)
             for t, s in kernel.uses[k]
         )
 
-    lines = straight_line(kernel.stage, range(len(kernel.uses)), syntax, read, write)
+    lines = straight_line(kernel.stage, SYNTAX[target], read, write)
     order = bra_order + ket_order
     head = "FN void interact(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* acc) {"
     lines = [f"VEC X[3], base[{order + 1}];", f"j_base<{order}>(bra, ket, boys_table, X, base);", *lines]
@@ -182,33 +178,22 @@ def _interact(target: str, bra_order: int, ket_order: int, densities: int, real:
 @cache
 def straight_source(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> Source:
     """The kernel of one class for so many densities."""
-    width = densities * hermite_count(bra_order)
-    defines = {
-        "WIDTH": width,
-        "FIELDS": GEOMETRY[real] + densities * hermite_count(ket_order),
-        **({"KETS": KETS, "CHUNK": CHUNK} if target == "cpu" else {"KETS": 1, "THREADS": THREADS, "TILE": TILE}),
-    }
-    body = [template("j_base.h"), _interact(target, bra_order, ket_order, densities, real)]
-    body.append(template("j_lane_cpu.h" if target == "cpu" else "j_thread.cuh"))
+    fields = GEOMETRY[real] + densities * hermite_count(ket_order)
+    defines = {"WIDTH": densities * hermite_count(bra_order), "FIELDS": fields, **SIZES[target]}
+    interact = _interact(target, bra_order, ket_order, densities, real)
     entry = f"j_{bra_order}_{ket_order}_{densities}_{real}"
-    arguments = (CPU_RANGE if target == "cpu" else CUDA_RANGE) + BATCH
-    return _text(target, real, entry, arguments, defines, body)
+    body = ("boys.h", "j_base.h", interact, STRAIGHT_SKELETONS[target])
+    return _source(entry, target, real, RANGE[target] + BATCH, defines, body)
 
 
 @cache
 def general_source(target: str, real: str) -> Source:
     """The kernel of all classes: orders and number of densities are arguments."""
-    if target == "cpu":
-        files, defines, arguments = ["batch_cpu.h", "j_base.h", "j_general_cpu.h"], {"KETS": KETS}, CPU_RANGE
-        arguments += BATCH + GENERAL
-    else:
-        files, defines = ["j_base.h", "j_general.cuh"], {"KETS": 1, "THREADS": THREADS}
-        arguments = CUDA_RANGE + BATCH + GENERAL + (("int", "lanes"),)
-    return _text(target, real, "j_general", arguments, defines, [template(name) for name in files])
+    arguments = RANGE[target] + BATCH + GENERAL[target]
+    return _source("j_general", target, real, arguments, SIZES[target], ("boys.h", *GENERAL_SKELETONS[target]))
 
 
 @cache
 def step_source(step: str, real: str = "double") -> Source:
     """A step around the interactions, on CUDA."""
-    defines = {"KETS": 1, "THREADS": STEP_THREADS}
-    return _text("cuda", real, step, STEPS[step], defines, [template(f"{step}.cuh")], boys=False)
+    return _source(step, "cuda", real, STEPS[step], {"KETS": 1, "THREADS": STEP_THREADS}, (f"{step}.cuh",))

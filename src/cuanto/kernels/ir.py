@@ -1,8 +1,9 @@
-"""The expression graph: hash-consed sums of products.
+"""The expression graph of integrals and functionals: hash-consed sums of products, calls and selections.
 
 Every recurrence step of every integral is one sum of products of earlier values, so a node is just that: a tuple of
-factor pairs. Equal nodes are stored once (common subexpressions vanish by construction). A value is *uniform* when it
-depends on bra data only, hence is equal in all lanes (or threads) that share a bra.
+factor pairs. Functionals need functions of one argument and selections beside them; `values.py` has arithmetic on nodes
+for those who write formulas. Equal nodes are stored once (common subexpressions vanish by construction). A value is
+*uniform* when it depends on bra data only, hence is equal in all lanes (or threads) that share a bra.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Kind(IntEnum):
-    """What a node is."""
+    """What a node is; `SELECT` has the pairs (x, y), (yes, no): `yes` where x < y, else `no`."""
 
     CONST = 0
     INPUT = 1
     SUM = 2
     CALL = 3
+    SELECT = 4
 
 
 class Graph:
@@ -42,17 +44,31 @@ class Graph:
 
     def const(self, value: float) -> int:
         """A number known when the kernel is generated."""
-        return self._intern(("const", value), Kind.CONST, True, value=value)
+        known = self._known.get(value)
+        return self._append(value, Kind.CONST, True, value=value) if known is None else known
 
     def input(self, name: str, index: int, uniform: bool) -> int:
         """Element `index` of the record `name` (bra, ket, shell or acc)."""
-        return self._intern(("input", name, index), Kind.INPUT, uniform, label=(name, index))
+        label = (name, index)
+        known = self._known.get(label)
+        return self._append(label, Kind.INPUT, uniform, label=label) if known is None else known
 
     def call(self, function: str, argument: int, index: int = 0) -> int:
         """`function(argument)`; with several results (the Boys function) `index` says which one."""
-        key = ("call", function, argument, index)
-        pairs = ((argument, self.one),)
-        return self._intern(key, Kind.CALL, self.uniform[argument], pairs=pairs, label=(function, index))
+        key = (function, argument, index)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        return self._append(key, Kind.CALL, self.uniform[argument], ((argument, self.one),), label=(function, index))
+
+    def select(self, x: int, y: int, yes: int, no: int) -> int:
+        """`yes` where x < y, else `no`."""
+        key = ("select", x, y, yes, no)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        uniform = all(self.uniform[node] for node in (x, y, yes, no))
+        return self._append(key, Kind.SELECT, uniform, ((x, y), (yes, no)))
 
     def sum(self, terms: Iterable[tuple[float, int, int]]) -> int:
         """The node sum_j c_j x_j y_j from triples (c, x, y); use `one` for an absent factor."""
@@ -71,8 +87,15 @@ class Graph:
             return self.zero
         if len(pairs) == 1 and pairs[0][0] == self.one:
             return pairs[0][1]
+        return self.products(pairs)
+
+    def products(self, pairs: Pairs) -> int:
+        """The sum of these products as they stand: sorted, of a pair the uniform or the smaller node first."""
+        known = self._known.get(pairs)
+        if known is not None:
+            return known
         uniform = all(self.uniform[x] and self.uniform[y] for x, y in pairs)
-        return self._intern(pairs, Kind.SUM, uniform, pairs=pairs)
+        return self._append(pairs, Kind.SUM, uniform, pairs)
 
     def mul(self, x: int, y: int) -> int:
         """x y"""
@@ -107,7 +130,7 @@ class Graph:
             x, y = y, x
         return (x if c == 1.0 else self.scale(c, x)), y
 
-    def _intern(
+    def _append(
         self,
         key: object,
         kind: Kind,
@@ -116,11 +139,7 @@ class Graph:
         value: float = 0.0,
         label: tuple[str, int] = ("", 0),
     ) -> int:
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        node = len(self.kind)
-        self._known[key] = node
+        node = self._known[key] = len(self.kind)
         self.kind.append(kind)
         self.uniform.append(uniform)
         self.pairs.append(pairs)

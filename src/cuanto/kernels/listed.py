@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels import abi
-from cuanto.kernels.build import TABLE_EXTRAS, Source, head, straight_text, template
+from cuanto.kernels.build import TABLE_EXTRAS, integral_source, straight_text
 from cuanto.kernels.spec import KernelSpec
+from cuanto.kernels.text import Source
 
 CPU_LIST: abi.Arguments = (
     ("const void*", "sides"),
@@ -113,84 +113,63 @@ CUDA_DIGEST: abi.Arguments = (
 @cache
 def cpu_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, first of a vector of kets)."""
-    return straight_text(spec, "cpu", ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
+    return straight_text(spec, ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
 
 
 @cache
 def cpu_table(real: str) -> Source:
     """The general kernel for such a list."""
-    return _assembled(
-        "listed_table",
-        real,
-        ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h"),
-        CPU_LIST,
-        SCREENED=1,
-    )
+    body = ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h")
+    return integral_source("listed_table", "cpu", real, CPU_LIST, body, SCREENED=1)
 
 
 @cache
 def cpu_digest(real: str) -> Source:
     """Selection of quartets, their integrals by one of the kernels above, and J and K."""
-    return _assembled("digest", real, ("batch_cpu.h", "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST)
+    return integral_source("digest", "cpu", real, CPU_DIGEST, ("batch_cpu.h", "digest_cpu.h", "direct_cpu.h"))
 
 
 @cache
 def cpu_store(real: str) -> Source:
     """Selection of quartets for any density, and their integrals into memory."""
-    return _assembled("store", real, ("batch_cpu.h", "digest_cpu.h", "store_cpu.h"), CPU_STORE)
+    return integral_source("store", "cpu", real, CPU_STORE, ("batch_cpu.h", "digest_cpu.h", "store_cpu.h"))
 
 
 @cache
 def cpu_stored(real: str) -> Source:
     """J and K from these."""
-    return _assembled("stored", real, ("batch_cpu.h", "digest_cpu.h", "stored_cpu.h"), CPU_STORED)
+    return integral_source("stored", "cpu", real, CPU_STORED, ("batch_cpu.h", "digest_cpu.h", "stored_cpu.h"))
 
 
 @cache
 def cpu_bounds(real: str) -> Source:
     """Schwarz bounds of pairs by one of these kernels."""
-    return _assembled("bounds", real, ("batch_cpu.h", "bounds_cpu.h"), CPU_BOUNDS)
+    return integral_source("bounds", "cpu", real, CPU_BOUNDS, ("batch_cpu.h", "bounds_cpu.h"))
 
 
 @cache
 def cuda_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, ket)."""
-    return straight_text(
-        spec, "cuda", ("sides.h", "thread_sums.cuh", "thread_listed.cuh"), CUDA_LIST, SCREENED=1, CUTOFF="cutoff"
-    )
+    body = ("sides.h", "thread_sums.cuh", "thread_listed.cuh")
+    return straight_text(spec, body, CUDA_LIST, SCREENED=1, CUTOFF="cutoff")
 
 
 @cache
 def cuda_group(real: str) -> Source:
     """The general kernel for such a list."""
-    arguments = CUDA_LIST + abi.TABLES
-    text = _assembled(
-        "listed_group",
-        real,
-        ("sides.h", "program.h", "group.cuh", "group_listed.cuh"),
-        arguments,
-        "cuda",
-        CUTOFF="cutoff",
-    )
-    return replace(text, arguments=arguments + TABLE_EXTRAS["cuda"])
+    arguments = CUDA_LIST + abi.TABLES + TABLE_EXTRAS["cuda"]
+    body = ("sides.h", "program.h", "group.cuh", "group_listed.cuh")
+    return integral_source("listed_group", "cuda", real, arguments, body, CUTOFF="cutoff")
 
 
 @cache
 def cuda_select() -> Source:
     """The quartets that matter, as a list."""
-    return _assembled("select_quartets", "double", ("select.cuh",), CUDA_SELECT, "cuda")
+    return integral_source("select_quartets", "cuda", "double", CUDA_SELECT, ("select.cuh",))
 
 
 @cache
 def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
     """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
-    return _assembled("digest", real, ("digest.cuh",), CUDA_DIGEST, "cuda", FIXED=len(known), **known)
-
-
-def _assembled(
-    entry: str, real: str, skeleton: tuple[str, ...], arguments: abi.Arguments, target: str = "cpu", **extra: object
-) -> Source:
-    macros: dict[str, object] = {"ENTRY": entry, **extra}
-    text = "\n".join([head(target, real, arguments, macros), *(template(name) for name in skeleton)])
-    return Source(text, entry, target, arguments)
+    return integral_source("digest", "cuda", real, CUDA_DIGEST, ("digest.cuh",), FIXED=len(known), **known)

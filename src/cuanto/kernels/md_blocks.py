@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cuanto.errors import InputError
 from cuanto.kernels import abi
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
+from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.spec import Shells
 
 MAX_BLOCK_L = 5
@@ -63,11 +64,6 @@ def batch_size(K: int, k: int) -> int:
 def largest_batch(K: int) -> int:
     """What one buffer must hold."""
     return max(batch_size(K, k) for k in range(K + 1))
-
-
-def hermite_count(order: int) -> int:
-    """Tuples (t, u, v) with t + u + v <= order."""
-    return (order + 1) * (order + 2) * (order + 3) // 6
 
 
 def triple_buffer(K: int) -> int:

@@ -14,12 +14,10 @@ from functools import cache
 
 import numpy as np
 
-from cuanto.kernels.abi import Arguments, parameters
-from cuanto.kernels.build import Source, template
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
+from cuanto.kernels.abi import Arguments
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
-from cuanto.kernels.nddo_overlap import overlap_text
+from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
+from cuanto.kernels.text import SYNTAX, Source, assemble
 
 Kind = tuple[int, int]
 
@@ -99,13 +97,11 @@ SUFFIX = {"cpu": "_cpu.h", "cuda": ".cuh"}
 
 
 def _table(name: str, values: Sequence[int], target: str) -> str:
-    space = "__device__ " if target == "cuda" else ""
-    return f"{space}static const short {name}[] = {{{', '.join(map(str, values))}}};"
+    return f"{SYNTAX[target].table} short {name}[] = {{{', '.join(map(str, values))}}};"
 
 
 def _defines(orbitals_a: int, orbitals_b: int) -> dict[str, object]:
     return {
-        "REAL": "double",
         "NA": orbitals_a,
         "NB": orbitals_b,
         "NA2": orbitals_a * (orbitals_a + 1) // 2,
@@ -118,17 +114,8 @@ def _defines(orbitals_a: int, orbitals_b: int) -> dict[str, object]:
     }
 
 
-def _source(target: str, entry: str, arguments: Arguments, defines: dict[str, object], parts: Sequence[str]) -> Source:
-    syntax = CPP if target == "cpu" else CUDA
-    lines = {**defines, "ENTRY": entry, "PARAMETERS": parameters(arguments)}
-    head = [f"#define {name} {value}" for name, value in lines.items()]
-    text = "\n".join([*head, "typedef long long INDEX;", template(syntax.prelude), *parts])
-    return Source(text, entry, target, arguments)
-
-
-def _pair_parts(target: str) -> list[str]:
-    names = ("nddo_numbers.h", "nddo_model.h", "nddo_pair.h", "nddo_frame.h", *LOADERS[target])
-    return [template(name) for name in names]
+def _pair_parts(target: str) -> tuple[str, ...]:
+    return ("nddo_numbers.h", "nddo_model.h", "nddo_pair.h", "nddo_frame.h", *LOADERS[target])
 
 
 def _products(orbitals_a: int, orbitals_b: int, target: str) -> list[str]:
@@ -149,53 +136,54 @@ def _repulsion_parts(orbitals_a: int, orbitals_b: int, target: str) -> tuple[dic
     return {"VALUES": made.values, "ENTRIES": len(made.entries)}, [*tables, made.text]
 
 
-def _core_parts(kind_a: Kind, kind_b: Kind) -> list[str]:
-    series, overlap = overlap_text(kind_a, kind_b)
-    names = ("nddo_core_repulsion.h", "nddo_resonance.h")
-    return [series, template("nddo_auxiliary.h"), overlap, *(template(name) for name in names)]
+def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], list[str]]:
+    limits = {"SERIES_LIMIT": SERIES_LIMIT, "MOPAC_LIMIT": mopac_limit(kind_a, kind_b)}
+    defines = _defines(kind_a[1], kind_b[1]) | {name: f"REAL({value!r})" for name, value in limits.items()}
+    overlap = overlap_text(kind_a, kind_b)
+    return defines, [series_text(), "nddo_auxiliary.h", overlap, "nddo_core_repulsion.h", "nddo_resonance.h"]
 
 
 @cache
 def repulsion_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """G of all pairs of atoms with so many orbitals."""
     counts, parts = _repulsion_parts(orbitals_a, orbitals_b, target)
-    parts = [*_pair_parts(target), *parts, template(f"nddo_repulsion{SUFFIX[target]}")]
+    body = [*_pair_parts(target), *parts, f"nddo_repulsion{SUFFIX[target]}"]
     entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, REPULSION, _defines(orbitals_a, orbitals_b) | counts, parts)
+    return assemble(entry, target, "double", REPULSION, _defines(orbitals_a, orbitals_b) | counts, body)
 
 
 @cache
 def core_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
     """Core Hamiltonian between atoms of two kinds, and core repulsion."""
-    parts = [*_pair_parts(target), *_core_parts(kind_a, kind_b), template(f"nddo_core{SUFFIX[target]}")]
+    defines, parts = _core_parts(kind_a, kind_b)
+    body = [*_pair_parts(target), *parts, f"nddo_core{SUFFIX[target]}"]
     entry = f"nddo_core_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return _source(target, entry, CORE, _defines(kind_a[1], kind_b[1]), parts)
+    return assemble(entry, target, "double", CORE, defines, body)
 
 
 @cache
 def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """Exchange of all pairs of atoms with so many orbitals."""
     defines = _defines(orbitals_a, orbitals_b) | {"EXCHANGE_LOOP": "UNROLL" if orbitals_a < 9 else "NO_UNROLL"}
-    parts = [*_pair_parts(target), *_products(orbitals_a, orbitals_b, target), template("nddo_exchange.h")]
-    parts.append(template(f"nddo_exchange{SUFFIX[target]}"))
-    return _source(target, f"nddo_exchange_{orbitals_a}_{orbitals_b}", EXCHANGE, defines, parts)
+    tables = _products(orbitals_a, orbitals_b, target)
+    body = [*_pair_parts(target), *tables, "nddo_exchange.h", f"nddo_exchange{SUFFIX[target]}"]
+    return assemble(f"nddo_exchange_{orbitals_a}_{orbitals_b}", target, "double", EXCHANGE, defines, body)
 
 
 @cache
 def repulsion_gradient_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """Gradient of repulsion, exchange and attraction to the cores."""
     counts, parts = _repulsion_parts(orbitals_a, orbitals_b, target)
-    parts = [*_pair_parts(target), *_products(orbitals_a, orbitals_b, target), *parts, template("nddo_gradient.h")]
-    parts += [template("nddo_gradient_repulsion.h"), template(f"nddo_gradient{SUFFIX[target]}")]
+    body = [*_pair_parts(target), *_products(orbitals_a, orbitals_b, target), *parts]
+    body += ["nddo_gradient.h", "nddo_gradient_repulsion.h", f"nddo_gradient{SUFFIX[target]}"]
     entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, GRADIENT, _defines(orbitals_a, orbitals_b) | counts, parts)
+    return assemble(entry, target, "double", GRADIENT, _defines(orbitals_a, orbitals_b) | counts, body)
 
 
 @cache
 def core_gradient_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
     """Gradient of the core Hamiltonian between atoms, and of core repulsion."""
-    parts = [*_pair_parts(target), *_core_parts(kind_a, kind_b)]
-    parts += [template("nddo_gradient.h"), template("nddo_gradient_core.h")]
-    parts.append(template(f"nddo_gradient{SUFFIX[target]}"))
+    defines, parts = _core_parts(kind_a, kind_b)
+    body = [*_pair_parts(target), *parts, "nddo_gradient.h", "nddo_gradient_core.h", f"nddo_gradient{SUFFIX[target]}"]
     entry = f"nddo_core_gradient_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return _source(target, entry, GRADIENT, _defines(kind_a[1], kind_b[1]), parts)
+    return assemble(entry, target, "double", GRADIENT, defines, body)

@@ -67,8 +67,8 @@ def mopac_limit(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> float:
 
 
 @cache
-def overlap_text(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> tuple[str, str]:
-    """The series of B, and local_overlap: s[i * NB + k] in the local frame, both axes z from A to B."""
+def overlap_text(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> str:
+    """local_overlap: s[i * NB + k] in the local frame, both axes z from A to B."""
     (n, orbitals), (k, others) = kind_a, kind_b
     count = n + k + 1
     lines = ["template <class V> FN void local_overlap(V R, const VEC* a, const VEC* b, bool mopac, V* s) {"]
@@ -92,8 +92,7 @@ def overlap_text(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> tuple[str,
                 lines += [f"        s[{i * others + j}] = sum;" for i, j in _places(l, q, m)]
                 lines += ["        }"]
             lines += ["    }"]
-    head = _series_text(mopac_limit(kind_a, kind_b))
-    return head, "\n".join([*lines, "}\n"])
+    return "\n".join([*lines, "}\n"])
 
 
 def _sum(c_ij: dict[tuple[int, int], float]) -> list[str]:
@@ -111,11 +110,10 @@ def _places(l: int, q: int, m: int) -> list[tuple[int, int]]:
     return list(zip(by_l[l][m], by_l[q][m], strict=True))
 
 
-def _series_text(limit: float) -> str:
+@cache
+def series_text() -> str:
     """series_b: int_-1^1 x^k exp(-b x) dx by powers of b, whose terms all have one sign; with `mopac` as MOPAC does."""
     lines = [
-        f"#define SERIES_LIMIT REAL({SERIES_LIMIT!r})",
-        f"#define MOPAC_LIMIT REAL({limit!r})",
         "template <int COUNT, class V> FN void series_b(V b, bool mopac, V* B) {",
         "    UNROLL for (int k = 0; k < COUNT; ++k) B[k] = number<V>(0);",
         "    V power = number<V>(2);",

@@ -19,22 +19,20 @@ def boys_order(function: str) -> int | None:
 
 
 def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
-    """Computed nodes (sums and calls) depth first from the outputs, in their order: results leave early, few live."""
+    """Computed nodes depth first from the outputs, in their order: results leave early, few live."""
     graph = stage.graph
     order: list[int] = []
     done: set[int] = set()
     for output in outputs:
-        stack = [(output, False)]
+        stack = [output]
         while stack:
-            node, ready = stack.pop()
-            if node in done or graph.kind[node] in (Kind.CONST, Kind.INPUT):
-                continue
-            if ready:
+            node = stack.pop()
+            if node < 0:  # all below the node ~node is there
+                order.append(~node)
+            elif node not in done and graph.pairs[node]:
                 done.add(node)
-                order.append(node)
-            else:
-                stack.append((node, True))
-                stack.extend((x, False) for x in reversed(graph.arguments(node)) if x not in done)
+                stack.append(~node)
+                stack.extend(reversed(graph.arguments(node)))
     return order
 
 

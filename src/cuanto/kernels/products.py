@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
-from cuanto.kernels.grid_text import kernel_text
+from cuanto.kernels.text import Source, assemble
 
 RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"), ("const void*", "blas"))
 PRODUCT: Arguments = (
@@ -74,13 +72,13 @@ KERNELS = {"solve": SOLVE, "fit": FIT, "potential": POTENTIAL, "transform": TRAN
 @cache
 def product_source() -> Source:
     """op(A) op(B) by tiles."""
-    return kernel_text("cpu", "product_by_tiles", "double", PRODUCT, {}, ("blas.h", "products_cpu.h"))
+    return assemble("product_by_tiles", "cpu", "double", PRODUCT, {}, ("blas.h", "products_cpu.h"))
 
 
 @cache
 def rows_kernel(name: str) -> Source:
     """Steps of fitted J and K with the rows of every function: `solve`, `fit`, `potential`, `transform`, `squares`."""
-    files = ("blas.h", "fitting_rows_cpu.h")
+    body = ("blas.h", "fitting_rows_cpu.h")
     defines = {f"KERNEL_{name.upper()}": 1, "SOLVED_AT_ONCE": SOLVED_AT_ONCE}
-    text = kernel_text("cpu", f"rows_{name}", "double", KERNELS[name], defines, files)
-    return replace(text, merge="merge_squares") if name == "squares" else text
+    merge = "merge_squares" if name == "squares" else ""
+    return assemble(f"rows_{name}", "cpu", "double", KERNELS[name], defines, body, merge=merge)

@@ -78,6 +78,11 @@ class KernelSpec:
     columns: int = 1
 
     @property
+    def target(self) -> str:
+        """What the schedule runs on: `cpu` or `cuda`."""
+        return next(target for target, names in SCHEDULES.items() if self.schedule in names.values())
+
+    @property
     def name(self) -> str:
         """A readable name, used for the entry point of straight-line kernels."""
         parts = [self.operator, self.bra, self.ket, self.algorithm, self.schedule, self.real, self.columns]

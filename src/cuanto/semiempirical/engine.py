@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.errors import InputError
-from cuanto.kernels.build import Source
 from cuanto.kernels.nddo import (
     GAUSSIANS,
     THREADS,
@@ -26,6 +25,7 @@ from cuanto.kernels.nddo import (
     repulsion_gradient_source,
     repulsion_source,
 )
+from cuanto.kernels.text import Source
 from cuanto.semiempirical.constants import BOHR, HARTREE
 from cuanto.semiempirical.layout import Kind, Layout
 from cuanto.semiempirical.records import atom_records, element_names, pair_table

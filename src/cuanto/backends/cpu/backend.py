@@ -25,9 +25,10 @@ from cuanto.backends.host import HostMemory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.build import Source, straight_source, table_source, unrolled
+from cuanto.kernels.build import straight_source, table_source, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
+from cuanto.kernels.text import Source
 
 WORTH_COMPILING = 3.0e6
 """Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 
 OWN = ("begin", "end", "scratch", "sums")
 REALS = ("REAL", "double", "float")

@@ -18,7 +18,7 @@ from pathlib import Path
 from cuanto.backends import cache
 from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 
 FLAGS = ("-std=c++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-pthread", "-w")
 

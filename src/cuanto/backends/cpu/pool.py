@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from cuanto.backends.cpu.compiler import load_library
-from cuanto.kernels.build import Source
+from cuanto.kernels.text import Source
 
 SLICE = 0.1
 """Seconds after which the calling thread comes back to the interpreter, for signals such as Ctrl-C."""

@@ -19,8 +19,8 @@ from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunc
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
-from cuanto.kernels.build import Source
 from cuanto.kernels.spec import schedule_name
+from cuanto.kernels.text import Source
 
 OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024

@@ -13,9 +13,10 @@ from cuanto.backends.base import Job, Launch, Program
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
-from cuanto.kernels.build import Source, block_source, straight_source, table_source, unrolled
+from cuanto.kernels.build import block_source, straight_source, table_source, unrolled
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
+from cuanto.kernels.text import Source
 
 THREAD_BLOCK = 128
 GROUP_THREADS = 256

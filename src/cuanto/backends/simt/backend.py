@@ -11,8 +11,8 @@ from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import HostMemory
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
-from cuanto.kernels.build import Source
 from cuanto.kernels.spec import schedule_name
+from cuanto.kernels.text import Source
 
 GROUP_THREADS = 64
 """Fewer threads than on a GPU: each is a fiber here."""

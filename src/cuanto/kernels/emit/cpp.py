@@ -2,13 +2,4 @@
 
 from cuanto.kernels.emit.syntax import Syntax
 
-CPP = Syntax(
-    prelude="prelude_cpu.h",
-    uniform_type="REAL",
-    lane_type="VEC",
-    fma="vfma",
-    broadcast="vset",
-    functions={"rcp": "vrcp", "sqrt": "vsqrt", "rsqrt": "vrsqrt", "exp": "vexp"},
-    boys="boys",
-    register_values=0,
-)
+CPP = Syntax(prelude="prelude_cpu.h", lane_type="VEC", table="static const", register_values=0)

@@ -2,13 +2,4 @@
 
 from cuanto.kernels.emit.syntax import Syntax
 
-CUDA = Syntax(
-    prelude="prelude_cuda.cuh",
-    uniform_type="REAL",
-    lane_type="REAL",
-    fma="vfma",
-    broadcast="vset",
-    functions={"rcp": "vrcp", "sqrt": "vsqrt", "rsqrt": "vrsqrt", "exp": "vexp"},
-    boys="boys",
-    register_values=256,
-)
+CUDA = Syntax(prelude="prelude_cuda.cuh", lane_type="REAL", table="__device__ static const", register_values=256)

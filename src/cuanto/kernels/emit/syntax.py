@@ -8,73 +8,86 @@ from dataclasses import dataclass
 from cuanto.kernels.ir import Graph, Kind, Stage
 from cuanto.kernels.passes import boys_order, schedule_order
 
+FUNCTIONS = {
+    "rcp": "vrcp",
+    "sqrt": "vsqrt",
+    "rsqrt": "vrsqrt",
+    "decay": "vexp",
+    **{name: f"xc_{name}" for name in ("cbrt", "exp", "expm1", "log", "log1p", "atan", "erf")},
+}
+"""Functions of one argument; `decay` is the exponential of an argument that is not positive."""
+
 
 @dataclass(frozen=True)
 class Syntax:
-    """Spellings of a target; the names behind them are defined by its prelude.
+    """Spellings of a target; the names behind them are defined by its prelude and by its mathematics of functionals.
 
+    `table` declares an array of numbers outside functions.
     `register_values`: so many accumulated values may stay in registers, when loops over them are unrolled.
     """
 
     prelude: str
-    uniform_type: str
     lane_type: str
-    fma: str
-    broadcast: str
-    functions: dict[str, str]
-    boys: str
+    table: str
     register_values: int
+    uniform_type: str = "REAL"
+    fma: str = "vfma"
+    broadcast: str = "vset"
+    select: str = "vselect"
+    boys: str = "boys"
 
     def literal(self, value: float) -> str:
         """A number that converts to REAL without loss."""
         return f"REAL({value!r})"
 
 
+Name = Callable[[int], str]
 Reader = Callable[[str, int], str]
 Writer = Callable[[int, str], str]
 
 
-def straight_line(stage: Stage, outputs: Sequence[int], syntax: Syntax, read: Reader, write: Writer) -> list[str]:
-    """One line per node, results written as soon as they are known."""
+def straight_line(stage: Stage, syntax: Syntax, read: Reader, write: Writer, by_number: bool = False) -> list[str]:
+    """One line per node, results written as soon as they are known: depth first, or in the order of the numbering."""
     graph = stage.graph
     leaving: dict[int, list[int]] = {}
-    for k in outputs:
-        leaving.setdefault(stage.outputs[k], []).append(k)
+    for k, output in enumerate(stage.outputs):
+        leaving.setdefault(output, []).append(k)
     names: dict[int, str] = {}
 
     def name(node: int) -> str:
-        if graph.kind[node] is Kind.CONST:
-            return syntax.literal(graph.value[node])
-        if graph.kind[node] is Kind.INPUT:
-            return read(*graph.label[node])
+        if node not in names:
+            constant = graph.kind[node] is Kind.CONST
+            names[node] = syntax.literal(graph.value[node]) if constant else read(*graph.label[node])
         return names[node]
 
     lines: list[str] = []
-    for node in schedule_order(stage, [stage.outputs[k] for k in outputs]):
+    order = schedule_order(stage, stage.outputs)
+    for node in sorted(order) if by_number else order:
         if node in names:
             continue
-        if graph.kind[node] is Kind.CALL:
-            lines += _call(graph, node, names, name, syntax)
+        kind = graph.kind[node]
+        if kind is Kind.CALL and (boys := boys_order(graph.label[node][0])) is not None:
+            lines += _boys(graph, node, boys, names, name, syntax)
         else:
             names[node] = f"t{node}"
-            kind = syntax.uniform_type if graph.uniform[node] else syntax.lane_type
-            lines.append(f"const {kind} t{node} = {_sum(graph, node, name, syntax)};")
-        lines += [write(k, names[node]) for k in leaving.get(node, ())]
+            expression = _sum if kind is Kind.SUM else _call if kind is Kind.CALL else _select
+            type_ = syntax.uniform_type if graph.uniform[node] else syntax.lane_type
+            lines.append(f"const {type_} t{node} = {expression(graph, node, name, syntax)};")
+        if node in leaving:
+            lines += [write(k, names[node]) for k in leaving[node]]
     for node, positions in leaving.items():
         if graph.kind[node] in (Kind.CONST, Kind.INPUT):
-            value = name(node) if graph.kind[node] is Kind.INPUT else f"{syntax.broadcast}({name(node)})"
-            lines += [write(k, value) for k in positions]
+            lines += [write(k, _vector(graph, node, name, syntax)) for k in positions]
     return lines
 
 
-def _call(graph: Graph, node: int, names: dict[int, str], name: Callable[[int], str], syntax: Syntax) -> list[str]:
-    function, _ = graph.label[node]
-    argument = graph.pairs[node][0][0]
-    order = boys_order(function)
-    if order is None:
-        names[node] = f"t{node}"
-        kind = syntax.uniform_type if graph.uniform[node] else syntax.lane_type
-        return [f"const {kind} t{node} = {syntax.functions[function]}({name(argument)});"]
+def _vector(graph: Graph, node: int, name: Name, syntax: Syntax) -> str:
+    """A value where a number would not do."""
+    return f"{syntax.broadcast}({name(node)})" if graph.kind[node] is Kind.CONST else name(node)
+
+
+def _boys(graph: Graph, node: int, order: int, names: dict[int, str], name: Name, syntax: Syntax) -> list[str]:
+    function, argument = graph.label[node][0], graph.pairs[node][0][0]
     for m in range(order + 1):
         names[graph.call(function, argument, m)] = f"F[{m}]"
     return [
@@ -83,23 +96,34 @@ def _call(graph: Graph, node: int, names: dict[int, str], name: Callable[[int], 
     ]
 
 
-def _sum(graph: Graph, node: int, name: Callable[[int], str], syntax: Syntax) -> str:
+def _call(graph: Graph, node: int, name: Name, syntax: Syntax) -> str:
+    return f"{FUNCTIONS[graph.label[node][0]]}({name(graph.pairs[node][0][0])})"
+
+
+def _select(graph: Graph, node: int, name: Name, syntax: Syntax) -> str:
+    (x, y), chosen = graph.pairs[node]
+    yes, no = (_vector(graph, value, name, syntax) for value in chosen)
+    return f"{syntax.select}({name(x)} < {name(y)}, {yes}, {no})"
+
+
+def _sum(graph: Graph, node: int, name: Name, syntax: Syntax) -> str:
     """Plain additions innermost, then fused multiply-adds; the uniform part is added up as a scalar first."""
-    uniform = graph.uniform
-    scalar = [(x, y) for x, y in graph.pairs[node] if uniform[y]]
-    lane = [(x, y) for x, y in graph.pairs[node] if not uniform[y]]
+    pairs, uniform = graph.pairs[node], graph.uniform
+    scalar = [pair for pair in pairs if uniform[pair[1]]]
+    if not scalar:
+        return _chain(graph, pairs, "", name, syntax)
     text = _chain(graph, scalar, "", name, syntax)
-    if lane and text:
-        text = f"{syntax.broadcast}({text})"
-    return _chain(graph, lane, text, name, syntax)
+    if len(scalar) == len(pairs):
+        return text
+    lane = [pair for pair in pairs if not uniform[pair[1]]]
+    return _chain(graph, lane, f"{syntax.broadcast}({text})", name, syntax)
 
 
-def _chain(graph: Graph, pairs: list[tuple[int, int]], text: str, name: Callable[[int], str], syntax: Syntax) -> str:
-    for x, y in sorted(pairs, key=lambda pair: pair[0] != graph.one):
-        if x == graph.one:
-            text = f"{text} + {name(y)}" if text else name(y)
-        elif not text:
-            text = f"{name(x)} * {name(y)}"
-        else:
-            text = f"{syntax.fma}({name(x)}, {name(y)}, {text})"
+def _chain(graph: Graph, pairs: Sequence[tuple[int, int]], text: str, name: Name, syntax: Syntax) -> str:
+    one = graph.one
+    plain = [name(y if x == one else x) for x, y in pairs if one in (x, y)]
+    text = " + ".join([text, *plain] if text else plain)
+    for x, y in pairs:
+        if one not in (x, y):
+            text = f"{syntax.fma}({name(x)}, {name(y)}, {text})" if text else f"{name(x)} * {name(y)}"
     return text

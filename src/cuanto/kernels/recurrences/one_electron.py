@@ -74,7 +74,7 @@ class PairGeometry:
         R2 = g.sum((1.0, x, x) for x in AB)
         b_share, a_share = g.mul(self.b, ip), g.mul(a, ip)
         self.xi = g.mul(a, b_share)
-        K = g.call("exp", g.scale(-1.0, g.mul(self.xi, R2)))
+        K = g.call("decay", g.scale(-1.0, g.mul(self.xi, R2)))
         self.prefactor = g.mul(g.mul(g.mul(ip, g.call("sqrt", ip)), K), cb)
         h = g.scale(0.5, ip)
         self.S = [Overlap1D(g, g.scale(-1.0, g.mul(b_share, AB[i])), g.mul(a_share, AB[i]), h) for i in range(3)]

@@ -12,8 +12,7 @@ def primitive_function(integrals: Integrals, syntax: Syntax) -> str:
     def read(record: str, index: int) -> str:
         return f"bra[{index}]" if record == "bra" else f"vload(ket + {index} * BLOCK)"
 
-    order = list(range(integrals.width))
-    lines = straight_line(integrals.primitive, order, syntax, read, lambda k, name: f"value[{k}] = {name};")
+    lines = straight_line(integrals.primitive, syntax, read, lambda k, name: f"value[{k}] = {name};")
     head = "FN void primitive(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* value)"
     return _function(head, lines)
 
@@ -50,7 +49,7 @@ def _sweep_lines(sweep: Sweep, source: str, ket_functions: int, syntax: Syntax) 
         bra, ket = sweep.block(k, ket_functions)
         return f"store(i, {bra}, {ket}, {name});" if sweep.per_component else f"store(0, {bra}, i, {name});"
 
-    return straight_line(sweep.stage, list(range(count)), syntax, read, write)
+    return straight_line(sweep.stage, syntax, read, write)
 
 
 def _function(head: str, lines: list[str]) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cuanto.kernels.ir import Graph, Kind, Stage, Sweep
 from cuanto.kernels.passes import SlotPool, boys_order, last_uses, levels, limit_terms, schedule_order
 
-OPERATIONS = {"sum": 0, "uniform": 1, "rcp": 2, "sqrt": 3, "exp": 4, "boys": 5, "out": 6, "rsqrt": 7}
+OPERATIONS = {"sum": 0, "uniform": 1, "rcp": 2, "sqrt": 3, "decay": 4, "boys": 5, "out": 6, "rsqrt": 7}
 HEADER = 16
 STATEMENT = 5
 RECORD = 12

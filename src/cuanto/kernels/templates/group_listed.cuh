@@ -21,8 +21,7 @@ FN INDEX group_longest(INDEX mine, const Workers& w) {
     return longest;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-ENTRY(PARAMETERS, int lanes, int slots, REAL* scratch, INDEX scratch_stride) {
+extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
     extern __shared__ REAL shared_memory[];
     const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
     const Sides sides = {bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};

@@ -36,7 +36,7 @@ template <int NV> static void table_batch(PARAMETERS) {
     }
 }
 
-extern "C" void ENTRY(PARAMETERS, int vectors) {
+extern "C" void ENTRY(PARAMETERS) {
     switch (vectors) {
     case 1: table_batch<1>(ARGUMENTS); break;
     case 2: table_batch<2>(ARGUMENTS); break;

@@ -1,0 +1,74 @@
+"""The assembler: macros, the prelude of a target, templates and generated functions become the text of a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+
+from cuanto.kernels.abi import Arguments
+from cuanto.kernels.emit.cpp import CPP
+from cuanto.kernels.emit.cuda import CUDA
+
+SYNTAX = {"cpu": CPP, "cuda": CUDA}
+"""Spellings of each target."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items.
+
+    `merge`: function of the text, with the kernel's parameters, that adds the sums of a chunk of items to the results.
+    """
+
+    text: str
+    entry: str
+    target: str
+    arguments: Arguments
+    threads: int = 0
+    per_block: int = 1
+    merge: str = ""
+
+    @cached_property
+    def hash(self) -> str:
+        """Identity of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@cache
+def template(name: str) -> str:
+    """A file of `templates/`."""
+    return (resources.files("cuanto.kernels") / "templates" / name).read_text()
+
+
+def assemble(
+    entry: str,
+    target: str,
+    real: str,
+    arguments: Arguments,
+    defines: Mapping[str, object],
+    body: Iterable[str],
+    before: str = "",
+    threads: int = 0,
+    per_block: int = 1,
+    merge: str = "",
+) -> Source:
+    """Put a kernel together.
+
+    `body` has the names of templates (`sides.h`) and generated texts in their order; the line `before` precedes the
+    prelude, which a macro of ours may influence. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
+    parameters alone are `ARGUMENTS`. `threads`, `per_block` and `merge` as in `Source`.
+    """
+    macros = {
+        "REAL": real,
+        "ENTRY": entry,
+        "PARAMETERS": ", ".join(f"{kind} {name}" for kind, name in arguments),
+        "ARGUMENTS": ", ".join(name for _, name in arguments),
+        **defines,
+    }
+    head = [f"#define {name} {value}" for name, value in macros.items()]
+    parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (SYNTAX[target].prelude, *body)]
+    text = "\n".join([*head, *filter(None, (before,)), "typedef long long INDEX;", *parts])
+    return Source(text, entry, target, arguments, threads, per_block, merge)
