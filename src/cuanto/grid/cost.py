@@ -13,8 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.basis import Basis
-from cuanto.grid.partition import divide, extents, function_counts, reaches, significant
+from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import Points, molecular_points
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
@@ -72,7 +71,7 @@ functions are multiplied, and that is in `product`). CUDA: an H200, seconds of e
 waters; a batch is the host's time for its launches."""
 
 
-def choose_partition(points: Points, basis: Basis, settings: GridSettings, device: str) -> tuple[float, float]:
+def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettings) -> tuple[float, float]:
     """Cube edge and sphere fraction: as given, otherwise those of least predicted time for some points.
 
     Candidates next to the best one are tried until none is better: the cost has one minimum, and few are tried.
@@ -81,14 +80,15 @@ def choose_partition(points: Points, basis: Basis, settings: GridSettings, devic
     fractions = FRACTIONS if settings.sphere_fraction is None else (settings.sphere_fraction,)
     if len(edges) == len(fractions) == 1:
         return edges[0], fractions[0]
-    reach_s = reaches(basis.shells, settings.threshold)
-    cost = COSTS.get(device, COSTS["cuda"])
+    backend = reaches.backend
+    cost = COSTS[backend.traits.language]
 
     @cache
     def seconds(e: int, f: int) -> float:
         groups = divide(points, edges[e], fractions[f])
-        counts = function_counts(basis, significant(basis, reach_s, extents(points.r_gx, groups)))
-        return cost.seconds(groups.sizes, counts)
+        position_xg = backend.to_device(np.ascontiguousarray(points.r_gx[groups.order].T))
+        _, functions, _ = reaches.count(Boxes.of(position_xg, groups.first, backend))
+        return cost.seconds(groups.sizes, functions)
 
     best = min(FIRST_EDGE, len(edges) - 1), min(FIRST_FRACTION, len(fractions) - 1)
     while True:

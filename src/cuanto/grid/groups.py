@@ -1,6 +1,13 @@
-"""The grid of a molecule, ready for the kernels: weighted points in groups, each with its list of functions."""
+"""The grid of a molecule in groups: points, their weights, and the functions that matter in each group.
+
+Groups whose functions are the same become one. Where products of functions are screened (a CPU does so), the functions
+of a group come in the order of their size, large ones first, and neighbouring groups follow each other, so that they
+find their functions' part of a matrix in the cache.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,21 +16,10 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
 from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid, ends
-from cuanto.grid.groups_device import device_grid
-from cuanto.grid.partition import (
-    REACH_STEP,
-    Extents,
-    Groups,
-    divide,
-    envelopes,
-    extents,
-    grouped,
-    reaches,
-    significant,
-)
-from cuanto.grid.points import Points, molecular_points
+from cuanto.grid.partition import Boxes, ShellReaches, divide, launch
+from cuanto.grid.points import Points, atomic_points
 from cuanto.grid.settings import GridSettings
-from cuanto.grid.weights import cell_weights
+from cuanto.grid.weights import Placed, share_out
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
 from cuanto.log import Timings, logger
 from cuanto.system import Molecule
@@ -31,30 +27,33 @@ from cuanto.system import Molecule
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
+"""Groups have a multiple of so many points."""
+SCREENED = {"cpu": True, "cuda": False}
+"""Products of small functions are left out; a GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
 """Bounds are rounded up so, and functions of equal bounds stay in order: rows are then copied in longer runs."""
 CURVE_STEP = 2.0
 """Bohr: cells by which groups are ordered."""
 
 
-PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
-
-
-def padding(backend: Backend) -> int:
-    """Groups have a multiple of so many points."""
-    return PADDING[backend.traits.language]
-
-
 def make_grid(
     molecule: Molecule, basis: Basis, settings: GridSettings, backend: Backend, timings: Timings | None = None
 ) -> GroupedGrid:
-    """Points, groups, weights and lists of functions."""
-    timings, language = timings or Timings(), backend.traits.language
+    """Points, groups, weights and lists of functions; `bound`s are on the host, large arrays on the backend."""
+    timings = timings or Timings()
     with timings.measure("grid: partition"):
+        reaches = ShellReaches(basis, settings.threshold, backend)
         edge, fraction = settings.cube_edge, settings.sphere_fraction
         if edge is None or fraction is None:
-            edge, fraction = choose_partition(sample_points(molecule, settings), basis, settings, language)
-    grid = SETUPS[language](molecule, basis, settings, (edge, fraction), backend, timings)
+            edge, fraction = choose_partition(sample_points(molecule, settings), reaches, settings)
+    with timings.measure("grid: groups"):
+        position, own, weight, first = _molecular_groups(molecule, settings, (edge, fraction), backend)
+        placed, marks = _within_reach(position, own, weight, first, reaches)
+    with timings.measure("grid: weights"):
+        share_out(placed, molecule.R_ax, molecule.numbers, settings.partition, backend)
+    with timings.measure("grid: lists"):
+        grid = _assemble(placed, marks, reaches, (edge, fraction))
     logger.info(
         "grid: %d points in %d groups, %.0f functions at a point; cubes of %.1f Bohr, spheres of %.0f %% of the shells",
         len(grid.w_g),
@@ -66,115 +65,146 @@ def make_grid(
     return grid
 
 
-def _host_grid(
-    molecule: Molecule,
-    basis: Basis,
-    settings: GridSettings,
-    partition: tuple[float, float],
-    backend: Backend,
-    timings: Timings,
-) -> GroupedGrid:
-    with timings.measure("grid: groups"):
-        points = molecular_points(molecule, settings)
-        groups, bits, where = _within_reach(points, divide(points, *partition), basis, settings.threshold)
-    with timings.measure("grid: weights"):
-        w_g = cell_weights(points, groups, molecule.R_ax, molecule.numbers, settings.partition, backend, where)
-    with timings.measure("grid: lists"):
-        return _assemble(points.r_gx[groups.order], w_g, groups, bits, basis, partition, padding(backend))
-
-
-def _device_grid(
-    molecule: Molecule,
-    basis: Basis,
-    settings: GridSettings,
-    partition: tuple[float, float],
-    backend: Backend,
-    timings: Timings,
-) -> GroupedGrid:
-    reach_s = reaches(basis.shells, settings.threshold)
-    return device_grid(molecule, basis, reach_s, settings, partition, backend, timings)
-
-
-SETUPS = {"cpu": _host_grid, "cuda": _device_grid}
-
-
 def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings, backend: Backend) -> GroupedGrid:
     """Points and weights from elsewhere, in cubes."""
     points = Points(r_gx, w_g, np.zeros(len(w_g), dtype=np.int32), np.ones(len(w_g)))
-    edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), basis, settings, backend.traits.language)
-    groups, bits, _ = _within_reach(points, divide(points, edge, 0.0), basis, settings.threshold)
-    chosen = groups.order
-    return _assemble(points.r_gx[chosen], points.w_g[chosen], groups, bits, basis, (edge, 0.0), padding(backend))
+    reaches = ShellReaches(basis, settings.threshold, backend)
+    edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), reaches, settings)
+    groups, put = divide(points, edge, 0.0), backend.to_device
+    position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
+    own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
+    return _assemble(*_within_reach(position, own, weight, groups.first, reaches), reaches, (edge, 0.0))
+
+
+def _molecular_groups(
+    molecule: Molecule, settings: GridSettings, partition: tuple[float, float], backend: Backend
+) -> tuple[Any, Any, Any, Ints]:
+    """All points by group: positions [axis, point], atoms, weights; where the groups begin."""
+    xp, Z_a = backend.xp, molecule.numbers.tolist()
+    edge, fraction = partition
+    elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
+    size = {Z: len(part[1]) for Z, part in elements.items()}
+    begin = dict(zip(elements, ends(np.array(list(size.values()))).tolist(), strict=False))
+    extent = {Z: (part[0].min(axis=0), part[0].max(axis=0)) for Z, part in elements.items()}
+    low_ax, high_ax = (molecule.R_ax + np.array([extent[Z][i] for Z in Z_a]) for i in range(2))
+    low_x = low_ax.min(axis=0)
+    atom_first = ends(np.array([size[Z] for Z in Z_a]))
+    total = int(atom_first[-1])
+    tables = {
+        "atom_first": atom_first,
+        "pattern_first": np.array([begin[Z] for Z in Z_a], dtype=np.int64),
+        "pattern": np.concatenate([part[0] for part in elements.values()]),
+        "pattern_weight": np.concatenate([part[1] for part in elements.values()]),
+        "pattern_depth": np.concatenate([part[2] for part in elements.values()]),
+        "atom": molecule.R_ax,
+        "low": low_x,
+        "cubes": ((high_ax.max(axis=0) - low_x) / edge).astype(np.int64) + 1,
+    }
+    made = {
+        "position": xp.empty((3, total)),
+        "own": xp.empty(total, dtype=np.int32),
+        "weight": xp.empty(total),
+        "key": xp.empty(total, dtype=np.int64),
+    }
+    sizes = {"points": total, "atoms": len(Z_a), "edge": edge, "fraction": fraction}
+    launch(backend, "place", total, {**backend.upload(tables), **made, **sizes})
+    key, order = sort_keys(made["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
+    edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
+    first = np.concatenate([[0], edges, [total]]).astype(np.int64)
+    return xp.ascontiguousarray(made["position"][:, order]), made["own"][order], made["weight"][order], first
+
+
+def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
+    """Keys in order and where they come from. Sorting numbers is several times faster than sorting their places."""
+    points = len(key)
+    if keys > np.iinfo(np.int64).max // points:
+        order = xp.argsort(key, kind="stable")
+        return key[order], order
+    both = xp.sort(key * points + xp.arange(points, dtype=np.int64))
+    return both // points, both % points
 
 
 def _within_reach(
-    points: Points, groups: Groups, basis: Basis, threshold: float
-) -> tuple[Groups, NDArray[np.uint8], Extents]:
-    """The groups in which any function matters, which these are, and where."""
-    where = extents(points.r_gx, groups)
-    bits = significant(basis, reaches(basis.shells, threshold), where)
-    used = np.asarray(bits.any(axis=1))
-    kept = groups.order[np.repeat(used, groups.sizes)]
-    return Groups(kept, ends(groups.sizes[used])), bits[used], where.part(used)
+    position: Any, own: Any, weight: Any, first: Ints, reaches: ShellReaches
+) -> tuple[Placed, NDArray[np.uint64]]:
+    """The groups in which any function matters, and the marks of their lists."""
+    backend = reaches.backend
+    boxes = Boxes.of(position, first, backend)
+    counts, _, marks = reaches.count(boxes)
+    used = np.flatnonzero(counts)
+    kept = _ranges(first[used], np.diff(first)[used], backend)
+    position = backend.xp.ascontiguousarray(position[:, kept])
+    boxes = boxes.part(backend.to_device(used))
+    return Placed(position, own[kept], weight[kept], ends(np.diff(first)[used]), boxes), marks[used]
 
 
 def _assemble(
-    r_gx: Array,
-    w_g: Array,
-    groups: Groups,
-    bits: NDArray[np.uint8],
-    basis: Basis,
-    partition: tuple[float, float],
-    pad: int,
+    placed: Placed, marks: NDArray[np.uint64], reaches: ShellReaches, partition: tuple[float, float]
 ) -> GroupedGrid:
-    """Groups with equal lists become one; neighbours follow each other, so that they find their functions' part of a
-    matrix in the cache."""
-    distinct, inverse = np.unique(bits, axis=0, return_inverse=True)
-    key_g = np.repeat(inverse.reshape(-1), groups.sizes)
-    heavy = np.flatnonzero(abs(w_g) > NEGLIGIBLE)
-    merged = grouped(key_g[heavy])
-    lists = np.unpackbits(distinct[key_g[heavy[merged.order[merged.first[:-1]]]]], axis=1, count=len(basis.shells))
-    sizes_s = np.array([shell.nbf for shell in basis.shells])
-    middle = np.add.reduceat(r_gx[heavy[merged.order]], merged.first[:-1]) / merged.sizes[:, None]
-    along = np.argsort(_along_a_curve(middle), kind="stable")
-    # points: those of each group in turn, the last one again until the group is full
-    counts = merged.sizes[along]
-    full = -(-counts // pad) * pad
-    within = _within(full)
-    chosen = heavy[merged.order[np.repeat(merged.first[along], full) + np.minimum(within, np.repeat(counts - 1, full))]]
-    weight = np.where(within < np.repeat(counts, full), w_g[chosen], 0.0)
-    # functions: the shells of each group in turn
-    group_k, shell_k = np.nonzero(lists[along])
-    bound_k = _bounds(basis, extents(r_gx[heavy], merged).part(along), group_k, shell_k)
-    order = np.lexsort((-bound_k, group_k))
-    shell_k, bound_k = shell_k[order], bound_k[order]
-    shells = np.bincount(group_k, minlength=len(along))
-    last_k = np.cumsum(sizes_s[shell_k])
-    list_first, ao_first = ends(shells), ends(np.add.reduceat(sizes_s[shell_k], ends(shells)[:-1]))
-    row_k = last_k - sizes_s[shell_k] - ao_first[group_k]
-    ao = np.repeat(basis.offsets[shell_k], sizes_s[shell_k]) + _within(sizes_s[shell_k])
+    """Groups of equal lists as one, filled up with their last point, without weight."""
+    backend, xp = reaches.backend, reaches.backend.xp
+    order, sizes, chosen = _merged(placed, marks, backend)
+    full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
+    group, within = _numbered(full, backend)
+    size_g = backend.to_device(sizes)[group]
+    taken = order[backend.to_device(ends(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
+    position = xp.ascontiguousarray(placed.position_xg[:, taken])
+    boxes = placed.boxes.part(backend.to_device(chosen))
+    counts, functions, _ = reaches.count(boxes)
+    list_first, ao_first = ends(counts), ends(functions)
+    lists = reaches.fill(boxes, np.arange(len(chosen)), list_first, ao_first)
+    bound = None
+    if SCREENED[backend.traits.language]:
+        merged = Boxes.of(position, ends(full), backend)
+        lists, bound = _by_size(lists, list_first, ao_first, reaches, merged)
     return GroupedGrid(
-        np.ascontiguousarray(r_gx[chosen].T),
-        weight,
-        ends(full),
-        list_first,
-        shell_k.astype(np.int32),
-        row_k.astype(np.int32),
-        ao_first,
-        ao.astype(np.int32),
-        np.repeat(bound_k, sizes_s[shell_k]),
-        *partition,
+        position_xg=position,
+        w_g=np.asarray(backend.to_host(xp.where(within < size_g, placed.w_g[taken], 0.0))),
+        point_first=ends(full),
+        list_first=list_first,
+        ao_first=ao_first,
+        bound=bound,
+        cube_edge=partition[0],
+        sphere_fraction=partition[1],
+        **lists,
     )
 
 
-def _bounds(basis: Basis, where: Extents, group_k: Ints, shell_k: Ints) -> Array:
-    """Largest value of the functions of each shell in its group, from above."""
-    rows, kinds = envelopes(basis.shells)
-    atom_s = np.array([shell.atom for shell in basis.shells])
-    distance_k = where.pair_distances(group_k, basis.R_ax[atom_s[shell_k]])
-    step_k = np.minimum((distance_k / REACH_STEP).astype(np.int64), rows.shape[1] - 1)
-    size_k = np.maximum(rows[kinds[shell_k], step_k], np.finfo(float).tiny)
-    return np.asarray(10 ** (np.ceil(np.log10(size_k) * BOUNDS_PER_DECADE) / BOUNDS_PER_DECADE))
+def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
+    """Points with weight, those of groups with equal lists together; how many these are; a group of each list."""
+    xp = backend.xp
+    heavy = abs(placed.w_g) > NEGLIGIBLE
+    before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
+    start = backend.to_host(before[backend.to_device(placed.first)])
+    sizes = np.diff(start)
+    full = np.flatnonzero(sizes)
+    _, representative, inverse = np.unique(marks[full], return_index=True, return_inverse=True)
+    middle = backend.to_host(placed.boxes.centre)[full[representative]]
+    along = np.argsort(_along_a_curve(middle), kind="stable")
+    rank = np.empty_like(along)
+    rank[along] = np.arange(len(along))
+    list_k = rank[inverse.reshape(-1)]
+    groups = np.argsort(list_k, kind="stable")
+    order = xp.flatnonzero(heavy)[_ranges(start[full[groups]], sizes[full[groups]], backend)]
+    return order, np.bincount(list_k, weights=sizes[full]).astype(np.int64), full[representative[along]]
+
+
+def _by_size(
+    lists: dict[str, Any], list_first: Ints, ao_first: Ints, reaches: ShellReaches, boxes: Boxes
+) -> tuple[dict[str, Any], Array]:
+    """Shells of each list by the bound of their functions, and the bound of every function."""
+    backend = reaches.backend
+    shell_k, size_k = backend.download([lists["list_shell"], reaches.bounds(boxes, list_first, lists["list_shell"])])
+    tiny = np.finfo(float).tiny
+    bound_k = 10 ** (np.ceil(np.log10(np.maximum(size_k, tiny)) * BOUNDS_PER_DECADE) / BOUNDS_PER_DECADE)
+    group_k = np.repeat(np.arange(len(list_first) - 1), np.diff(list_first))
+    order = np.lexsort((-bound_k, group_k))
+    shell_k, bound_k = shell_k[order], bound_k[order]
+    functions_k = reaches.sizes[shell_k].astype(np.int64)
+    row_k = np.cumsum(functions_k) - functions_k
+    ao = np.repeat(reaches.first[shell_k] - row_k, functions_k) + np.arange(int(functions_k.sum()))
+    host = {"list_shell": shell_k, "list_row": (row_k - ao_first[group_k]).astype(np.int32), "ao": ao.astype(np.int32)}
+    return dict(backend.upload(host)), np.repeat(bound_k, functions_k)
 
 
 def _along_a_curve(r_gx: Array) -> Ints:
@@ -187,6 +217,15 @@ def _along_a_curve(r_gx: Array) -> Ints:
     return number
 
 
-def _within(counts: Ints) -> Ints:
-    """0, 1, ... for each of the counts."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
+    """starts[0], starts[0] + 1, ... and so on, `sizes` of each, on the backend."""
+    group, within = _numbered(sizes, backend)
+    return backend.to_device(starts)[group] + within
+
+
+def _numbered(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
+    """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each."""
+    xp, first = backend.xp, ends(sizes)
+    place = xp.arange(int(first[-1]), dtype=np.int64)
+    group = xp.searchsorted(backend.to_device(first[1:]), place, side="right")
+    return group, place - backend.to_device(first[:-1])[group]

@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.points import Points
+from cuanto.kernels.grid_groups import setup_kernel
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 REACH_STEP, REACH_END = 0.05, 80.0
 """Bohr: where the size of a function is looked at."""
-PAIRS_AT_ONCE = 1 << 19
-"""Groups times shells that are compared at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,37 +41,6 @@ class Groups:
     def sizes(self) -> Ints:
         """Points of each group."""
         return np.diff(self.first)
-
-
-@dataclass(frozen=True, eq=False)
-class Extents:
-    """Where the points of each group are: in a box, and within a radius of its centre."""
-
-    low_gx: Array
-    high_gx: Array
-    centre_gx: Array
-    radius_g: Array
-
-    def part(self, chosen: NDArray[np.bool_] | Ints) -> Extents:
-        """Of some groups."""
-        return Extents(*(array[chosen] for array in (self.low_gx, self.high_gx, self.centre_gx, self.radius_g)))
-
-    def pair_distances(self, group_k: Ints, R_kx: Array) -> Array:
-        """Least distances of the points of group `group_k` to the places `R_kx`, from below."""
-        outside = np.maximum(self.low_gx[group_k] - R_kx, R_kx - self.high_gx[group_k])
-        to_box = np.sqrt((np.maximum(outside, 0.0) ** 2).sum(axis=1))
-        to_centre = np.sqrt(((self.centre_gx[group_k] - R_kx) ** 2).sum(axis=1))
-        return np.asarray(np.maximum(to_box, to_centre - self.radius_g[group_k]))
-
-    def distances(self, R_ax: Array, part: slice) -> Array:
-        """Least distances of the points of some groups to each atom, from below."""
-        box, centre = (np.zeros((len(self.radius_g[part]), len(R_ax))) for _ in range(2))
-        for x in range(3):  # axis by axis: no array is larger than the result
-            R = R_ax[:, x]
-            outside = np.maximum(self.low_gx[part, x, None] - R, R - self.high_gx[part, x, None])
-            box += np.maximum(outside, 0.0, out=outside) ** 2
-            centre += (self.centre_gx[part, x, None] - R) ** 2
-        return np.asarray(np.maximum(np.sqrt(box), np.sqrt(centre) - self.radius_g[part, None]))
 
 
 def divide(points: Points, edge: float, fraction: float) -> Groups:
@@ -102,15 +72,6 @@ def _stable_order(key_g: Ints) -> Ints:
     return order
 
 
-def extents(r_gx: Array, groups: Groups) -> Extents:
-    """Boxes and radii of all groups."""
-    sorted_gx, starts = r_gx[groups.order], groups.first[:-1]
-    low, high = np.minimum.reduceat(sorted_gx, starts), np.maximum.reduceat(sorted_gx, starts)
-    centre = (low + high) / 2
-    away = ((sorted_gx - np.repeat(centre, groups.sizes, axis=0)) ** 2).sum(axis=1)
-    return Extents(low, high, centre, np.sqrt(np.maximum.reduceat(away, starts)))
-
-
 def envelope(shell: Shell) -> Array:
     """Size of the shell's functions at and beyond the distances 0, REACH_STEP, 2 REACH_STEP, ...
 
@@ -139,26 +100,91 @@ def envelopes(shells: Sequence[Shell]) -> tuple[Array, Ints]:
     return np.array(rows), np.array(kinds)
 
 
-def reaches(shells: Sequence[Shell], threshold: float) -> Array:
-    """Distances beyond which no function of a shell is larger than `threshold`."""
-    rows, kinds = envelopes(shells)
-    return np.asarray(REACH_STEP * (rows > threshold).sum(axis=1)[kinds])
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Where the points of each group are: in a box, and within a radius of its centre (arrays of the backend)."""
+
+    box_low: Any
+    box_high: Any
+    centre: Any
+    radius: Any
+
+    @classmethod
+    def of(cls, position_xg: Any, first: Ints, backend: Backend) -> Boxes:
+        """Those of the points first[i] to first[i + 1]."""
+        xp, groups = backend.xp, len(first) - 1
+        boxes = cls(xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty(groups))
+        values = {"points": position_xg.shape[1], "position": position_xg, "first": backend.to_device(first)}
+        launch(backend, "extents", groups, {**values, **boxes.arguments})
+        return boxes
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """By the names of kernel arguments."""
+        return {"box_low": self.box_low, "box_high": self.box_high, "centre": self.centre, "radius": self.radius}
+
+    def part(self, chosen: Any) -> Boxes:
+        """Those of some groups."""
+        return Boxes(*(array[chosen] for array in self.arguments.values()))
 
 
-def significant(basis: Basis, reach_s: Array, where: Extents) -> NDArray[np.uint8]:
-    """For every group the shells that matter, as bits (`np.unpackbits` gives one row per group)."""
-    atom_s = np.array([shell.atom for shell in basis.shells])
-    total, step = len(where.radius_g), max(1, PAIRS_AT_ONCE // len(atom_s))
-    rows = [
-        np.packbits(where.distances(basis.R_ax, slice(g, g + step))[:, atom_s] < reach_s, axis=1)
-        for g in range(0, total, step)
-    ]
-    return np.concatenate(rows)
+class ShellReaches:
+    """How far the shells of a basis reach, on a backend; `sizes`, `first`: their functions.
+
+    Marks are random numbers, so that equal sums mean equal lists (two different ones of 100,000 lists agree with a
+    probability below 1e-9).
+    """
+
+    def __init__(self, basis: Basis, threshold: float, backend: Backend) -> None:
+        self.backend = backend
+        atom_s = np.array([shell.atom for shell in basis.shells])
+        rows, kinds = envelopes(basis.shells)
+        self.sizes = np.array([shell.nbf for shell in basis.shells], dtype=np.int32)
+        self.first = np.asarray(basis.offsets[: len(atom_s)], dtype=np.int32)
+        tables = {
+            "shell_centre": np.ascontiguousarray(basis.R_ax[atom_s]),
+            "reach": REACH_STEP * (rows > threshold).sum(axis=1)[kinds],
+            "shell_size": self.sizes,
+            "shell_ao": self.first,
+            "shell_mark": np.random.default_rng(1).integers(0, 2**64, len(atom_s), dtype=np.uint64),
+            "shell_kind": kinds.astype(np.int32),
+            "envelope": rows,
+        }
+        self._arguments = {**backend.upload(tables), "shells": len(atom_s), "envelope_steps": rows.shape[1]}
+        self._arguments["reach_step"] = REACH_STEP
+
+    def count(self, boxes: Boxes) -> tuple[Ints, Ints, NDArray[np.uint64]]:
+        """Shells and functions that matter in each group, and the mark of its list (on the host)."""
+        xp, groups = self.backend.xp, len(boxes.radius)
+        made = {
+            "group_shells": xp.empty(groups, dtype=np.int32),
+            "group_functions": xp.empty(groups, dtype=np.int32),
+            "group_mark": xp.empty(groups, dtype=np.uint64),
+        }
+        launch(self.backend, "count", groups, {**self._arguments, **boxes.arguments, **made})
+        shells, functions, marks = self.backend.download(list(made.values()))
+        return shells.astype(np.int64), functions.astype(np.int64), marks
+
+    def fill(self, boxes: Boxes, chosen: Ints, list_first: Ints, ao_first: Ints) -> dict[str, Any]:
+        """The shells of the chosen groups, where their functions begin in the list, and the functions."""
+        xp = self.backend.xp
+        made = {
+            "list_shell": xp.empty(int(list_first[-1]), dtype=np.int32),
+            "list_row": xp.empty(int(list_first[-1]), dtype=np.int32),
+            "ao": xp.empty(int(ao_first[-1]), dtype=np.int32),
+        }
+        tables = self.backend.upload({"chosen": chosen, "list_first": list_first, "ao_first": ao_first})
+        launch(self.backend, "fill", len(chosen), {**self._arguments, **boxes.arguments, **tables, **made})
+        return made
+
+    def bounds(self, boxes: Boxes, list_first: Ints, list_shell: Any) -> Any:
+        """The largest value of the functions of each shell of a list at the points of its group, from above."""
+        values = {"list_first": self.backend.to_device(list_first), "list_shell": list_shell}
+        values["bound"] = self.backend.xp.empty(len(list_shell))
+        launch(self.backend, "bound", len(list_first) - 1, {**self._arguments, **boxes.arguments, **values})
+        return values["bound"]
 
 
-def function_counts(basis: Basis, bits: NDArray[np.uint8]) -> Ints:
-    """Functions that matter in each group."""
-    sizes = np.array([shell.nbf for shell in basis.shells])
-    step = max(1, PAIRS_AT_ONCE // len(sizes))
-    counts = [np.unpackbits(bits[g : g + step], axis=1, count=len(sizes)) @ sizes for g in range(0, len(bits), step)]
-    return np.concatenate(counts).astype(np.int64)
+def launch(backend: Backend, name: str, items: int, values: dict[str, Any]) -> None:
+    """One of the kernels that make a grid."""
+    backend.launch(backend.compile(setup_kernel(name, backend.traits.language)), items, values)

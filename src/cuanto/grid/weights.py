@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
-from cuanto.grid.partition import Extents, Groups, extents
-from cuanto.grid.points import Points
+from cuanto.grid.partition import Boxes
 from cuanto.grid.radii import bragg_slater_radii
 from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scratch, weights_source
 
@@ -31,15 +30,16 @@ SHIFTED = ("becke", "becke-bragg")
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Points [axis, point], the atom to which each belongs, their weights, all by group; centres and radii of groups
-    (arrays of the backend); `first`: where groups begin (on the host)."""
+    """Points [axis, point], their atoms and weights, all by group, and where groups are (arrays of the backend).
+
+    `first`: where groups begin (on the host).
+    """
 
     position_xg: Any
     own_g: Any
     w_g: Any
     first: Ints
-    centre_gx: Any
-    radius_g: Any
+    boxes: Boxes
 
 
 def shifts(numbers: Ints, partition: str) -> Array:
@@ -48,30 +48,6 @@ def shifts(numbers: Ints, partition: str) -> Array:
     size = np.sqrt(radii) if partition == "becke" else radii
     u = (size[:, None] - size) / (size[:, None] + size)
     return np.clip(u / (u**2 - 1), -0.5, 0.5)
-
-
-def cell_weights(
-    points: Points,
-    groups: Groups,
-    R_ax: Array,
-    numbers: Ints,
-    partition: str,
-    backend: Backend,
-    where: Extents | None = None,
-) -> Array:
-    """Weights in the molecule of the points in the order of the groups; `where` these are, if that is known."""
-    where = where or extents(points.r_gx, groups)
-    put = backend.to_device
-    placed = Placed(
-        put(np.ascontiguousarray(points.r_gx[groups.order].T)),
-        put(points.atom_g[groups.order]),
-        put(points.w_g[groups.order]),
-        groups.first,
-        put(where.centre_gx),
-        put(where.radius_g),
-    )
-    share_out(placed, R_ax, numbers, partition, backend)
-    return np.asarray(backend.to_host(placed.w_g))
 
 
 def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
@@ -112,8 +88,8 @@ def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, 
     values = {
         **fixed,
         **backend.upload({"block_point": point, "block_list": group}),
-        "centre": placed.centre_gx[part],
-        "radius": placed.radius_g[part],
+        "centre": placed.boxes.centre[part],
+        "radius": placed.boxes.radius[part],
     }
     language = backend.traits.language
     near, weights = (backend.compile(make(language, stratmann)) for make in (near_source, weights_source))

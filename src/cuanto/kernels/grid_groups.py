@@ -1,4 +1,4 @@
-"""Kernels that make a grid on a device: points, extents of groups, lists of shells."""
+"""Kernels that make a grid: points, extents of groups, lists of shells."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from cuanto.kernels.abi import Arguments
 from cuanto.kernels.text import Source, assemble
 
 SETUP_THREADS = 64
+"""Threads of a block on a GPU: a group's team."""
+RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
 
 PLACE: Arguments = (
+    *RANGE,
     ("INDEX", "points"),
     ("INDEX", "atoms"),
     ("const INDEX*", "atom_first"),
@@ -28,6 +31,7 @@ PLACE: Arguments = (
     ("INDEX*", "key"),
 )
 EXTENTS: Arguments = (
+    *RANGE,
     ("INDEX", "points"),
     ("const double*", "position"),
     ("const INDEX*", "first"),
@@ -36,15 +40,29 @@ EXTENTS: Arguments = (
     ("double*", "centre"),
     ("double*", "radius"),
 )
-SIGNIFICANT: Arguments = (
-    ("INDEX", "shells"),
+BOXES: Arguments = (
+    *RANGE,
     ("const double*", "box_low"),
     ("const double*", "box_high"),
     ("const double*", "centre"),
     ("const double*", "radius"),
     ("const double*", "shell_centre"),
+)
+SIGNIFICANT: Arguments = (
+    *BOXES,
+    ("INDEX", "shells"),
     ("const double*", "reach"),
     ("const int*", "shell_size"),
+)
+BOUND: Arguments = (
+    *BOXES,
+    ("const INDEX*", "list_first"),
+    ("const int*", "list_shell"),
+    ("const int*", "shell_kind"),
+    ("const double*", "envelope"),
+    ("INDEX", "envelope_steps"),
+    ("double", "reach_step"),
+    ("double*", "bound"),
 )
 COUNT: Arguments = (
     *SIGNIFICANT,
@@ -63,12 +81,22 @@ FILL: Arguments = (
     ("int*", "list_row"),
     ("int*", "ao"),
 )
-KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL}
+KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL, "bound": BOUND}
+SQRT = {"cpu": "__builtin_sqrt", "cuda": "sqrt"}
 
 
 @cache
-def setup_kernel(name: str) -> Source:
-    """`place`, `extents`, `count` or `fill`."""
-    defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1}
-    arguments, body = KERNELS[name], ("grid_groups.cuh",)
-    return assemble(f"grid_{name}", "cuda", "double", arguments, defines, body, threads=SETUP_THREADS)
+def setup_kernel(name: str, target: str) -> Source:
+    """`place`, `extents`, `count`, `fill` or `bound`; points are items of threads, groups of teams."""
+    defines = {"SETUP_THREADS": SETUP_THREADS, f"KERNEL_{name.upper()}": 1, "SQRT": SQRT[target]}
+    per_block = SETUP_THREADS if name == "place" else 1
+    return assemble(
+        f"grid_{name}",
+        target,
+        "double",
+        KERNELS[name],
+        defines,
+        ("grid_groups.h",),
+        threads=SETUP_THREADS,
+        per_block=per_block,
+    )

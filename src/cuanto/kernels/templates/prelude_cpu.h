@@ -3,7 +3,7 @@
 // A kernel text is: the #defines of its target, a prelude, boys.h, generated code. The generated code uses only
 // the names below, so one text serves a CPU (this file) and a GPU (prelude_cuda.cuh, where a vector is one number).
 //   REAL  VEC  MASK  FN  UNROLL  NO_UNROLL  LANES
-//   KERNEL  FOR_ITEMS  FOR_VECTORS  ITEMS_LEFT
+//   KERNEL  FOR_ITEMS  FOR_VECTORS  ITEMS_LEFT  FOR_TEAMS  FOR_MEMBERS  team_sum (and others)
 //   vset  vload  vstore  vread  vwrite  vfma  vrcp  vsqrt  vrsqrt (1 / sqrt)  vexp (argument <= 0)  vselect  vany  vsum (of lanes)  vround  vrow4
 // Needs GCC >= 9 or Clang (also as zig c++) and no header. Flags: -O2 -ffp-contract=fast and the machine's own
 // instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every choice of LANES is
@@ -40,6 +40,14 @@
 #define FOR_ITEMS(i) for (INDEX i = begin; i < end; ++i)
 #define FOR_VECTORS(i) for (INDEX i = begin; i < end; i += LANES)
 #define ITEMS_LEFT(i) (end - i < LANES ? int(end - i) : LANES)
+// Teams: an item may be treated by a block of threads together (FOR_TEAMS), whose members share a range (FOR_MEMBERS, or the
+// consecutive part that begins at MEMBER_BEGIN); team_least, team_most, team_sum and team_before (the sum of the members before
+// this one) combine their numbers. On a CPU a team has one member.
+#define FOR_TEAMS(i) FOR_ITEMS(i)
+#define FOR_MEMBERS(k, from, to) for (INDEX k = (from); k < (to); ++k)
+#define MEMBER_BEGIN(count) INDEX(0)
+#define MEMBER_END(count) INDEX(count)
+#define FIRST_MEMBER true
 #define FN static inline __attribute__((always_inline, unused))
 #define FN_MEMBER inline __attribute__((always_inline))
 #ifdef __clang__
@@ -63,6 +71,11 @@ typedef unsigned long long UINT;
 typedef REAL VEC __attribute__((vector_size(LANES * sizeof(REAL))));
 typedef INT MASK __attribute__((vector_size(LANES * sizeof(REAL))));  // -1 where true, 0 where false
 typedef UINT VBITS __attribute__((vector_size(LANES * sizeof(REAL))));
+
+template <class T> FN T team_least(T x) { return x; }
+template <class T> FN T team_most(T x) { return x; }
+template <class T> FN T team_sum(T x) { return x; }
+template <class T> FN T team_before(T) { return 0; }
 
 // ---- moving data ------------------------------------------------------------------------------------------
 FN VEC vset(REAL x) { return x - VEC{}; }  // x - 0 is x for every x, also for -0

@@ -16,6 +16,11 @@
     for (INDEX i = begin + (INDEX)blockIdx.x * blockDim.x + threadIdx.x; i < end; i += (INDEX)gridDim.x * blockDim.x)
 #define FOR_VECTORS(i) FOR_ITEMS(i)
 #define ITEMS_LEFT(i) 1
+#define FOR_TEAMS(i) for (INDEX i = begin + blockIdx.x; i < end; i += gridDim.x)
+#define FOR_MEMBERS(k, from, to) for (INDEX k = (from) + threadIdx.x; k < (to); k += blockDim.x)
+#define MEMBER_BEGIN(count) (INDEX(threadIdx.x) * (count) / blockDim.x)
+#define MEMBER_END(count) (INDEX(threadIdx.x + 1) * (count) / blockDim.x)
+#define FIRST_MEMBER (threadIdx.x == 0)
 #define FN __device__ __forceinline__
 #define FN_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
@@ -53,4 +58,34 @@ FN VEC vround(VEC x) { return (x + CUANTO_ROUNDER) - CUANTO_ROUNDER; }  // neare
 FN void vrow4(const REAL* table, VEC offset, VEC* column) {
     const REAL* row = table + low_bits(offset + CUANTO_ROUNDER);
     UNROLL for (int j = 0; j < 4; ++j) column[j] = __ldg(row + j);
+}
+
+// Numbers of the members of a team, combined in shared memory; every thread of the block must come here.
+template <class T, class F>
+FN T team_combined(T x, const F& combine) {
+    __shared__ T all[1024];
+    __syncthreads();
+    all[threadIdx.x] = x;
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half) all[threadIdx.x] = combine(all[threadIdx.x], all[threadIdx.x + half]);
+    }
+    __syncthreads();
+    return all[0];
+}
+struct TeamLeast { template <class T> FN_MEMBER T operator()(T a, T b) const { return b < a ? b : a; } };
+struct TeamMost { template <class T> FN_MEMBER T operator()(T a, T b) const { return b > a ? b : a; } };
+struct TeamSum { template <class T> FN_MEMBER T operator()(T a, T b) const { return a + b; } };
+template <class T> FN T team_least(T x) { return team_combined(x, TeamLeast()); }
+template <class T> FN T team_most(T x) { return team_combined(x, TeamMost()); }
+template <class T> FN T team_sum(T x) { return team_combined(x, TeamSum()); }
+template <class T>
+FN T team_before(T x) {
+    __shared__ T all[1024];
+    __syncthreads();
+    all[threadIdx.x] = x;
+    __syncthreads();
+    T sum = 0;
+    for (int before = 0; before < (int)threadIdx.x; ++before) sum += all[before];
+    return sum;
 }

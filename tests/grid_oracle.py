@@ -1,0 +1,69 @@
+"""Extents of groups and the shells that matter in them, in NumPy: the twin of the kernels that make a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.basis import Basis
+from cuanto.basis.shell import Shell
+from cuanto.grid.partition import REACH_STEP, Groups, envelopes
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """Where the points of each group are: in a box, and within a radius of its centre."""
+
+    low_gx: Array
+    high_gx: Array
+    centre_gx: Array
+    radius_g: Array
+
+    def part(self, chosen: NDArray[np.bool_] | Ints) -> Extents:
+        """Of some groups."""
+        return Extents(*(array[chosen] for array in (self.low_gx, self.high_gx, self.centre_gx, self.radius_g)))
+
+    def pair_distances(self, group_k: Ints, R_kx: Array) -> Array:
+        """Least distances of the points of group `group_k` to the places `R_kx`, from below."""
+        outside = np.maximum(self.low_gx[group_k] - R_kx, R_kx - self.high_gx[group_k])
+        to_box = np.sqrt((np.maximum(outside, 0.0) ** 2).sum(axis=1))
+        to_centre = np.sqrt(((self.centre_gx[group_k] - R_kx) ** 2).sum(axis=1))
+        return np.asarray(np.maximum(to_box, to_centre - self.radius_g[group_k]))
+
+    def distances(self, R_ax: Array, part: slice) -> Array:
+        """Least distances of the points of some groups to each atom, from below."""
+        box, centre = (np.zeros((len(self.radius_g[part]), len(R_ax))) for _ in range(2))
+        for x in range(3):  # axis by axis: no array is larger than the result
+            R = R_ax[:, x]
+            outside = np.maximum(self.low_gx[part, x, None] - R, R - self.high_gx[part, x, None])
+            box += np.maximum(outside, 0.0, out=outside) ** 2
+            centre += (self.centre_gx[part, x, None] - R) ** 2
+        return np.asarray(np.maximum(np.sqrt(box), np.sqrt(centre) - self.radius_g[part, None]))
+
+
+def extents(r_gx: Array, groups: Groups) -> Extents:
+    """Boxes and radii of all groups."""
+    sorted_gx, starts = r_gx[groups.order], groups.first[:-1]
+    low, high = np.minimum.reduceat(sorted_gx, starts), np.maximum.reduceat(sorted_gx, starts)
+    centre = (low + high) / 2
+    away = ((sorted_gx - np.repeat(centre, groups.sizes, axis=0)) ** 2).sum(axis=1)
+    return Extents(low, high, centre, np.sqrt(np.maximum.reduceat(away, starts)))
+
+
+def reaches(shells: Sequence[Shell], threshold: float) -> Array:
+    """Distances beyond which no function of a shell is larger than `threshold`."""
+    rows, kinds = envelopes(shells)
+    return np.asarray(REACH_STEP * (rows > threshold).sum(axis=1)[kinds])
+
+
+def significant(basis: Basis, reach_s: Array, where: Extents) -> NDArray[np.bool_]:
+    """For every group the shells that matter."""
+    atom_s = np.array([shell.atom for shell in basis.shells])
+    near: NDArray[np.bool_] = where.distances(basis.R_ax, slice(None))[:, atom_s] < reach_s
+    return near
