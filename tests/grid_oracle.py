@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
-from cuanto.grid.partition import REACH_STEP, Groups, envelopes
+from cuanto.grid.partition import REACH_STEP, Boxes, Groups, envelopes
+from cuanto.grid.points import Points
+from cuanto.grid.weights import Placed, share_out
+from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,3 +71,13 @@ def significant(basis: Basis, reach_s: Array, where: Extents) -> NDArray[np.bool
     atom_s = np.array([shell.atom for shell in basis.shells])
     near: NDArray[np.bool_] = where.distances(basis.R_ax, slice(None))[:, atom_s] < reach_s
     return near
+
+
+def cell_weights(points: Points, groups: Groups, molecule: Molecule, partition: str, backend: Backend) -> Array:
+    """Weights in the molecule of points in the order of the groups, by the kernels of a backend."""
+    put = backend.to_device
+    position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
+    own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
+    placed = Placed(position, own, weight, groups.first, Boxes.of(position, groups.first, backend))
+    share_out(placed, molecule.R_ax, molecule.numbers, partition, backend)
+    return np.asarray(backend.to_host(placed.w_g))

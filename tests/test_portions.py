@@ -14,7 +14,7 @@ from cuanto.coulomb import DirectJK, fitting
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.errors import InputError
-from cuanto.grid.groups_device import _sorted
+from cuanto.grid.groups import sort_keys
 from cuanto.integrals import api
 from cuanto.kernels.describe import describe
 from direct_reference import densities, ours
@@ -90,7 +90,7 @@ def test_integrals_whose_values_do_not_fit_into_shared_memory() -> None:
 def test_points_are_sorted_by_any_number_of_keys(keys: int) -> None:
     """In order of the key, those of one key in the order they had; keys too large to carry their place along."""
     key = np.random.default_rng(2).integers(0, 7, 50) * (keys // 7)
-    found, order = _sorted(key, keys, np)
+    found, order = sort_keys(key, keys, np)
     np.testing.assert_array_equal(order, np.argsort(key, kind="stable"))
     np.testing.assert_array_equal(found, key[order])
 

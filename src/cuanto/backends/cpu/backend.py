@@ -109,16 +109,16 @@ class CpuBackend(HostMemory):
 
     # ---- compilation --------------------------------------------------------------------------------------
 
-    def compile(self, source: Source) -> CpuProgram:
-        """From the cache at once, else from the background."""
+    def compile(self, source: Source, polite: bool = False) -> CpuProgram:
+        """From the cache at once, else from the background; `polite` compilers yield to everything else."""
         with self._lock:
             if source.hash not in self._programs:
-                self._programs[source.hash] = CpuProgram(source, self._load(source))
+                self._programs[source.hash] = CpuProgram(source, self._load(source, polite))
             return self._programs[source.hash]
 
-    def _load(self, source: Source) -> Future[ctypes.CDLL]:
+    def _load(self, source: Source, polite: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
-            return self._compilers.submit(partial(_compile_politely, source))
+            return self._compilers.submit(partial(_compile, source, polite))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
@@ -214,7 +214,7 @@ class CpuBackend(HostMemory):
         with self._lock:
             if key not in self._special:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec))
+                self._special[key] = self.compile(straight_source(spec), polite=True)
             return self._special[key]
 
     def _general(self, job: Job) -> Variant:
@@ -228,8 +228,8 @@ class CpuBackend(HostMemory):
         return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
 
 
-def _compile_politely(source: Source) -> ctypes.CDLL:
-    compile_library(source, polite=True)
+def _compile(source: Source, polite: bool) -> ctypes.CDLL:
+    compile_library(source, polite)
     return load_library(source)
 
 
