@@ -17,8 +17,8 @@ from cuanto.atomic import reference as slow
 from cuanto.atomic.configuration import occupation_of, parse_configuration
 from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR
 from cuanto.atomic.species import exchange_factors
-from cuanto.atomic.store_cpu import TriangularStore
-from cuanto.atomic.store_matrix import MatrixStore
+from cuanto.atomic.store import Store
+from cuanto.atomic.store_triangle import Triangle
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
 
@@ -91,22 +91,24 @@ def random_densities(basis: AtomBasis, seed: int = 0) -> list[Array]:
 def planes(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
     """Integrals as the kernels left them, [pair of i, pair of j], halves of diagonals and triangles undone."""
     store = repulsion._store
-    if isinstance(store, TriangularStore):
+    if isinstance(store.plan.layout, Triangle):
         return _triangular(store, i, j)
-    assert isinstance(store, MatrixStore)
-    rows, columns = (slice(*store.first[k : k + 2]) for k in (i, j))
-    found = {name: np.asarray(getattr(store, name)[rows, columns]) for name in PLANE_NAMES[:4]}
-    K = store.K.reshape(2, store.total, 2, store.total)
+    rows, columns = (store.plan.places.span(k) for k in (i, j))
+    matrices = {name: repulsion.backend.to_host(one) for name, one in store.matrices.items()}
+    found = {name: matrices[name][rows, columns] for name in PLANE_NAMES[:4]}
+    K = matrices["K"].reshape(2, store.plan.places.total, 2, -1)
     for number, name in enumerate(PLANE_NAMES[4:]):
-        found[name] = np.asarray(K[number // 2, rows, number % 2, columns])
+        found[name] = K[number // 2, rows, number % 2, columns]
     return found
 
 
-def _triangular(store: TriangularStore, i: int, j: int) -> dict[str, Array]:
-    block = next(block for block in store.blocks if (block.i, block.j) == (i, j))
-    count = store.pairs[j].count
-    cube = block.X.reshape(len(block.X), -1, PLANES[store.relativistic], GROUP)
-    found = {name: cube[:, :, k].reshape(len(block.X), -1)[:, :count] for k, name in enumerate(PLANE_NAMES)}
+def _triangular(store: Store, i: int, j: int) -> dict[str, Array]:
+    places, planes = store.plan.places, PLANES[store.relativistic]
+    begin = next(task.matrix for task in store.plan.layout.tasks() if (task.i, task.j) == (i, j))
+    rows, columns = places.counts[i], places.counts[j]
+    X = store.matrices["X"][begin : begin + rows * places.widths[j] * planes]
+    cube = X.reshape(rows, -1, planes, GROUP)
+    found = {name: cube[:, :, k].reshape(rows, -1)[:, :columns] for k, name in enumerate(PLANE_NAMES)}
     if i != j:
         return found
     lower = {name: np.tril(one) for name, one in found.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from cuanto.atomic.job import AtomEnergy, described, element_job
 from cuanto.atomic.optimise import EnergyFailure, optimise_basis, resolve_method
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.solve import solve
-from cuanto.atomic.store_cpu import TriangularStore
+from cuanto.atomic.store import make_plan
 from cuanto.atomic.wtbs import WellTempered, table_set
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.errors import InputError, MissingDependencyError
@@ -129,16 +130,18 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def potentials(threads: int) -> tuple[list[np.ndarray], int]:
         store = Repulsion(basis, CpuBackend(threads=threads))
-        assert isinstance(store._store, TriangularStore)
         P_i, Q_i = store.both(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
-        return P_i + Q_i, max(len(block.ranges) for block in store._store.blocks)
+        tasks = Counter((task.i, task.j) for task in store._store.plan.layout.tasks())
+        return P_i + Q_i, max(tasks.values())
 
     (one, parts), (three, as_many) = potentials(1), potentials(3)
     assert parts == as_many == 3
     for P, same in zip(one, three, strict=True):
         np.testing.assert_array_equal(P, same)
-    monkeypatch.setattr("cuanto.atomic.store_cpu.TASK", 1 << 40)
+    monkeypatch.setattr("cuanto.atomic.store_triangle.TASK_ELEMENTS", 1 << 40)
+    make_plan.cache_clear()
     undivided, parts = potentials(1)
+    make_plan.cache_clear()
     assert parts == 1
     for P, other in zip(one, undivided, strict=True):
         np.testing.assert_allclose(P, other, rtol=0, atol=1e-13 * np.abs(P).max())

@@ -67,7 +67,7 @@ def layout(n: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane] for the kernels."""
+    """Of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], in whole groups."""
 
     species: Species
     functions: int
@@ -83,12 +83,11 @@ class Pairs:
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
-        rows = np.ascontiguousarray(np.stack(fields, axis=1))
         groups = -(-len(p) // GROUP)
-        padded = np.zeros((groups * GROUP, FIELDS))
-        padded[:, :2] = 1.0  # exponents of what is not there; its norms are zero
-        padded[: len(p)] = rows
-        columns = np.ascontiguousarray(padded.reshape(groups, GROUP, FIELDS).transpose(0, 2, 1))
+        rows = np.zeros((groups * GROUP, FIELDS))
+        rows[:, :2] = 1.0  # exponents of what is not there; its norms are zero
+        rows[: len(p)] = np.stack(fields, axis=1)
+        columns = np.ascontiguousarray(rows.reshape(groups, GROUP, FIELDS).transpose(0, 2, 1))
         return cls(species, len(z_p), found, rows, columns)
 
     @property

@@ -13,7 +13,7 @@ r^a (1 + A_1 r^2 + A_2 r^4); their sums are evaluated together, coefficients c_n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -23,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.text import Source, assemble
+from cuanto.kernels.text import SUMS, Source, assemble
 
 FIELDS = 8
 """Numbers of a pair of functions p, q: exponents, second terms of the small functions, norms LL, SS, LS, SL."""
 PLANES = {True: 8, False: 1}
 """Integrals kept per two pairs, by `relativistic`: LL, SS, J of LS and SL, exchange LS in four orders of p, q, r, s."""
+COMPONENTS = {True: 4, False: 1}
+"""Parts of a density as a vector over pairs, by `relativistic`: LL, SS, LS, SL (LS transposed)."""
 GROUP = 8
 """Columns that lie side by side in the CPU's store: one vector, or several."""
 THREADS = 128
@@ -38,46 +40,54 @@ CONTRACT_THREADS = 256
 KINDS = ("J_LL", "J_SS", "J_LS", "J_SL", "K_LL", "K_SS", "K_LS")
 """Order of the tables of a class, as in templates/atomic_class.h."""
 
-ROWS: Arguments = (("INDEX", "row_begin"), ("INDEX", "row_end"), ("INDEX", "rows"), ("INDEX", "columns"))
+TASK = (
+    "ROW_SYMMETRY",
+    "COLUMN_SYMMETRY",
+    "ROW_BEGIN",
+    "ROW_END",
+    "ROW_PLACE",
+    "COLUMN_PLACE",
+    "COLUMNS",
+    "SHAPE",
+    "TABLE",
+    "MATRIX",
+    "FIRST_ITEM",
+)
+"""Numbers of a task, a range of rows of a class: symmetries of rows and columns, rows, where the pairs of both
+symmetries begin among those of all, columns, where shape and table of the class begin, where its matrix begins (on a
+CPU), and the first item of the task."""
+
 TABLES: Arguments = (
+    ("const INDEX*", "tasks"),
     ("const double*", "row_record"),
     ("const double*", "column_record"),
     ("const int*", "shape"),
     ("const double*", "table"),
 )
-CPU_ARGUMENTS: Arguments = (*ROWS, ("int", "triangle"), *TABLES, ("double*", "out"))
-CUDA_ARGUMENTS: Arguments = (
-    *ROWS,
-    *TABLES,
-    ("INDEX", "row_offset"),
-    ("INDEX", "column_offset"),
-    ("INDEX", "stride"),
-    ("double*", "out_LL"),
-    ("double*", "out_SS"),
-    ("double*", "out_LS"),
-    ("double*", "out_SL"),
-    ("double*", "out_K"),
-)
-CONTRACT_CPU: Arguments = (
-    *ROWS,
-    ("int", "triangle"),
-    ("const double*", "X"),
-    ("const double*", "D_row"),
-    ("const double*", "D_column"),
-    ("double*", "P_row"),
-    ("double*", "P_column"),
-)
-CONTRACT_CUDA: Arguments = (
-    ("INDEX", "pairs"),
+WEIGHTS: Arguments = (
+    ("INDEX", "total"),
     ("int", "symmetries"),
-    ("const INDEX*", "first"),
     ("const double*", "weight"),
-    *(("const double*", name) for name in ("LL", "SS", "LS", "SL", "K", "D")),
+    ("const double*", "D"),
     ("double*", "P"),
 )
-INTEGRALS = {"cpu": ("atomic_cpu.h", CPU_ARGUMENTS), "cuda": ("atomic.cuh", CUDA_ARGUMENTS)}
-CONTRACTION = {"cpu": ("atomic_contract_cpu.h", CONTRACT_CPU), "cuda": ("atomic_contract.cuh", CONTRACT_CUDA)}
-"""Skeleton and arguments by target."""
+RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+MATRICES = ("LL", "SS", "LS", "SL", "K")
+INTEGRALS: dict[str, tuple[str, Arguments]] = {
+    "cpu": ("atomic_cpu.h", (*RANGE, *TABLES, ("double*", "X"))),
+    "cuda": (
+        "atomic.cuh",
+        (("INDEX", "count"), *TABLES, ("INDEX", "total"), *(("double*", name) for name in MATRICES)),
+    ),
+}
+CONTRACT: dict[str, tuple[str, Arguments]] = {
+    "cpu": ("atomic_contract_cpu.h", (*RANGE, *TABLES[:1], *WEIGHTS, ("const double*", "X"), *SUMS["cpu"])),
+    "cuda": (
+        "atomic_contract.cuh",
+        (*WEIGHTS, ("const INDEX*", "first"), *(("const double*", name) for name in MATRICES)),
+    ),
+}
+"""Templates and arguments by language."""
 
 
 @dataclass(frozen=True)
@@ -161,21 +171,42 @@ def class_tables(kappa: int, other: int, factors: tuple[tuple[int, Fraction], ..
     return ClassTables(np.array(shape, dtype=np.int32), values)
 
 
+def _source(
+    language: str,
+    entry: str,
+    template_of: Mapping[str, tuple[str, Arguments]],
+    relativistic: bool,
+    threads: int,
+    parts: Sequence[str] = (),
+    **defines: object,
+) -> Source:
+    name, arguments = template_of[language]
+    sizes = {"GROUP": GROUP, "PLANES": PLANES[relativistic], "COMPONENTS": COMPONENTS[relativistic]}
+    fields = {f"TASK_{field}": k for k, field in enumerate(TASK)}
+    known: dict[str, object] = {
+        "RELATIVISTIC": int(relativistic),
+        "FIELDS": FIELDS,
+        **sizes,
+        "TASK_FIELDS": len(TASK),
+        **fields,
+        **defines,
+    }
+    return assemble(
+        entry, language, "double", arguments, {**known, "THREADS": threads}, (*parts, name), threads=threads
+    )
+
+
 @cache
-def integral_source(target: str, kappa: int, other: int, relativistic: bool = True) -> Source:
+def integral_source(language: str, kappa: int, other: int, relativistic: bool = True) -> Source:
     """The kernel of all classes in which the same species have two-term small functions: four texts at most."""
     row, column = (int(k > 0 and relativistic) for k in (kappa, other))
-    two = {"ROW_TWO": row, "COLUMN_TWO": column}
-    defines = {"GROUP": GROUP, "RELATIVISTIC": int(relativistic), **two, "THREADS": THREADS}
     entry = f"atomic_{'integrals' if relativistic else 'large'}_{row}{column}"
-    skeleton, arguments = INTEGRALS[target]
-    return assemble(entry, target, "double", arguments, defines, ("atomic_class.h", skeleton))
+    given = (language, entry, INTEGRALS, relativistic, THREADS, ("atomic_class.h",))
+    return _source(*given, ROW_TWO=row, COLUMN_TWO=column)
 
 
 @cache
-def contract_source(target: str, relativistic: bool = True) -> Source:
+def contract_source(language: str, relativistic: bool = True) -> Source:
     """Supermatrix times density; on the CPU both halves of a symmetric matrix in one pass."""
     entry = "atomic_contract" if relativistic else "atomic_contract_large"
-    defines = {"GROUP": GROUP, "RELATIVISTIC": int(relativistic), "THREADS": CONTRACT_THREADS}
-    skeleton, arguments = CONTRACTION[target]
-    return assemble(entry, target, "double", arguments, defines, (skeleton,))
+    return _source(language, entry, CONTRACT, relativistic, CONTRACT_THREADS)

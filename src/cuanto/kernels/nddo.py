@@ -1,10 +1,11 @@
 """Texts of the NDDO kernels: integrals, exchange and gradient of all pairs of two kinds of atoms.
 
 A kind is (principal quantum number, number of orbitals); everything else about an element is data, and repulsion and
-exchange need only the numbers of orbitals. Kernels run over `rows` x `columns` atoms of `molecules` of one composition;
-with `triangle`, both are of one kind and a pair is done once. Repulsion goes to G[product on an atom, product on
-another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of a pair reads one
-block and writes blocks of its own: nothing is added up by two threads.
+exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `columns` atoms of a molecule, of
+molecules of one composition; with `triangle`, both are of one kind and a pair is done once. A CPU takes whole rows at
+once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to G[product on an
+atom, product on another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of
+a pair reads one block and writes blocks of its own: nothing is added up by two threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from cuanto.kernels.abi import Arguments
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import SUMS, Source, assemble
 
 Kind = tuple[int, int]
 
@@ -92,98 +93,95 @@ GRADIENT: Arguments = (
 )
 
 
-LOADERS = {"cpu": ("nddo_triangle.h", "nddo_pairs_cpu.h"), "cuda": ("nddo_pairs.cuh",)}
-SUFFIX = {"cpu": "_cpu.h", "cuda": ".cuh"}
+LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}
+"""How the pairs of a kernel follow from its items."""
+Texts = list[str]
 
 
-def _table(name: str, values: Sequence[int], target: str) -> str:
-    return f"{SYNTAX[target].table} short {name}[] = {{{', '.join(map(str, values))}}};"
+def _table(name: str, values: Sequence[int]) -> str:
+    return f"TABLE short {name}[] = {{{', '.join(map(str, values))}}};"
 
 
-def _defines(orbitals_a: int, orbitals_b: int) -> dict[str, object]:
-    return {
-        "NA": orbitals_a,
-        "NB": orbitals_b,
-        "NA2": orbitals_a * (orbitals_a + 1) // 2,
-        "NB2": orbitals_b * (orbitals_b + 1) // 2,
-        "LARGEST": max(orbitals_a, orbitals_b),
-        "THREADS": THREADS,
-        "FIELDS": RECORD,
-        "PAIR_FIELDS": PAIR_FIELDS,
-        **OFFSETS,
-    }
+def _source(
+    target: str, entry: str, arguments: Arguments, orbitals: tuple[int, int], parts: Texts, **extra: object
+) -> Source:
+    """The parts of a kernel for atoms with so many orbitals, behind what every kernel of pairs needs."""
+    a, b = orbitals
+    defines: dict[str, object] = {"NA": a, "NB": b, "NA2": a * (a + 1) // 2, "NB2": b * (b + 1) // 2}
+    defines |= {"LARGEST": max(a, b), "FIELDS": RECORD, "PAIR_FIELDS": PAIR_FIELDS, **OFFSETS, **extra}
+    names = ("nddo_numbers.h", "nddo_model.h", "nddo_grid.h", LOADERS[target], "nddo_pair.h", "nddo_frame.h")
+    defines["THREADS"] = THREADS
+    return assemble(entry, target, "double", arguments, defines, (*names, *parts), threads=THREADS, per_block=THREADS)
 
 
-def _pair_parts(target: str) -> tuple[str, ...]:
-    return ("nddo_numbers.h", "nddo_model.h", "nddo_pair.h", "nddo_frame.h", *LOADERS[target])
-
-
-def _products(orbitals_a: int, orbitals_b: int, target: str) -> list[str]:
+def _products(orbitals_a: int, orbitals_b: int) -> Texts:
     """Tables of both orbitals of every product."""
     lines = []
     for side, orbitals in (("a", orbitals_a), ("b", orbitals_b)):
         pairs = products(orbitals)
-        lines.append(_table(f"first_of_{side}", [i for i, _ in pairs], target))
-        lines.append(_table(f"second_of_{side}", [j for _, j in pairs], target))
+        lines.append(_table(f"first_of_{side}", [i for i, _ in pairs]))
+        lines.append(_table(f"second_of_{side}", [j for _, j in pairs]))
     return lines
 
 
-def _repulsion_parts(orbitals_a: int, orbitals_b: int, target: str) -> tuple[dict[str, object], list[str]]:
+def _repulsion_parts(orbitals_a: int, orbitals_b: int) -> tuple[dict[str, object], Texts]:
     made = repulsion(orbitals_a, orbitals_b)
     names = ("entry_a", "entry_b", "entry_value")
     columns = zip(*made.entries, strict=True)
-    tables = [_table(name, column, target) for name, column in zip(names, columns, strict=True)]
+    tables = [_table(name, column) for name, column in zip(names, columns, strict=True)]
     return {"VALUES": made.values, "ENTRIES": len(made.entries)}, [*tables, made.text]
 
 
-def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], list[str]]:
+def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:
     limits = {"SERIES_LIMIT": SERIES_LIMIT, "MOPAC_LIMIT": mopac_limit(kind_a, kind_b)}
-    defines = _defines(kind_a[1], kind_b[1]) | {name: f"REAL({value!r})" for name, value in limits.items()}
     overlap = overlap_text(kind_a, kind_b)
-    return defines, [series_text(), "nddo_auxiliary.h", overlap, "nddo_core_repulsion.h", "nddo_resonance.h"]
+    parts = [series_text(), "nddo_auxiliary.h", overlap, "nddo_core_repulsion.h", "nddo_resonance.h"]
+    return {name: f"REAL({value!r})" for name, value in limits.items()}, parts
 
 
 @cache
 def repulsion_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """G of all pairs of atoms with so many orbitals."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b, target)
-    body = [*_pair_parts(target), *parts, f"nddo_repulsion{SUFFIX[target]}"]
+    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
     entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
-    return assemble(entry, target, "double", REPULSION, _defines(orbitals_a, orbitals_b) | counts, body)
+    return _source(target, entry, REPULSION, (orbitals_a, orbitals_b), [*parts, "nddo_repulsion.h"], **counts)
 
 
 @cache
 def core_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
     """Core Hamiltonian between atoms of two kinds, and core repulsion."""
-    defines, parts = _core_parts(kind_a, kind_b)
-    body = [*_pair_parts(target), *parts, f"nddo_core{SUFFIX[target]}"]
+    limits, parts = _core_parts(kind_a, kind_b)
     entry = f"nddo_core_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return assemble(entry, target, "double", CORE, defines, body)
+    arguments = (*CORE, *SUMS[target])
+    return _source(target, entry, arguments, (kind_a[1], kind_b[1]), [*parts, "nddo_core.h"], **limits)
 
 
 @cache
 def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """Exchange of all pairs of atoms with so many orbitals."""
-    defines = _defines(orbitals_a, orbitals_b) | {"EXCHANGE_LOOP": "UNROLL" if orbitals_a < 9 else "NO_UNROLL"}
-    tables = _products(orbitals_a, orbitals_b, target)
-    body = [*_pair_parts(target), *tables, "nddo_exchange.h", f"nddo_exchange{SUFFIX[target]}"]
-    return assemble(f"nddo_exchange_{orbitals_a}_{orbitals_b}", target, "double", EXCHANGE, defines, body)
+    parts = [*_products(orbitals_a, orbitals_b), "nddo_exchange.h"]
+    entry = f"nddo_exchange_{orbitals_a}_{orbitals_b}"
+    loop = "UNROLL" if orbitals_a < 9 else "NO_UNROLL"
+    return _source(target, entry, EXCHANGE, (orbitals_a, orbitals_b), parts, EXCHANGE_LOOP=loop)
+
+
+def _gradient_parts(name: str) -> Texts:
+    return ["nddo_gradient.h", f"nddo_gradient_{name}.h", "nddo_gradient_kernel.h"]
 
 
 @cache
 def repulsion_gradient_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """Gradient of repulsion, exchange and attraction to the cores."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b, target)
-    body = [*_pair_parts(target), *_products(orbitals_a, orbitals_b, target), *parts]
-    body += ["nddo_gradient.h", "nddo_gradient_repulsion.h", f"nddo_gradient{SUFFIX[target]}"]
+    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
+    parts = [*_products(orbitals_a, orbitals_b), *parts, *_gradient_parts("repulsion")]
     entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
-    return assemble(entry, target, "double", GRADIENT, _defines(orbitals_a, orbitals_b) | counts, body)
+    return _source(target, entry, (*GRADIENT, *SUMS[target]), (orbitals_a, orbitals_b), parts, **counts)
 
 
 @cache
 def core_gradient_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
     """Gradient of the core Hamiltonian between atoms, and of core repulsion."""
-    defines, parts = _core_parts(kind_a, kind_b)
-    body = [*_pair_parts(target), *parts, "nddo_gradient.h", "nddo_gradient_core.h", f"nddo_gradient{SUFFIX[target]}"]
+    limits, parts = _core_parts(kind_a, kind_b)
+    parts += _gradient_parts("core")
     entry = f"nddo_core_gradient_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return assemble(entry, target, "double", GRADIENT, defines, body)
+    return _source(target, entry, (*GRADIENT, *SUMS[target]), (kind_a[1], kind_b[1]), parts, **limits)

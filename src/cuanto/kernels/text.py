@@ -14,6 +14,8 @@ from cuanto.kernels.emit.cuda import CUDA
 
 SYNTAX = {"cpu": CPP, "cuda": CUDA}
 """Spellings of each target."""
+SUMS: dict[str, Arguments] = {"cpu": (("double*", "sums"),), "cuda": ()}
+"""Where SUMS(array) of a text is: sums of a chunk on a CPU; on a GPU the array itself."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
@@ -27,17 +28,17 @@ LARGEST_COUPLING = 0.2
 """Hartree; from here on orbitals are diagonalised."""
 SHARE = 0.4
 """Of the free memory."""
-MOLECULES = {False: 64, True: 1024}
-"""Most at once, on a CPU and on a GPU."""
+MOLECULES = {"cpu": 64, "cuda": 1024}
+"""Most at once, by the language of the kernels."""
 AUFBAU = 1e-5
 """Electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
-def chunk(layout: Layout, backend: Any, count: int, threads: int) -> int:
+def chunk(layout: Layout, backend: Backend, count: int, threads: int) -> int:
     """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads)."""
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
     room = int(SHARE * backend.memory()[0] / (threads * bytes_each))
-    return max(1, min(room, MOLECULES[backend.name == "cuda"], -(-count // threads)))
+    return max(1, min(room, MOLECULES[backend.traits.language], -(-count // threads)))
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def solve(
     layout: Layout,
     R_bax: Array,
     electrons: tuple[int, int],
-    backend: Any,
+    backend: Backend,
     spins: int,
     tolerances: tuple[float, float],
     max_iterations: int = 40,

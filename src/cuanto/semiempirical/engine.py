@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.kernels.nddo import (
     GAUSSIANS,
-    THREADS,
     core_gradient_source,
     core_source,
     exchange_source,
@@ -31,13 +30,12 @@ from cuanto.semiempirical.layout import Kind, Layout
 from cuanto.semiempirical.records import atom_records, element_names, pair_table
 
 Array = NDArray[np.float64]
+Atoms = NDArray[np.int32]
 
 SHARE = 0.6
 """Of the free memory that G may take: matrices of the SCF need the rest."""
-TASKS = 8
-"""Parts per thread on the CPU."""
-SMALL = 2000
-"""Pairs from which threads are worth their while."""
+GRAIN = 1024
+"""Pairs that a thread of a CPU takes at once, in whole rows: some hundred microseconds."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,11 @@ class PairEngine:
     """Pairs of atoms of `molecules` of one composition at positions R_bax (Bohr of these methods)."""
 
     def __init__(
-        self, layout: Layout, R_bax: Array, backend: Any, max_memory: float | None = None, mopac: bool = False
+        self, layout: Layout, R_bax: Array, backend: Backend, max_memory: float | None = None, mopac: bool = False
     ) -> None:
         self.layout, self.backend, self.mopac = layout, backend, mopac
         self.molecules, self.atoms = R_bax.shape[:2]
-        host = {
+        host: dict[str, NDArray[Any]] = {
             "R": np.ascontiguousarray(R_bax),
             "record": atom_records(layout),
             "pair": pair_table(layout),
@@ -67,11 +65,7 @@ class PairEngine:
         self.slabs = self._plan(max_memory)
         self._lists: dict[bytes, Any] = {}
         self._stored: Any = None
-
-    @property
-    def target(self) -> str:
-        """Of the kernel texts."""
-        return "cpu" if self.backend.name == "cpu" else "cuda"
+        self._language = backend.traits.language
 
     @property
     def stored(self) -> bool:
@@ -99,62 +93,35 @@ class PairEngine:
 
     # ---- launching ----------------------------------------------------------------------------------------
 
-    def _list(self, atoms: NDArray[np.int32]) -> Any:
+    def _list(self, atoms: Atoms) -> Any:
         key = atoms.tobytes()
         if key not in self._lists:
             self._lists[key] = self.backend.to_device(atoms)
         return self._lists[key]
 
-    def launch(
-        self,
-        source: Source,
-        rows: NDArray[np.int32],
-        columns: NDArray[np.int32],
-        triangle: bool,
-        values: dict[str, Any],
-        summed: str = "",
-    ) -> None:
-        """All pairs of two lists of atoms; `summed`: a result to which several threads add."""
-        if len(rows) == 0 or len(columns) == 0:
-            return
-        given = values
-        values = {
-            **self.arrays,
+    def _launch(
+        self, source: Source, rows: Atoms, columns: Atoms, triangle: bool, values: Mapping[str, Any], sums: str = ""
+    ) -> Launch:
+        """All pairs of two lists of atoms; `sums`: the array to which pairs add."""
+        arguments = {
+            **self._common,
             "rows": len(rows),
             "columns": len(columns),
             "triangle": int(triangle),
             "row_atom": self._list(rows),
             "column_atom": self._list(columns),
-            "orbitals": self.layout.orbitals,
-            "products": self.layout.products,
-            "atoms": self.atoms,
-            "elements": len(element_names(self.layout)),
-            **given,
+            **values,
         }
-        if self.target == "cpu":
-            self._on_threads(source, values, summed)
-        else:
-            items = self.molecules * len(rows) * len(columns)
-            values |= {"begin": 0, "end": items}
-            self.backend.launch(source, -(-items // THREADS), THREADS, 0, values)
+        grain = -(-GRAIN // max(1, len(columns))) * len(columns)
+        items = self.molecules * len(rows) * len(columns)
+        return Launch(self.backend.compile(source), items, arguments, grain=grain, sums=sums)
 
-    def _on_threads(self, source: Source, values: dict[str, Any], summed: str) -> None:
-        function = self.backend.function(source)
-        items, pairs = self.molecules * values["rows"], self.molecules * values["rows"] * values["columns"]
-        parts = min(items, TASKS * self.backend.threads) if pairs > SMALL else 1
-        edges = np.linspace(0, items, parts + 1).astype(int).tolist()
-        own = np.zeros((parts, *values[summed].shape)) if summed else None
-        plain = {name: _plain(values[name]) for _, name in source.arguments[2:]}
-        calls = []
-        for k, (begin, end) in enumerate(pairwise(edges)):
-            given = plain if own is None else {**plain, summed: _plain(own[k])}
-            calls.append(partial(function, begin, end, *given.values()))
-        if parts == 1:
-            calls[0]()
-        else:
-            self.backend.parallel(calls)
-        if own is not None:
-            values[summed] += own.sum(axis=0)
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        """Arguments of all kernels."""
+        layout = self.layout
+        counts = {"orbitals": layout.orbitals, "products": layout.products, "atoms": self.atoms}
+        return {**self.arrays, **counts, "elements": len(element_names(layout))}
 
     # ---- integrals ----------------------------------------------------------------------------------------
 
@@ -179,16 +146,11 @@ class PairEngine:
     def prepare(self, sources: Sequence[Source] = ()) -> None:
         """Compile what is needed, side by side; without `sources`: what energies need."""
         if not sources:
-            sources = [core_source(self.target, *kinds) for kinds in self.kind_classes]
+            sources = [core_source(self._language, *kinds) for kinds in self.kind_classes]
             for make in (repulsion_source, exchange_source):
-                sources += [make(self.target, a, b) for a, b in self.classes]
-        if self.target == "cpu":
-            for future in [self.backend.begin(source) for source in sources]:
-                future.result()
-        else:
-            for source in sources:
-                self.backend.ready(source)
-            self.backend.finish_compiling()
+                sources += [make(self._language, a, b) for a, b in self.classes]
+        for program in [self.backend.compile(source) for source in sources]:
+            program.wait()
 
     def repulsion(self, slab: Slab) -> Any:
         """Rows of G."""
@@ -196,13 +158,15 @@ class PairEngine:
         height = int(first[slab.end] - first[slab.begin])
         G = self.backend.zeros((self.molecules, height, products), np.float64)
         values = {"atom_begin": slab.begin, "atom_end": slab.end, "G": G}
+        launches = []
         for a, b in self.classes:
             rows, columns = self.layout.by_orbitals[a], self.layout.by_orbitals[b]
             inside = (rows >= slab.begin) & (rows < slab.end)
-            source = repulsion_source(self.target, a, b)
-            self.launch(source, rows[inside], columns, a == b, values)
+            source = repulsion_source(self._language, a, b)
+            launches.append(self._launch(source, rows[inside], columns, a == b, values))
             near = columns[(columns >= slab.begin) & (columns < slab.end)]
-            self.launch(source, rows[~inside], near, a == b, values)
+            launches.append(self._launch(source, rows[~inside], near, a == b, values))
+        self.backend.launch_all(launches)
         return G
 
     def blocks(self) -> Iterator[tuple[Slab, Any]]:
@@ -222,10 +186,13 @@ class PairEngine:
         H_bpq = self.backend.zeros((self.molecules, n, n), np.float64)
         energies = self.backend.zeros((self.molecules, self.atoms), np.float64)
         cores = self.backend.to_device(np.tile(self.layout.cores, (self.molecules, 1)))
-        for a, b in self.kind_classes:
-            source = core_source(self.target, a, b)
-            values = {"H": H_bpq, "energies": energies, **self.model}
-            self.launch(source, self.layout.kinds[a], self.layout.kinds[b], a == b, values)
+        values, kinds = {"H": H_bpq, "energies": energies, **self.model}, self.layout.kinds
+        self.backend.launch_all(
+            [
+                self._launch(core_source(self._language, a, b), kinds[a], kinds[b], a == b, values, "energies")
+                for a, b in self.kind_classes
+            ]
+        )
         attraction = [self._times(G, cores) for _, G in self.blocks()]
         return H_bpq, xp.concatenate(attraction, axis=1), energies
 
@@ -249,11 +216,14 @@ class PairEngine:
     def _exchange(self, slab: Slab, G: Any, D_bspq: Any, F_bspq: Any, factor: float) -> None:
         values = {"atom_begin": slab.begin, "atom_end": slab.end, "G": G, "D": D_bspq, "F": F_bspq}
         values |= {"spins": D_bspq.shape[1], "factor": factor}
+        launches = []
         for a, b in self.classes:
             rows = self.layout.by_orbitals[a]
             if not self.stored:
                 rows = rows[(rows >= slab.begin) & (rows < slab.end)]
-            self.launch(exchange_source(self.target, a, b), rows, self.layout.by_orbitals[b], a == b, values)
+            source = exchange_source(self._language, a, b)
+            launches.append(self._launch(source, rows, self.layout.by_orbitals[b], a == b, values))
+        self.backend.launch_all(launches)
 
     # ---- gradient -----------------------------------------------------------------------------------------
 
@@ -267,15 +237,11 @@ class PairEngine:
             "factor": 1.0 if spins == 2 else 0.5,
             "gradient": self.backend.zeros((self.molecules, self.atoms, 3), np.float64),
         }
-        first = [repulsion_gradient_source(self.target, *pair) for pair in self.classes]
-        second = [core_gradient_source(self.target, *kinds) for kinds in self.kind_classes]
-        self.prepare([*first, *second])
-        for source, (a, b) in zip(first, self.classes, strict=True):
-            atoms = self.layout.by_orbitals
-            self.launch(source, atoms[a], atoms[b], a == b, values, "gradient")
-        for source, (one, other) in zip(second, self.kind_classes, strict=True):
-            kinds = self.layout.kinds
-            self.launch(source, kinds[one], kinds[other], one == other, values, "gradient")
+        atoms, kinds, language = self.layout.by_orbitals, self.layout.kinds, self._language
+        parts = [(repulsion_gradient_source(language, a, b), atoms[a], atoms[b], a == b) for a, b in self.classes]
+        parts += [(core_gradient_source(language, a, b), kinds[a], kinds[b], a == b) for a, b in self.kind_classes]
+        self.prepare([source for source, *_ in parts])
+        self.backend.launch_all([self._launch(*part, values, "gradient") for part in parts])
         return values["gradient"]
 
 
@@ -286,10 +252,3 @@ def _classes(atoms: Mapping[T, NDArray[np.int32]]) -> list[tuple[T, T]]:
     """Pairs of kinds; a kind with itself where there are two atoms of it."""
     kinds = list(atoms)
     return [(a, b) for k, a in enumerate(kinds) for b in kinds[k:] if a != b or len(atoms[a]) > 1]
-
-
-def _plain(value: Any) -> Any:
-    """What a C function takes."""
-    if value is None:
-        return None
-    return value.ctypes.data if isinstance(value, np.ndarray) else value

@@ -51,7 +51,7 @@ def _record(element: Element, number: int) -> Array:
 
 
 def pair_table(layout: Layout) -> Array:
-    """[element, element, field] of the core repulsion; see templates/nddo_core.h."""
+    """[element, element, field] of the core repulsion; see templates/nddo_core_repulsion.h."""
     names = element_names(layout)
     table = np.zeros((len(names), len(names), PAIR_FIELDS))
     for a, one in enumerate(names):

@@ -1,26 +1,27 @@
-// A thread per integral of a class, in whole (not triangular) matrices over the pairs of all symmetries: row and column
-// follow from the thread's number by one division, nothing is searched. out_K: (order of p and q, pair) in both directions.
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
-    const INDEX blocks = (columns + THREADS - 1) / THREADS;
-    const INDEX row = row_begin + blockIdx.x / blocks;
-    const INDEX column = (blockIdx.x % blocks) * THREADS + threadIdx.x;
-    if (row >= row_end || column >= columns) return;
-    VEC mine[8];
-    const double* record = column_record + (column / GROUP) * (8 * GROUP) + column % GROUP;
-    UNROLL for (int field = 0; field < 8; ++field) mine[field] = record[field * GROUP];
-    Values X;
-    integrals_of(row_record + row * 8, mine, 1.0, shape, table, &X);
-    const INDEX y = row_offset + row, x = column_offset + column;
-    out_LL[y * stride + x] = X.LL;
+// A thread per integral, in whole (not triangular) matrices over the pairs of all symmetries; a block of threads treats
+// THREADS columns of a row. K: (order of p and q, pair) in both directions.
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    INDEX low = 0, high = count - 1;  // the last task that begins at this block or before
+    while (low < high) {
+        const INDEX middle = (low + high + 1) / 2;
+        if (tasks[middle * TASK_FIELDS + TASK_FIRST_ITEM] <= blockIdx.x) low = middle;
+        else high = middle - 1;
+    }
+    const INDEX* task = tasks + low * TASK_FIELDS;
+    const INDEX blocks = (task[TASK_COLUMNS] + THREADS - 1) / THREADS, block = blockIdx.x - task[TASK_FIRST_ITEM];
+    const INDEX column = (block % blocks) * THREADS + threadIdx.x;
+    if (column >= task[TASK_COLUMNS]) return;
+    const INDEX y = task[TASK_ROW_PLACE] + block / blocks, x = task[TASK_COLUMN_PLACE] + column;
+    VEC mine[FIELDS];
+    const double* record = column_record + (x / GROUP) * (FIELDS * GROUP) + x % GROUP;
+    UNROLL for (int field = 0; field < FIELDS; ++field) mine[field] = record[field * GROUP];
+    Values found;
+    integrals_of(row_record + y * FIELDS, mine, 1.0, shape + task[TASK_SHAPE], table + task[TASK_TABLE], &found);
+    LL[y * total + x] = found.LL;
 #if RELATIVISTIC
-    out_SS[y * stride + x] = X.SS;
-    out_LS[y * stride + x] = X.LS;
-    out_SL[y * stride + x] = X.SL;
-    double* K = out_K + y * (2 * stride) + x;
-    K[0] = X.K[0];
-    K[stride] = X.K[1];
-    K += stride * (2 * stride);
-    K[0] = X.K[2];
-    K[stride] = X.K[3];
+    SS[y * total + x] = found.SS;
+    LS[y * total + x] = found.LS;
+    SL[y * total + x] = found.SL;
+    UNROLL for (int i = 0; i < 4; ++i) K[(i / 2 * total + y) * (2 * total) + i % 2 * total + x] = found.K[i];
 #endif
 }

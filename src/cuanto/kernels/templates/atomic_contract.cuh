@@ -1,23 +1,23 @@
 // P[component][pair] of all symmetries: a block of threads per row of a component, which reads its row of two matrices
 // once, in order. `weight` [l][m]: what a density of symmetry m counts for in rows of symmetry l; blocks of weight zero
 // are not read. Components LL, SS, LS, SL (LS transposed), vectors [component][pair].
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     __shared__ double sums[THREADS];
-    const int component = blockIdx.x / pairs;
-    const INDEX row = blockIdx.x % pairs;
-    const double* A = LL + row * pairs;
+    const int component = blockIdx.x / total;
+    const INDEX row = blockIdx.x % total;
+    const double* A = LL + row * total;
     const double* x = D;
 #if RELATIVISTIC
-    const double* B = LS + row * pairs;
+    const double* B = LS + row * total;
     if (component == 1) {
-        A = SL + row * pairs;
-        B = SS + row * pairs;
+        A = SL + row * total;
+        B = SS + row * total;
     } else if (component > 1) {
-        A = K + ((component - 2) * pairs + row) * (2 * pairs);
-        B = A + pairs;
-        x = D + 2 * pairs;
+        A = K + ((component - 2) * total + row) * (2 * total);
+        B = A + total;
+        x = D + 2 * total;
     }
-    const double* y = x + pairs;
+    const double* y = x + total;
 #endif
     int l = 0;
     while (row >= first[l + 1]) ++l;

@@ -1,12 +1,6 @@
-// P_row += X D_column and P_column += X^T D_row of one class: the matrix comes from memory once for both, which is all
-// the time there is. Vectors are [component][pair], components LL, SS, LS, SL (LS transposed: D_sr).
-#if RELATIVISTIC
-#define PLANES 8
-#define COMPONENTS 4
-#else
-#define PLANES 1
-#define COMPONENTS 1
-#endif
+// P_row += X D_column and P_column += X^T D_row of rows of a class: the matrix comes from memory once for both, which is
+// all the time there is. Vectors are [component][pair of any symmetry], components LL, SS, LS, SL (LS transposed: D_sr).
+// `weight` [l][m]: what a density of symmetry m counts for in rows of symmetry l, or one number for all.
 
 // One group of columns: `mine` is D of the row, `sum` collects P of the row.
 FN void one_group(const REAL* X, const REAL* D, REAL* P, INDEX width, const VEC* mine, VEC* sum) {
@@ -33,21 +27,27 @@ FN void one_group(const REAL* X, const REAL* D, REAL* P, INDEX width, const VEC*
     }
 }
 
-extern "C" void ENTRY(PARAMETERS) {
-    const INDEX groups = (columns + GROUP - 1) / GROUP, width = groups * GROUP;
-    const INDEX height = (rows + GROUP - 1) / GROUP * GROUP;
-    for (INDEX i = 0; i < COMPONENTS * width; ++i) P_column[i] = 0;
-    for (INDEX row = row_begin; row < row_end; ++row) {
-        const REAL* matrix = X + row * groups * (PLANES * GROUP);
-        const INDEX used = triangle ? row / GROUP + 1 : groups;
-        VEC mine[COMPONENTS], sum[COMPONENTS];
-        UNROLL for (int c = 0; c < COMPONENTS; ++c) {
-            mine[c] = vset(D_row[c * height + row]);
-            sum[c] = vset(0);
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    for (INDEX item = begin; item < end; ++item) {
+        const INDEX* task = tasks + item * TASK_FIELDS;
+        const INDEX i = task[TASK_ROW_SYMMETRY], j = task[TASK_COLUMN_SYMMETRY], groups = task[TASK_COLUMNS] / GROUP;
+        const REAL w = symmetries == 1 ? weight[0] : weight[i * symmetries + j];
+        if (w == 0) continue;
+        const REAL* D_column = D + task[TASK_COLUMN_PLACE];
+        REAL* P_column = SUMS(P) + task[TASK_COLUMN_PLACE];
+        for (INDEX row = task[TASK_ROW_BEGIN]; row < task[TASK_ROW_END]; ++row) {
+            const REAL* matrix = X + task[TASK_MATRIX] + row * groups * (PLANES * GROUP);
+            const INDEX used = i == j ? row / GROUP + 1 : groups, place = task[TASK_ROW_PLACE] + row;
+            VEC mine[COMPONENTS], sum[COMPONENTS];
+            UNROLL for (int c = 0; c < COMPONENTS; ++c) {
+                mine[c] = vset(w * D[c * total + place]);
+                sum[c] = vset(0);
+            }
+            for (INDEX group = 0; group < used; ++group) {
+                const INDEX first = group * GROUP;
+                one_group(matrix + PLANES * first, D_column + first, P_column + first, total, mine, sum);
+            }
+            UNROLL for (int c = 0; c < COMPONENTS; ++c) ADD(SUMS(P) + c * total + place, w * vsum(sum[c]));
         }
-        for (INDEX group = 0; group < used; ++group) {
-            one_group(matrix + group * (PLANES * GROUP), D_column + group * GROUP, P_column + group * GROUP, width, mine, sum);
-        }
-        UNROLL for (int c = 0; c < COMPONENTS; ++c) P_row[c * height + row] = vsum(sum[c]);
     }
 }

@@ -1,38 +1,37 @@
-// Rows of a class: out[row][group][plane][lane], GROUP columns in a group. With `triangle` rows and columns are the
-// same pairs: a row ends with the group of its own column, whose element is halved, and those beyond are zero, so that
-// adding the matrix and its transpose gives the whole.
-#if RELATIVISTIC
-#define PLANES 8
-#else
-#define PLANES 1
-#endif
-extern "C" void ENTRY(PARAMETERS) {
-    const INDEX groups = (columns + GROUP - 1) / GROUP;
+// Rows of a class: X[row][group][plane][lane], GROUP columns in a group. In a class of a symmetry with itself a row ends
+// with the group of its own column, whose element is halved, and those beyond are zero, so that adding the matrix and its
+// transpose gives the whole.
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     REAL lane_number[LANES];
     for (int i = 0; i < LANES; ++i) lane_number[i] = i;
     const VEC lanes = vload(lane_number);
-    for (INDEX row = row_begin; row < row_end; ++row) {
-        const REAL* mine = row_record + row * 8;
-        const INDEX used = triangle ? row / GROUP + 1 : groups;
-        for (INDEX group = 0; group < used; ++group) {
-            REAL* place = out + (row * groups + group) * (PLANES * GROUP);
-            const REAL* record = column_record + group * (8 * GROUP);
-            for (int lane = 0; lane < GROUP; lane += LANES) {
-                VEC column[8], weight = vset(1);
-                for (int field = 0; field < 8; ++field) column[field] = vload(record + field * GROUP + lane);
-                if (triangle && group + 1 == used) {
-                    const VEC ahead = vset(REAL(row - group * GROUP - lane)) - lanes;  // columns left of mine
-                    weight = vselect(ahead > REAL(0.5), vset(1), vselect(ahead > REAL(-0.5), vset(REAL(0.5)), vset(0)));
-                }
-                Values X;
-                integrals_of(mine, column, weight, shape, table, &X);
-                vstore(place + lane, X.LL);
+    for (INDEX item = begin; item < end; ++item) {
+        const INDEX* task = tasks + item * TASK_FIELDS;
+        const bool triangle = task[TASK_ROW_SYMMETRY] == task[TASK_COLUMN_SYMMETRY];
+        const INDEX groups = task[TASK_COLUMNS] / GROUP;
+        for (INDEX row = task[TASK_ROW_BEGIN]; row < task[TASK_ROW_END]; ++row) {
+            const REAL* mine = row_record + (task[TASK_ROW_PLACE] + row) * FIELDS;
+            const INDEX used = triangle ? row / GROUP + 1 : groups;
+            for (INDEX group = 0; group < used; ++group) {
+                REAL* place = X + task[TASK_MATRIX] + (row * groups + group) * (PLANES * GROUP);
+                const REAL* record = column_record + (task[TASK_COLUMN_PLACE] + group * GROUP) * FIELDS;
+                for (int lane = 0; lane < GROUP; lane += LANES) {
+                    VEC column[FIELDS], weight = vset(1);
+                    for (int field = 0; field < FIELDS; ++field) column[field] = vload(record + field * GROUP + lane);
+                    if (triangle && group + 1 == used) {
+                        const VEC ahead = vset(REAL(row - group * GROUP - lane)) - lanes;  // columns left of mine
+                        weight = vselect(ahead > REAL(0.5), vset(1), vselect(ahead > REAL(-0.5), vset(REAL(0.5)), vset(0)));
+                    }
+                    Values x;
+                    integrals_of(mine, column, weight, shape + task[TASK_SHAPE], table + task[TASK_TABLE], &x);
+                    vstore(place + lane, x.LL);
 #if RELATIVISTIC
-                vstore(place + GROUP + lane, X.SS);
-                vstore(place + 2 * GROUP + lane, X.LS);
-                vstore(place + 3 * GROUP + lane, X.SL);
-                UNROLL for (int i = 0; i < 4; ++i) vstore(place + (4 + i) * GROUP + lane, X.K[i]);
+                    vstore(place + GROUP + lane, x.SS);
+                    vstore(place + 2 * GROUP + lane, x.LS);
+                    vstore(place + 3 * GROUP + lane, x.SL);
+                    UNROLL for (int i = 0; i < 4; ++i) vstore(place + (4 + i) * GROUP + lane, x.K[i]);
 #endif
+                }
             }
         }
     }

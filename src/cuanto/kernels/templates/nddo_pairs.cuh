@@ -1,26 +1,20 @@
-// A thread per pair.
-FN void load_pair(INDEX molecule, int a, int b, INDEX atoms, const double* R, const double* record, const double* pair,
-                  int elements, Pair* x) {
-    const double* A = R + (molecule * atoms + a) * 3;
-    const double* B = R + (molecule * atoms + b) * 3;
-    const double dx = B[0] - A[0], dy = B[1] - A[1], dz = B[2] - A[2];
-    x->R = sqrt(dx * dx + dy * dy + dz * dz);
-    const double step = 1 / x->R;
-    x->ux = dx * step;
-    x->uy = dy * step;
-    x->uz = dz * step;
-    UNROLL for (int field = 0; field < FIELDS; ++field) {
-        x->a[field] = record[a * FIELDS + field];
-        x->b[field] = record[b * FIELDS + field];
-    }
-    const double* of = pair + (INDEX(x->a[0]) * elements + INDEX(x->b[0])) * PAIR_FIELDS;
-    UNROLL for (int field = 0; field < PAIR_FIELDS; ++field) x->pair[field] = of[field];
+// The pair of a thread; `count` is 0 where there is none.
+struct Pairs {
+    INDEX molecule;
+    int a, b[1], count;
+};
+
+FN Pairs first_pairs(const Grid& grid) {
+    Pairs at;
+    const INDEX item = grid.begin + INDEX(blockIdx.x) * THREADS + threadIdx.x;
+    at.count = item < grid.end;
+    if (!at.count) return at;
+    const INDEX rest = item % (grid.rows * grid.columns);
+    at.molecule = item / (grid.rows * grid.columns);
+    at.a = grid.row_atom[rest / grid.columns];
+    at.b[0] = grid.column_atom[rest % grid.columns];
+    at.count = !grid.triangle || at.b[0] > at.a;
+    return at;
 }
 
-// Leaves the kernel where there is nothing to do.
-#define PAIR_OF_THREAD                                                                        \
-    const INDEX item = begin + INDEX(blockIdx.x) * THREADS + threadIdx.x;                     \
-    if (item >= end) return;                                                                  \
-    const INDEX molecule = item / (rows * columns), rest = item % (rows * columns);           \
-    const int a = row_atom[rest / columns], b = column_atom[rest % columns];                  \
-    if (triangle && b <= a) return;
+FN void next_pairs(const Grid&, Pairs* at) { at->count = 0; }

@@ -1,24 +1,45 @@
-// Atom a uniform, atoms b in lanes.
-FN void load_row(int a, const double* record, Pair* x) {
-    for (int field = 0; field < FIELDS; ++field) x->a[field] = vset(record[a * FIELDS + field]);
+// Pairs of a chunk of whole rows: atom a is the same in all lanes, atoms b lie side by side. Beyond the end of a row its
+// last column is repeated; `count` lanes count.
+struct Pairs {
+    INDEX molecule, row, column;
+    int a, b[LANES], count;
+};
+
+// With `triangle`, only later columns.
+FN INDEX first_column(const Grid& grid, int a) {
+    INDEX low = 0, high = grid.triangle ? grid.columns : 0;
+    while (low < high) {
+        const INDEX middle = (low + high) / 2;
+        if (grid.column_atom[middle] > a) high = middle;
+        else low = middle + 1;
+    }
+    return low;
 }
 
-// Beyond the end the last column is repeated; the number of those that count.
-FN int load_columns(INDEX column, INDEX columns, const int* column_atom, int a, const double* R, const double* record,
-                    const double* pair, int elements, Pair* x) {
-    for (int lane = 0; lane < LANES; ++lane) {
-        const int b = column_atom[column + lane < columns ? column + lane : columns - 1];
-        x->ux[lane] = R[3 * b] - R[3 * a];
-        x->uy[lane] = R[3 * b + 1] - R[3 * a + 1];
-        x->uz[lane] = R[3 * b + 2] - R[3 * a + 2];
-        for (int field = 0; field < FIELDS; ++field) x->b[field][lane] = record[b * FIELDS + field];
-        const double* of = pair + (INDEX(record[a * FIELDS]) * elements + INDEX(record[b * FIELDS])) * PAIR_FIELDS;
-        for (int field = 0; field < PAIR_FIELDS; ++field) x->pair[field][lane] = of[field];
+FN void find_pairs(const Grid& grid, Pairs* at) {
+    while (at->column >= grid.columns) {
+        if (++at->row >= grid.end / grid.columns) {
+            at->count = 0;
+            return;
+        }
+        at->molecule = at->row / grid.rows;
+        at->a = grid.row_atom[at->row % grid.rows];
+        at->column = first_column(grid, at->a);
     }
-    x->R = vsqrt(x->ux * x->ux + x->uy * x->uy + x->uz * x->uz);
-    const VEC step = vrcp(x->R);
-    x->ux = x->ux * step;
-    x->uy = x->uy * step;
-    x->uz = x->uz * step;
-    return columns - column < LANES ? int(columns - column) : LANES;
+    const INDEX left = grid.columns - at->column;
+    at->count = left < LANES ? int(left) : LANES;
+    for (int lane = 0; lane < LANES; ++lane) at->b[lane] = grid.column_atom[at->column + (lane < left ? lane : left - 1)];
+}
+
+FN Pairs first_pairs(const Grid& grid) {
+    Pairs at;
+    at.row = grid.begin / grid.columns - 1;
+    at.column = grid.columns;
+    find_pairs(grid, &at);
+    return at;
+}
+
+FN void next_pairs(const Grid& grid, Pairs* at) {
+    at->column += LANES;
+    find_pairs(grid, at);
 }

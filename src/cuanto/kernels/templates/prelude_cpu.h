@@ -48,6 +48,15 @@
 #define MEMBER_BEGIN(count) INDEX(0)
 #define MEMBER_END(count) INDEX(count)
 #define FIRST_MEMBER true
+// Others: TABLE constants; FOR_LANES(count) runs over the first lanes of vectors, LANE(v) is the number of `v` in that lane;
+// SUMS(array): where items add to `array`, with ADD(place, value); UNROLL_REGISTERS: unrolled where arrays have to be in
+// registers.
+#define TABLE static const
+#define FOR_LANES(count) for (int lane = 0; lane < (count); ++lane)
+#define LANE(v) (v)[lane]
+#define SUMS(array) sums  // of this chunk; the pool of threads adds those of all chunks in their order
+#define ADD(place, value) (*(place) += (value))
+#define UNROLL_REGISTERS
 #define FN static inline __attribute__((always_inline, unused))
 #define FN_MEMBER inline __attribute__((always_inline))
 #ifdef __clang__

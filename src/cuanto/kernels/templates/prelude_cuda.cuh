@@ -21,6 +21,12 @@
 #define MEMBER_BEGIN(count) (INDEX(threadIdx.x) * (count) / blockDim.x)
 #define MEMBER_END(count) (INDEX(threadIdx.x + 1) * (count) / blockDim.x)
 #define FIRST_MEMBER (threadIdx.x == 0)
+#define TABLE __device__ static const
+#define FOR_LANES(count) for (int lane = 0; lane < 1; ++lane)
+#define LANE(v) (v)
+#define SUMS(array) array
+#define ADD(place, value) atomicAdd(place, value)
+#define UNROLL_REGISTERS UNROLL
 #define FN __device__ __forceinline__
 #define FN_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
