@@ -2,4 +2,4 @@
 
 from cuanto.kernels.emit.syntax import Syntax
 
-CPP = Syntax(prelude="prelude_cpu.h", lane_type="VEC", table="static const", register_values=0)
+CPP = Syntax(prelude="prelude_cpu.h", lane_type="VEC", register_values=0)

@@ -2,4 +2,4 @@
 
 from cuanto.kernels.emit.syntax import Syntax
 
-CUDA = Syntax(prelude="prelude_cuda.cuh", lane_type="REAL", table="__device__ static const", register_values=256)
+CUDA = Syntax(prelude="prelude_cuda.cuh", lane_type="REAL", register_values=256)

@@ -22,13 +22,11 @@ FUNCTIONS = {
 class Syntax:
     """Spellings of a target; the names behind them are defined by its prelude and by its mathematics of functionals.
 
-    `table` declares an array of numbers outside functions.
     `register_values`: so many accumulated values may stay in registers, when loops over them are unrolled.
     """
 
     prelude: str
     lane_type: str
-    table: str
     register_values: int
     uniform_type: str = "REAL"
     fma: str = "vfma"
