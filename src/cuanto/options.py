@@ -13,6 +13,7 @@ from cuanto.errors import InputError
 DIAGONALISERS = ("auto", "full", "pseudo")
 VARIANTS = ("refined", "block", "jacobi", "two-kernel")
 ACCELERATORS = ("auto", "diis", "adiis", "descent", "none")
+PRECISIONS = ("double", "mixed", "single")
 STORAGES = ("auto", "stored", "direct")
 STABILITIES = ("none", "check", "follow")
 
