@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -186,3 +187,13 @@ def test_a_new_option_is_one_line_in_one_place(tmp_path: Path) -> None:
     assert "'patience': 5" in right[0] and all("converged" in text for text in right[1:4]) and right[4] == "done"
     assert all("patience is 20: give a number from 1 to 9" in text for text in wrong)
     assert all("patience is not for pm6: leave it out, or use hf or a functional" in text for text in without)
+
+
+def test_the_page_has_every_option() -> None:
+    """The table is made when the pages are built."""
+    root = Path(__file__).parents[1]
+    hook = runpy.run_path(str(root / "tools" / "docs_options.py"))["on_page_markdown"]
+    page = hook((root / "docs" / "interface.md").read_text())
+    assert all(f"| `{name}` | " in page and option.described in page for name, option in OPTIONS.items())
+    assert "| `damping` | `0.0`; 0 to 0.95 |" in page and "| `fitting` | `auto`, `none`, `j`, `jk` |" in page
+    assert "| Electric field, Hartree/(e Bohr). |" in page and "[default" not in page
