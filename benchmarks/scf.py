@@ -33,7 +33,7 @@ from scf_thesis import run_thesis
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.options import ScfOptions
+from cuanto.options import CalculationOptions, ScfOptions
 
 ASKED_RATIO = 0.4
 """Of the time of PySCF, on the CPU."""
@@ -75,7 +75,7 @@ def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis | Non
         method = scf.RHF(mol) if auxiliary is None else scf.RHF(mol).density_fit(auxbasis=auxiliary)
         method.max_memory, method.chkfile = PEER_MEMORY, None
         method.conv_tol, method.conv_tol_grad = settings.energy_tolerance, settings.gradient_tolerance / 2**0.5
-        method.direct_scf_tol = settings.screening
+        method.direct_scf_tol = CalculationOptions().screening
         if auxiliary is None and not stored:
             method._is_mem_enough = lambda: False
         return method

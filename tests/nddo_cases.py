@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import cuanto
 from cuanto import Molecule
-from cuanto.backends.base import get_backend
-from cuanto.methods.semiempirical import SemiempiricalResult, semiempirical_energy
+from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
 from cuanto.units import BOHR_IN_ANGSTROM
@@ -61,7 +61,9 @@ def timing_geometry(name: str) -> Molecule:
 
 
 def run(mol: Molecule, method: str, backend: str = "cpu", **options: Any) -> SemiempiricalResult:
-    return semiempirical_energy(mol, method, get_backend(backend), **options)
+    result = cuanto.energy(mol, method, backend=backend, **options)
+    assert isinstance(result, SemiempiricalResult)
+    return result
 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:

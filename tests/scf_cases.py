@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from cuanto.backends.base import get_backend
-from cuanto.methods import GaussianResult, HartreeFock, Result
-from cuanto.options import ScfOptions
+from cuanto.coulomb.builders import Builders
+from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
+from cuanto.methods.gaussian import core_hamiltonian, make_terms
 from cuanto.scf.loop import Problem
 from cuanto.scf.state import Orbitals, State
 
@@ -169,18 +169,25 @@ def run_in_core(
 ) -> tuple[GaussianResult, list[State]]:
     """The calculation of a record without fitting, and all its iterations."""
     mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
-    settings, device = ScfOptions.of(**options), get_backend("cpu")
-    method = method or given["method"].lower()
-    calculation = HartreeFock(mol, orbital, device, builder, builder, method, settings)
-    states = list(calculation.states(guess))
-    common = {"molecule": mol, "method": calculation.method, "state": states[-1], "backend": device}
-    return GaussianResult(**common, options=settings, timings=calculation.timings, basis=orbital), states
+    calculation = calculation_with(builder, mol, method or given["method"].lower(), orbital, **options)
+    states, context = list(calculation.states(guess)), calculation.context
+    common = {"molecule": mol, "method": context.model.name, "state": states[-1], "backend": context.backend}
+    return GaussianResult(**common, options=context.request.scf, timings=context.timings, basis=orbital), states
+
+
+def calculation_with(
+    builder: Any, mol: cuanto.Molecule, method: str, orbital: cuanto.Basis, **options: Any
+) -> Calculation:
+    """J and K by `builder`, on the CPU."""
+    context = Context.of(Request.of(mol, method, orbital, backend="cpu", fitting="none", **options))
+    core = core_hamiltonian(context)
+    return Calculation(context, core, make_terms(context, core, Builders(builder, builder, builder)))
 
 
 def problem_in_core(given: dict[str, Any], method: str) -> Problem:
     """What `run_in_core` makes self-consistent."""
     mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
-    return HartreeFock(mol, orbital, get_backend("cpu"), builder, builder, method)._problem()[0]
+    return calculation_with(builder, mol, method, orbital).problem()
 
 
 def water(spherical: bool = True, name: str = "cc-pvdz") -> tuple[cuanto.Molecule, cuanto.Basis]:

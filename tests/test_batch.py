@@ -116,7 +116,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="-1 workers"):
         energies(H2, **{**HF, "workers": -1})
     with pytest.raises(InputError, match="no plain data"):
-        energies(H2, **{**HF, "workers": 2, "guess": object()})
+        energies(H2, **{**HF, "workers": 2, "guess": Path("kept.h5")})
     assert list(tmp_path.iterdir()) == []
 
 

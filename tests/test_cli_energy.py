@@ -400,7 +400,7 @@ def test_names_that_a_terminal_cannot_show(tmp_path: Path) -> None:
 
 def test_restart_is_offered_of_what_was_written(h2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path := tmp_path / "old.h5").write_text("of another day")
-    monkeypatch.setattr("cuanto.api.energy", lambda *given, **more: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("cuanto.api.solve", lambda *given, **more: signal.raise_signal(signal.SIGINT))
     notes: list[str] = []
     monkeypatch.setattr(IterationTable, "note", lambda self, text: notes.append(text))
     assert status_of(str(h2), "-b", "cc-pvdz", "--backend", "cpu", "--checkpoint", str(path)) == 130

@@ -13,12 +13,11 @@ import pytest
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.cli.main import run as command
-from cuanto.coulomb.base import DirectBuilder
-from cuanto.coulomb.direct import DirectJK
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
-from cuanto.methods import KohnSham
-from cuanto.methods.kohn_sham import Model
+from cuanto.methods import Calculation, Context, Request
+from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
+from cuanto.methods.model import Model
 from cuanto.options import ScfOptions
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from cuanto.scf.loop import Density, fock
@@ -169,22 +168,19 @@ def test_a_grid_that_is_too_coarse_is_told() -> None:
     assert f"integrates to {electrons(found):.5f} electrons, not 10" in warning
 
 
-def kohn_sham(name: str) -> KohnSham:
+def kohn_sham(name: str) -> Calculation:
     """Water in a small basis on a small grid."""
     mol, orbital = water(name="6-31g")
-    device, model = get_backend("cpu"), Model.of(name, mol)
-    direct = DirectBuilder(DirectJK(orbital, backend=device))
-    separated, attenuated = model.functional.range_separation, None
-    if separated is not None:
-        attenuated = DirectBuilder(DirectJK(orbital, backend=device, omega=separated.omega))
-    grid = GridSettings(level=(15, 50))
-    return KohnSham(mol, orbital, device, direct, direct, name, model=model, attenuated=attenuated, grid=grid)
+    given: dict[str, Any] = {"fitting": "none", "storage": "direct", "grid": (15, 50)}
+    context = Context.of(Request.of(mol, name, orbital, backend="cpu", **given))
+    core = core_hamiltonian(context)
+    return Calculation(context, core, make_terms(context, core, builders_for(context)))
 
 
 @pytest.mark.parametrize("name", ["svwn5", "upbe", "tpss", "b3lyp", "um06-2x", "ucam-b3lyp", "wb97x"])
 def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
     """Of all terms together, for every family and both spin cases."""
-    problem, _ = kohn_sham(name)._problem()
+    problem = kohn_sham(name).problem()
     frame, spins = problem.frame, 2 if name.startswith("u") else 1
     rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
     C_spi = np.stack([X_pm @ np.linalg.qr(rng.normal(size=(X_pm.shape[1], 5)))[0] for _ in range(spins)])
@@ -222,10 +218,9 @@ def test_without_a_functional_there_is_no_grid() -> None:
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "precision": "single", "max_iterations": 1}
     found = cuanto.energy(mol, "hf-d3bj", orbital, **common)
     assert found.grid is None and "grid" not in found.keywords
-    model = Model.of("hf-d3bj", mol)
-    builder: Any = None
-    made = KohnSham(mol, orbital, found.backend, builder, builder, model=model, precision="single")
-    assert made.options == ScfOptions()
+    request = Request.of(mol, "hf-d3bj", orbital, backend="cpu", fitting="none", precision="single")
+    core: Any = None
+    assert Calculation(Context.of(request), core, ()).options == ScfOptions()
 
 
 def test_settings_of_a_grid_are_keywords() -> None:

@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuanto import Basis, Molecule
-from cuanto.api import _Builders
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb import memory
+from cuanto.coulomb.builders import make_builders
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.coulomb.memory import COLUMNS, MIB, Sizes, make_plan, memory_limit
 from cuanto.errors import InputError
 from cuanto.log import Timings
-from cuanto.methods.kohn_sham import Model
-from cuanto.options import ScfOptions
+from cuanto.methods.model import Model
+from cuanto.options import CalculationOptions
 from fitting_cases import DATA, Array, Device, molecule, random_orbitals
 
 SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, widest=7)
@@ -186,10 +186,10 @@ def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
-    given = (basis, aux, "jk", device(), "double", 1000 * MIB, ScfOptions(), Timings())
+    options = CalculationOptions(fitting="jk", auxbasis=aux, max_memory=1000 * MIB)
     for method, limit in (("wb97x", 500 * MIB), ("b3lyp", 1000 * MIB)):
-        builders = _Builders(*given, Model.of(method, hydrogen))
-        fits = {*builders.plain(), builders.attenuated()} - {None}
+        made = make_builders(basis, device(), options, Timings(), omega=Model.of(method, hydrogen).omega)
+        fits = {made.coulomb, made.exchange, made.long_range} - {None}
         assert all(isinstance(fit, FittedJK) and fit.plan.limit == limit for fit in fits)
         assert len(fits) * limit == 1000 * MIB
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cuanto.cli.main import run
-from cuanto.cli.run import TEMPLATE, read_job
+from cuanto.cli.run import job_template, read_job
 from cuanto.errors import InputError
 from fitting_cases import DATA
 
@@ -57,7 +57,7 @@ def test_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("--template") == 0
     shown = capsys.readouterr().out
-    assert shown == TEMPLATE
+    assert shown == job_template()
     everything = re.sub(r"^# (?=\w+ = )", "", shown, flags=re.MULTILINE)
     assert "restart" in tomllib.loads(everything) and "restart" not in tomllib.loads(shown)
     request = read_job(written(folder, everything))

@@ -18,6 +18,7 @@ from cuanto.coulomb.base import DirectBuilder
 from cuanto.coulomb.memory import MIB, StorePlan, store_limit
 from cuanto.coulomb.stored import count_quartets
 from cuanto.errors import InputError
+from cuanto.terms import exchange_correlation
 from direct_reference import DATA, Array, close, densities, molecule_of
 
 
@@ -185,7 +186,7 @@ def test_the_grid_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     molecule = cuanto.Molecule(["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]])
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse", "max_iterations": 1}
-    for size, plan in ((cuanto.api.GRID_BYTES, "stored: all"), (10**6, "direct: four-centre")):
-        monkeypatch.setattr("cuanto.api.GRID_BYTES", size)
+    for size, plan in ((exchange_correlation.GRID_BYTES, "stored: all"), (10**6, "direct: four-centre")):
+        monkeypatch.setattr(exchange_correlation, "GRID_BYTES", size)
         found = cuanto.energy(molecule, "b3lyp", "6-31g", max_memory=2**30, **common)
         assert any(plan in note for note in found.notes)

@@ -13,7 +13,7 @@ from cuanto.coulomb.base import DirectBuilder
 from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
-from cuanto.terms import CoreHamiltonian, Coulomb, Exchange, NuclearRepulsion, Surroundings
+from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, NuclearRepulsion, Surroundings, Term
 from scf_cases import basis, molecule, water
 from tolerances import FINITE_DIFFERENCE, SYMMETRY_REL
 
@@ -51,6 +51,31 @@ def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
     slope = (float(made.fock(D + h * V, None)[0]) - float(made.fock(D - h * V, None)[0])) / (2 * h)
     expected = 0.0 if F is None else float((F * V).sum())
     assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
+
+
+def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
+    """What it does not say has a default; dispersion has a gradient, and builders have notes of their own."""
+
+    class Own(Term):
+        name = "own"
+
+        def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
+            return 0.0, None
+
+    own, D = Own(), np.zeros((1, 7, 7))
+    assert own.gradient(D, None) is None and own.response(D, D) is None and own.in_double() is None
+    assert tuple(own.notes()) == ()
+    mol, orbital = water(name="sto-3g")
+    dispersion = Dispersion(mol, "pbe", "d3bj")
+    assert np.array_equal(dispersion.gradient(D, None), dispersion.gradient_ax)
+    single = Exchange(DirectBuilder(DirectJK(orbital, backend="cpu", precision="single", storage="stored")), 0.75)
+    single.fock(symmetric(np.random.default_rng(3), 1), None)
+    kept, precision = single.notes()
+    assert kept.startswith("exchange: stored: all four-centre integrals kept")
+    assert precision.startswith("single precision of direct J and K, about")
+    double = single.in_double()
+    assert double is not None and double.fraction == 0.75 and double.in_double() is None and not double.notes()
+    assert "density fitting: in-core" in term("coulomb fitted").notes()[0] and not term("coulomb").notes()
 
 
 def test_incremental_builder_equals_fresh_builds() -> None:

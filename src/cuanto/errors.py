@@ -11,6 +11,9 @@ class CuantoError(Exception):
 class InputError(CuantoError):
     """The input makes no sense. The command line prints the message and leaves with status 2."""
 
+    option: str | None = None
+    """The one whose value is wrong, where it is one."""
+
 
 class CompilerError(CuantoError):
     """A kernel could not be compiled, or there is no compiler."""

@@ -28,11 +28,9 @@ from cuanto.interfaces.sources import (
     shown_name,
     text_source,
 )
+from cuanto.options import OPTIONS
 from cuanto.system import Molecule
 from cuanto.system.text import parse_whole, quoted, split_lines
-
-ELSEWHERE = ("backend", "max_memory")
-"""Keywords that say where and how, not what: a run may go on elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,13 @@ class Entry:
 
     @cached_property
     def key(self) -> str:
-        """Of the result in a journal: nothing that decides it is left out, the version of cuanto included."""
+        """Of the result in a journal: nothing that decides it is left out, the version of cuanto included.
+
+        Options that say where and how, not what, are left out: a run may go on elsewhere.
+        """
         assert self.molecule is not None
         molecule, model = self.molecule, self.model
-        what = {name: value for name, value in model.keywords.items() if name not in ELSEWHERE}
+        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].decides}
         sets = [_content(model.basis), _content(what.pop("auxbasis", None))]
         parts = [molecule.symbols, molecule.charge, molecule.multiplicity, model.method, *sets, what, model.gradient]
         text = json.dumps(plain([__version__, *parts]), sort_keys=True, default=repr)

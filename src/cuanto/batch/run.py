@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cuanto.api import DEFAULT_BASIS, DEFAULT_GRID, check, require_meaning
 from cuanto.backends.base import get_backend
 from cuanto.backends.host import HostMemory
 from cuanto.basis.library import element_tables, sources_by_element
@@ -21,13 +20,11 @@ from cuanto.batch.evaluate import TOGETHER, described, evaluate, explained
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError
-from cuanto.grid import GridSettings
-from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, require_known
 from cuanto.interfaces.qcschema import plain
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
-from cuanto.scf.guess import GUESSES
-from cuanto.semiempirical.diagonalisers import settings
+from cuanto.methods.request import check, require_molecule
+from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
@@ -68,9 +65,9 @@ def energies(
     called with every row that is finished.
     """
     for molecule in molecules:
-        check(molecule, method, keywords.get("fitting", "auto"))
-    require_known(keywords, (*ARGUMENTS, *OPTIONS), "cuanto.energies")
-    require_sound(method, {"basis": basis, **keywords}, molecules)
+        require_molecule(molecule)
+    require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
+    require_sound(method, basis, keywords, molecules)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
     if gradient and chosen is not None:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or gradient=False")
@@ -297,19 +294,10 @@ def _require_basis(basis: str, elements: Iterable[str]) -> None:
         raise InputError(str(problem)) from None
 
 
-def require_sound(method: str, keywords: Mapping[str, Any], molecules: Sequence[Molecule]) -> None:
+def require_sound(method: str, basis: object, keywords: Mapping[str, Any], molecules: Sequence[Molecule]) -> None:
     """Values that are wrong for every molecule are one error, before anything is computed."""
-    guess, auxbasis = keywords.get("guess", "sad"), keywords.get("auxbasis")
-    settings({name: keywords[name] for name in OPTIONS if name in keywords and name != "mopac_compatible"})
-    require_meaning(method, keywords)
-    if method.lower() in SEMIEMPIRICAL:
-        if isinstance(guess, str) and guess != "sad":
-            raise InputError(f"unknown guess {guess!r} of {method}: it starts from neutral atoms, leave it out")
-        return
-    GridSettings.of(keywords.get("grid", DEFAULT_GRID))
-    if isinstance(guess, str) and guess not in GUESSES:
-        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}")
-    if isinstance(auxbasis, str):
+    check(method, basis, keywords)
+    if isinstance(auxbasis := keywords.get("auxbasis"), str):
         _require_basis(auxbasis, {symbol for molecule in molecules for symbol in molecule.elements})
 
 

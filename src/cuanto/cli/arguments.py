@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 
-
-class Fitting(StrEnum):
-    """What is fitted."""
-
-    AUTO = "auto"
-    NONE = "none"
-    J = "j"
-    JK = "jk"
+from cuanto.options import OPTIONS
 
 
 class Device(StrEnum):
@@ -24,14 +18,6 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
-
-
-class Precision(StrEnum):
-    """Of direct J and K, and of the grid."""
-
-    DOUBLE = "double"
-    MIXED = "mixed"
-    SINGLE = "single"
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -56,15 +42,67 @@ def complete_basis(incomplete: str) -> list[str]:
 WRITTEN = (".json", ".html", ".htm", ".molden", ".h5", ".hdf5", ".csv", ".jsonl", ".parquet", ".txt", ".out", ".log")
 """Ends of names of files: other programs write them with -o."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
-AUX_HELP = "Fitting basis; chosen from the orbital basis when left out."
+HOW = "How it is computed"
+METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
+"""What stands for a value in a help text, by kind of option."""
+OPTION_HELP = (
+    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Files have "
+    "options of their own, below."
+)
 
 Charge = Annotated[int | None, typer.Option("--charge", help="Total charge; else the file's, else 0.")]
 Multiplicity = Annotated[
     int | None, typer.Option("--mult", "--multiplicity", help="Spin multiplicity 2S+1; else the file's, else lowest.")
 ]
-Auxiliary = Annotated[
-    str | None, typer.Option("--auxbasis", "--aux", help=AUX_HELP, autocompletion=complete_basis, metavar="BASIS")
+Setting = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
 ]
+
+
+def flag_type(name: str) -> Any:
+    """The annotation of a parameter of a command that stands for an option."""
+    option = OPTIONS[name]
+    enumeration: Any = StrEnum
+    value: Any = {"whole": int, "number": float, "switch": bool}.get(option.kind, str)
+    if option.choices:
+        value = enumeration(name, {one.upper(): one for one in option.choices})
+    complete, panel = (complete_basis, None) if option.kind == "basis" else (None, HOW)
+    metavar = None if option.choices else METAVARS.get(option.kind)
+    more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete, "rich_help_panel": panel}
+    return Annotated[value | None, typer.Option(*option.flags, help=option.help, **more)]
+
+
+Auxiliary = flag_type("auxbasis")
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, which gets them as keywords, the flags of all options, in front of `--charge`.
+
+    Options without a flag share `--option`, which stands where the first of them would.
+    """
+    names = dict.fromkeys(name if option.flag else "option" for name, option in OPTIONS.items())
+    types = {name: Setting if name == "option" else flag_type(name) for name in names}
+    flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
+    *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
+    place = [one.name for one in own].index("charge")
+    shown = [*own[:place], *flags, *own[place:]]
+    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in shown}
+    return command
+
+
+def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Checked keywords of `cuanto.energy` from the parameters of `with_options`."""
+    from cuanto.interfaces.keywords import checked_keywords, parse_size
+
+    found: dict[str, Any] = {}
+    for name in flags.keys() & OPTIONS:
+        value, option = flags[name], OPTIONS[name]
+        if value is not None:
+            found[name] = (
+                parse_size(value, option.flags[0]) if option.kind == "size" else getattr(value, "value", value)
+            )
+    return checked_keywords(found | parse_options(flags["option"] or []), "--option")
 
 
 def examples(*lines: str) -> str:

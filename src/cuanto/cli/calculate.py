@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
+from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, about_option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from cuanto.interfaces.sources import Source
-    from cuanto.methods import Result
+    from cuanto.methods import Request, Result
     from cuanto.scf.state import State
 
 NOT_CONVERGED = 1
 BAD_INPUT = 2
 STDOUT = "-"
 STDIN = "-"
-DEFAULT_METHOD, DEFAULT_BASIS = "hf", "def2-svp"
 EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 
@@ -59,11 +59,11 @@ class Outputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Job:
     """What to compute: molecules as a person named them, and `keywords` of `cuanto.energy`.
 
-    What is None comes from the file (a QCSchema input has a method of its own), else it has a default. `job`: the file
-    that asks for it.
+    What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
+    `file`: the one that asks for all this, if any.
     """
 
     sources: Sequence[str]
@@ -75,7 +75,7 @@ class Request:
     outputs: Outputs = field(default_factory=Outputs)
     restart: str | None = None
     quiet: bool = False
-    job: str | None = None
+    file: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("method", self.method), ("basis", self.basis)):
@@ -87,55 +87,55 @@ class Request:
     @property
     def inputs(self) -> list[str]:
         """Names of files that are read and must stay; a checkpoint may go on in its own file."""
-        known = (*self.sources, self.job, self.basis, self.keywords.get("auxbasis"))
+        known = (*self.sources, self.file, self.basis, self.keywords.get("auxbasis"))
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
     def about(self, key: str = "") -> AbstractContextManager[None]:
-        """What is wrong with a value of a job names the file and the `key`; an option names itself."""
+        """What is wrong with a value of a job file names the file and the `key`; an option names itself."""
         from cuanto.interfaces.keywords import about
 
-        if self.job is None:
+        if self.file is None:
             return nullcontext()
-        return about(f"{self.job}: {key}" if key else self.job)
+        return about(f"{self.file}: {key}" if key else self.file)
 
 
-def carry_out(request: Request) -> int:
+def carry_out(job: Job) -> int:
     """Exit status: 0 all converged, 1 some did not, 2 something was wrong with the input."""
     from rich.console import Console
 
     from cuanto.interfaces.sources import read_source
 
-    with request.about("molecule"):
-        about = (request.charge, request.multiplicity, request.job is not None)
-        sources = [read_source(given, *about) for given in request.sources]
-    places = _places(request, [source.label for source in sources])
-    console = Console(highlight=False, stderr=request.outputs.json == STDOUT)
+    with job.about("molecule"):
+        about = (job.charge, job.multiplicity, job.file is not None)
+        sources = [read_source(given, *about) for given in job.sources]
+    places = _places(job, [source.label for source in sources])
+    console = Console(highlight=False, stderr=job.outputs.json == STDOUT)
     errors = Console(highlight=False, stderr=True)
     if len(sources) == 1:
-        return 0 if _one(console, sources[0], request, places[0]).converged else NOT_CONVERGED
+        return 0 if _one(console, sources[0], job, places[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Result | None, str]] = []
     for source, outputs in zip(sources, places, strict=True):
         try:
-            done.append((source.label, _one(console, source, request, outputs), ""))
+            done.append((source.label, _one(console, source, job, outputs), ""))
         except CuantoError as error:
             done.append((source.label, None, " ".join(str(error).split())))
             errors.print(f"cuanto: {source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="bold red")
-        if not request.quiet:
+        if not job.quiet:
             console.print()
-    if not request.quiet:
+    if not job.quiet:
         print_overview(console, done)
     if any(result is None for _, result, _ in done):
         return BAD_INPUT
     return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
 
 
-def _places(request: Request, labels: Sequence[str]) -> list[Outputs]:
+def _places(job: Job, labels: Sequence[str]) -> list[Outputs]:
     """The files of every molecule, no two the same."""
-    outputs, mark = request.outputs, "" if request.job is not None else "--"
+    outputs, mark = job.outputs, "" if job.file is not None else "--"
     places, patterns = [outputs.expanded(label) for label in labels], outputs.given()
     seen: dict[str, tuple[str, str]] = {}
     for label, place in zip(labels, places, strict=True):
-        place.check(request.inputs)
+        place.check(job.inputs)
         for name, path in place.given().items():
             file = path if path == STDOUT else str(Path(path).resolve())
             other, whose = seen.setdefault(file, (name, label))
@@ -150,25 +150,23 @@ def _places(request: Request, labels: Sequence[str]) -> list[Outputs]:
     return places
 
 
-def _one(console: Console, source: Source, request: Request, outputs: Outputs) -> Result:
+def _one(console: Console, source: Source, job: Job, outputs: Outputs) -> Result:
     """One molecule: computed, kept, shown."""
     from cuanto.interfaces.qcschema import require_driver
     from cuanto.interfaces.sources import first_given
     from cuanto.methods import SEMIEMPIRICAL
 
-    method = first_given(request.method, source.method, DEFAULT_METHOD)
-    with request.about():
+    method = first_given(job.method, source.method, DEFAULT_METHOD)
+    with job.about():
         require_driver(source.driver, method)
         if method.lower() in SEMIEMPIRICAL:
-            given = {"--basis": request.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
-            refuse(method, given | {"--restart": request.restart}, request.job is not None)
-            calculation = _semiempirical(source, method, request)
-        else:
-            calculation = _gaussian(source, method, request, outputs)
+            given = {"--basis": job.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
+            refuse(method, given | {"--restart": job.restart}, job.file is not None)
+        calculation = _prepare(source, method, job, outputs)
         heading = partial(print_heading, console, source.molecule, method, calculation.described)
-        result = calculation.watched(IterationTable(console, request.quiet, heading))
+        result = calculation.watched(IterationTable(console, job.quiet, heading))
     write_files(result, outputs, source)
-    if request.quiet:
+    if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
         console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
     else:
@@ -177,18 +175,17 @@ def _one(console: Console, source: Source, request: Request, outputs: Outputs) -
 
 
 @dataclass(frozen=True)
-class Calculation:
-    """Arguments of `cuanto.energy`, looked at before anything is shown; `keep` writes every iteration."""
+class Prepared:
+    """A request, looked at before anything is shown; `keep` writes every iteration."""
 
-    arguments: tuple[Any, ...]
-    keywords: Mapping[str, Any]
+    request: Request
     described: str = ""
     keep: Any = None
     in_a_job: bool = False
 
     def watched(self, table: IterationTable) -> Result:
         """Every iteration is kept, then shown, so that what was seen can be restarted from."""
-        from cuanto.api import energy as compute
+        from cuanto import api
 
         kept = False
 
@@ -201,7 +198,7 @@ class Calculation:
 
         with table:
             try:
-                return compute(*self.arguments, on_iteration=watch, **self.keywords)
+                return api.solve(self.request, watch)
             except KeyboardInterrupt:
                 if kept:
                     path = self.keep.path
@@ -210,71 +207,37 @@ class Calculation:
                 raise
 
 
-def _semiempirical(source: Source, method: str, request: Request) -> Calculation:
-    from cuanto.api import require_meaning
-    from cuanto.integrals.engine import resolve
-    from cuanto.interfaces.sources import inherited
-    from cuanto.methods import Semiempirical
-
-    keywords = {**inherited(source, request.method, request.basis, request.keywords), **request.keywords}
-    require_meaning(method, keywords)
-    with request.about("backend"):
-        device = resolve(keywords.pop("backend", "auto"))
-    Semiempirical(source.molecule, method.lower(), device)  # elements without parameters are refused here
-    return Calculation((source.molecule, method), {**keywords, "backend": device})
-
-
-def _gaussian(source: Source, method: str, request: Request, outputs: Outputs) -> Calculation:
+def _prepare(source: Source, method: str, job: Job, outputs: Outputs) -> Prepared:
+    """Check what is asked for, and find the device and the basis sets that it names."""
     from cuanto.basis import Basis
     from cuanto.integrals.engine import resolve
     from cuanto.interfaces.files import destination
-    from cuanto.interfaces.sources import first_given
+    from cuanto.interfaces.sources import inherited
+    from cuanto.methods import SEMIEMPIRICAL, Request, Semiempirical
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
-    molecule, keywords = source.molecule, _keywords(source, method, request)
-    with request.about("backend"):
-        device = resolve(keywords.pop("backend", "auto"))
-    with request.about("basis"):
-        orbital = Basis(first_given(request.basis, source.basis, DEFAULT_BASIS), molecule)
+    molecule, keywords = source.molecule, {**inherited(source, job.method, job.basis, job.keywords), **job.keywords}
+    basis = None if method.lower() in SEMIEMPIRICAL else job.basis or source.basis
+    request = Request.of(molecule, method, basis, **keywords)
+    with about_option("backend"):
+        device = resolve(request.options.backend)
+    if request.model is None:
+        Semiempirical(molecule, request.method, device)  # elements without parameters are refused here
+        return Prepared(replace(request, options=replace(request.options, backend=device)))
+    found: dict[str, Any] = {"backend": device}
+    with about_option("basis"):
+        orbital = Basis(basis or DEFAULT_BASIS, molecule)
     if "auxbasis" in keywords:
-        with request.about("auxbasis"):
-            keywords["auxbasis"] = Basis(keywords["auxbasis"], molecule, spherical=orbital.spherical)
-    if request.restart is not None:
-        with request.about("restart"):
-            keywords["guess"] = read_checkpoint(request.restart).orbitals
+        with about_option("auxbasis"):
+            found["auxbasis"] = Basis(keywords["auxbasis"], molecule, spherical=orbital.spherical)
+    if job.restart is not None:
+        with about_option("restart"):
+            found["guess"] = read_checkpoint(job.restart).orbitals
     keep = None
     if outputs.checkpoint is not None:
         keep = Checkpoint(destination(outputs.checkpoint), molecule, orbital, method, device)
-    described = f"/{orbital.name}, {orbital.nbf} functions"
-    arguments, in_a_job = (molecule, method, orbital), request.job is not None
-    return Calculation(arguments, {**keywords, "backend": device}, described, keep, in_a_job)
-
-
-def _keywords(source: Source, method: str, request: Request) -> dict[str, Any]:
-    """Of the calculation, their values looked at."""
-    from cuanto.api import DEFAULT_GRID, check, require_meaning
-    from cuanto.grid import GridSettings
-    from cuanto.interfaces.sources import inherited
-    from cuanto.scf.guess import GUESSES
-    from cuanto.terms import Surroundings
-
-    keywords = {**inherited(source, request.method, request.basis, request.keywords), **request.keywords}
-    with request.about("method"):
-        check(source.molecule, method)
-    with request.about("fitting"):
-        check(source.molecule, method, keywords.get("fitting", "auto"))
-    with request.about("precision"):
-        check(source.molecule, method, precision=keywords.get("precision", "double"))
-    require_meaning(method, keywords)
-    with request.about("grid"):
-        GridSettings.of(keywords.get("grid", DEFAULT_GRID))
-    guess = keywords.get("guess", GUESSES[0])
-    if request.job is not None and guess not in GUESSES:
-        raise InputError(f"{request.job}: guess: unknown guess {guess!r}: choose {', '.join(GUESSES)}")
-    if keywords.get("field") is not None:
-        with request.about("field"):
-            Surroundings.of(field=keywords["field"])
-    return keywords
+    request = replace(request, basis=orbital, options=replace(request.options, **found))
+    return Prepared(request, f"/{orbital.name}, {orbital.nbf} functions", keep, job.file is not None)
 
 
 def refuse(method: str, given: Mapping[str, object], in_a_job: bool = False) -> None:

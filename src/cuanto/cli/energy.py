@@ -9,37 +9,29 @@ import typer
 
 from cuanto.cli.arguments import (
     MOLECULE_HELP,
-    Auxiliary,
     Charge,
     Device,
-    Fitting,
     Multiplicity,
-    Precision,
     complete_basis,
     complete_method,
     examples,
+    options_given,
     parse_options,
+    with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Outputs, Request, carry_out
+from cuanto.cli.calculate import NOT_CONVERGED, Job, Outputs, carry_out
 from cuanto.cli.many import carry_out_many
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
 __all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
 
-HOW, FILES, MANY = "How it is computed", "Files", "Many molecules"
+FILES, MANY = "Files", "Many molecules"
 METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
     "ub3lyp; mndo, am1, pm3, pm6, unrestricted as upm6. \\[default: hf]"
 )
 BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
-GRID_HELP = (
-    "For functionals: coarse, medium, fine, ultrafine, superfine, or radial,angular such as 99,590. \\[default: fine]"
-)
-OPTION_HELP = (
-    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Files have "
-    "options of their own, below."
-)
 OUT_HELP = (
     "Table of many molecules, its format by the ending: .csv, .jsonl or .parquet. The same command goes on where it "
     "was stopped."
@@ -60,31 +52,6 @@ Method = Annotated[
 ]
 BasisName = Annotated[
     str | None, typer.Option("--basis", "-b", metavar="NAME", help=BASIS_HELP, autocompletion=complete_basis)
-]
-Fit = Annotated[
-    Fitting | None,
-    typer.Option(help="Density fitting of J, of J and K, or none. \\[default: auto]", rich_help_panel=HOW),
-]
-Where = Annotated[Device | None, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)]
-Digits = Annotated[
-    Precision | None, typer.Option(help="Of direct J and K, and on the grid. \\[default: double]", rich_help_panel=HOW)
-]
-Grid = Annotated[str | None, typer.Option(metavar="LEVEL", help=GRID_HELP, rich_help_panel=HOW)]
-Guess = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="sad (superposed atoms) or core. \\[default: sad]",
-        rich_help_panel=HOW,
-        show_default=False,
-    ),
-]
-Setting = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Such as 4GB or 500MB; all that is free otherwise.", rich_help_panel=HOW),
 ]
 Json = Annotated[
     str | None,
@@ -114,20 +81,13 @@ Scheduler = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
 
 
+@with_options
 def energy(
     molecules: Molecules,
     method: Method = None,
     basis: BasisName = None,
-    fitting: Fit = None,
-    auxbasis: Auxiliary = None,
-    backend: Where = None,
-    precision: Digits = None,
-    grid: Grid = None,
     charge: Charge = None,
     multiplicity: Multiplicity = None,
-    guess: Guess = None,
-    option: Setting = None,
-    max_memory: Memory = None,
     json: Json = None,
     molden: Molden = None,
     report: Report = None,
@@ -138,39 +98,28 @@ def energy(
     scheduler: Scheduler = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    **flags: Any,
 ) -> None:
     """Compute energies of molecules; exit status 0 converged, 1 not converged, 2 bad input.
 
     With several molecules, {name} in the name of an output file stands for the name of the input file.
     """
-    from cuanto.interfaces.keywords import checked_keywords, parse_size
-
-    given: dict[str, Any] = {
-        "fitting": fitting and fitting.value,
-        "auxbasis": auxbasis,
-        "backend": backend and backend.value,
-        "precision": precision and precision.value,
-        "grid": grid,
-        "guess": guess,
-        "max_memory": None if max_memory is None else parse_size(max_memory, "--max-memory"),
-        **parse_options(option or []),
-    }
-    request = Request(
+    job = Job(
         sources=molecules,
         method=method,
         basis=basis,
         charge=charge,
         multiplicity=multiplicity,
-        keywords=checked_keywords(given, "--option"),
+        keywords=options_given(flags),
         outputs=Outputs(json, molden, checkpoint, report),
         restart=None if restart is None else str(restart),
         quiet=quiet,
     )
     if out is not None:
-        status = carry_out_many(request, out, workers, scheduler)
+        status = carry_out_many(job, out, workers, scheduler)
     elif workers is not None or scheduler is not None:
         raise InputError("--workers and --scheduler are for many molecules: name their table with --out")
     else:
-        status = carry_out(request)
+        status = carry_out(job)
     if status:
         raise typer.Exit(status)

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuanto.cli.calculate import BAD_INPUT, DEFAULT_BASIS, DEFAULT_METHOD, NOT_CONVERGED, Request, refuse
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, refuse
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
+from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,24 +25,24 @@ MOST_FAILURES = 10
 """That are shown; all of them are in the table."""
 
 
-def carry_out_many(request: Request, out: Path, workers: int | None, scheduler: str | None) -> int:
+def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
     """Exit status: 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
     from rich.console import Console
 
     from cuanto.batch.run import Batch
     from cuanto.batch.table import Table
 
-    for name, path in {**request.outputs.given(), "restart": request.restart}.items():
+    for name, path in {**job.outputs.given(), "restart": job.restart}.items():
         if path is not None:
             raise InputError(f"--{name} is of one molecule, --out of many: leave out one of them")
     table = Table(out)
     for file in (out, table.journal):
-        require_writable(file, *request.inputs)
-    entries = _entries(request)
+        require_writable(file, *job.inputs)
+    entries = _entries(job)
     console = Console(highlight=False, soft_wrap=True)
     with Batch(entries, table, workers, scheduler) as batch:
-        rows = _watched(console, batch, request.quiet)
-    if not request.quiet:
+        rows = _watched(console, batch, job.quiet)
+    if not job.quiet:
         print_failures(console, rows)
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
@@ -51,33 +52,27 @@ def carry_out_many(request: Request, out: Path, workers: int | None, scheduler: 
     return NOT_CONVERGED if batch.counts.unconverged else 0
 
 
-def _entries(request: Request) -> list[Entry]:
-    from cuanto.api import check
+def _entries(job: Job) -> list[Entry]:
     from cuanto.batch.entry import Model, entries_of
     from cuanto.batch.run import require_sound
     from cuanto.methods import SEMIEMPIRICAL
 
-    model = Model(request.method, request.basis, dict(request.keywords))
-    if request.method is not None and request.method.lower() in SEMIEMPIRICAL:
-        refuse(request.method, {"--basis": request.basis})
+    model = Model(job.method, job.basis, dict(job.keywords))
+    if job.method is not None and job.method.lower() in SEMIEMPIRICAL:
+        refuse(job.method, {"--basis": job.basis})
     defaults = (DEFAULT_METHOD, DEFAULT_BASIS)
     found = [
-        entry
-        for given in request.sources
-        for entry in entries_of(given, model, defaults, request.charge, request.multiplicity)
+        entry for given in job.sources for entry in entries_of(given, model, defaults, job.charge, job.multiplicity)
     ]
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
         raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")
-    first = readable[0].molecule
-    assert first is not None
-    check(first, request.method or DEFAULT_METHOD, str(request.keywords.get("fitting", "auto")))
     by_method: dict[str, list[Molecule]] = {}
     for entry in readable:
         assert entry.molecule is not None and entry.model.method is not None
         by_method.setdefault(entry.model.method, []).append(entry.molecule)
     for method, molecules in by_method.items():  # files may have methods of their own
-        require_sound(method, {"basis": request.basis, **request.keywords}, molecules)
+        require_sound(method, job.basis, job.keywords, molecules)
     return found
 
 

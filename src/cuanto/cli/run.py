@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from cuanto.cli.arguments import examples
-from cuanto.cli.calculate import STDOUT, Outputs, Request, carry_out
+from cuanto.cli.calculate import STDOUT, Job, Outputs, carry_out
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
+from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 
 EXAMPLES = examples(
     "cuanto run water.toml",
@@ -26,16 +28,8 @@ method = "b3lyp"              # hf, rhf, uhf, rohf; a functional (`cuanto functi
 basis = "def2-svp"            # leave out for semiempirical methods
 # charge = 0
 # multiplicity = 1
-# fitting = "auto"            # auto, none, j, jk
-# auxbasis = "def2-universal-jkfit"
-# backend = "auto"            # auto, cpu, cuda
-# precision = "double"        # double, mixed, single
-# grid = "fine"               # of a functional: coarse, medium, fine, ultrafine, superfine, or [99, 590]
-# max_memory = "4GB"
-# guess = "sad"               # sad, core
 # restart = "water.h5"        # a checkpoint
-# field = [0.0, 0.0, 0.001]   # Hartree/(e Bohr)
-# point_charges = [[0.5], [[0.0, 0.0, 6.0]]]    # charges (e), and their positions (Bohr)
+OPTIONS
 
 [options]                     # of the self-consistent field
 max_iterations = 100
@@ -46,9 +40,30 @@ json = "{name}.json"
 # checkpoint = "{name}.h5"
 # report = "{name}.html"
 """
+EXAMPLE = {
+    "basis": "def2-universal-jkfit",
+    "grid": "fine",
+    "size": "4GB",
+    "numbers": [0.0, 0.0, 0.001],
+    "charges": [[0.5], [[0.0, 0.0, 6.0]]],
+}
+"""Values of options without a default, by kind."""
 ABOUT = ("molecule", "method", "basis", "charge", "multiplicity", "restart")
+KEYS = options_of(CalculationOptions)
+"""Options that are keys of the first level."""
+SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
+"""Options that may stand in the table [options]."""
 TABLES = ("options", "output")
 LARGEST_FILE = 1 << 20
+
+
+def job_template() -> str:
+    """A job with every key of the first level explained."""
+    lines = []
+    for name, option in KEYS.items():
+        line = f"# {name} = {json.dumps(EXAMPLE[option.kind] if option.default is None else option.default)}"
+        lines.append(f"{line:29} # {', '.join(option.choices) or option.described}")
+    return TEMPLATE.replace("OPTIONS", "\n".join(lines))
 
 
 def run(
@@ -62,30 +77,29 @@ def run(
 ) -> None:
     """Run the calculation that a TOML file describes; exit status 0 converged, 1 not converged, 2 bad input."""
     if template:
-        print(TEMPLATE, end="")
+        print(job_template(), end="")
         return
     if job is None:
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to begin with")
     from cuanto.interfaces.keywords import about
 
-    request = read_job(job, anywhere, quiet)
     with about(str(job)):
-        status = carry_out(request)
+        status = carry_out(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
 
 
-def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request:
+def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
     """A job file, every key and type checked."""
-    from cuanto.interfaces.keywords import ARGUMENTS, OPTIONS, about, checked_keywords, require_known
+    from cuanto.interfaces.keywords import about, checked_keywords
 
     job, where = _parsed(path), str(path)
-    require_known(job, (*ABOUT, *ARGUMENTS, *TABLES), where)
+    require_known(job, (*ABOUT, *KEYS, *TABLES), f"{where}: unknown key")
     options, output = (_table(job, name, where) for name in TABLES)
-    require_known(options, OPTIONS, f"{where}: [options]")
-    require_known(output, ("json", "molden", "checkpoint", "report"), f"{where}: [output]")
+    require_known(options, SETTINGS, f"{where}: [options]: unknown key")
+    require_known(output, ("json", "molden", "checkpoint", "report"), f"{where}: [output]: unknown key")
     place = Places(path.parent, anywhere, where)
-    arguments = {name: value for name, value in job.items() if name in ARGUMENTS}
+    arguments = {name: value for name, value in job.items() if name in KEYS}
     if isinstance(arguments.get("auxbasis"), str):
         arguments["auxbasis"] = place.of_basis(arguments["auxbasis"], "auxbasis")
     basis, restart = _text(job, "basis", where), _text(job, "restart", where)
@@ -93,7 +107,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request
     if STDOUT in outputs.values():
         raise InputError(f"{where}: a job writes files, not to standard output; name one, such as '{{name}}.json'")
     with about(where):
-        return Request(
+        return Job(
             sources=[place.of_molecule(name) for name in _molecules(job, where)],
             method=_text(job, "method", where),
             basis=None if basis is None else place.of_basis(basis, "basis"),
@@ -103,7 +117,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Request
             outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
             restart=None if restart is None else place.of(restart, "restart"),
             quiet=quiet,
-            job=where,
+            file=where,
         )
 
 

@@ -13,13 +13,13 @@ from cuanto.basis import Basis
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.memory import MIB, StorePlan, store_limit
-from cuanto.coulomb.quartets import PRECISIONS, QuartetEngine
+from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
 from cuanto.log import logger
-from cuanto.options import STORAGES
+from cuanto.options import PRECISIONS, STORAGES
 
 SYMMETRIC = 1e-12
 """Densities whose transposes differ by less, relative to their largest element, are symmetric."""

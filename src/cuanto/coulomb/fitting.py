@@ -23,6 +23,7 @@ import numpy as np
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import COPIED_ROWS
 from cuanto.basis import Basis
+from cuanto.coulomb.base import JKBuilder
 from cuanto.coulomb.fitting_blocks import Block, all_integrals, aux_slices, block_integrals, block_pairs, make_layout
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
 from cuanto.coulomb.fitting_rows import FunctionRows, Partners, find_partners, separate_parts
@@ -50,7 +51,7 @@ EMPTY = 1e-14
 """Orbitals of a density with a smaller occupation are left out, relative to the largest."""
 
 
-class FittedJK:
+class FittedJK(JKBuilder):
     """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
 
     `max_memory`: bytes that the process (on a GPU: these arrays) may take; `share` of what that leaves, where there is
@@ -119,6 +120,13 @@ class FittedJK:
     def metric(self) -> MetricReport:
         """How the metric was factorised."""
         return self._metric.report
+
+    def notes(self) -> Sequence[str]:
+        """What is kept, and what was done to a metric that is nearly singular; others need no words."""
+        found = [f"density fitting: {self.plan}"] if self.omega is None else []
+        if self.metric.raised or self.metric.left_out:
+            found.append(f"fitting metric{'' if self.omega is None else ' at long range'}: {self.metric}")
+        return found
 
     # ------------------------------------------------------------------------------------------------ set-up
 

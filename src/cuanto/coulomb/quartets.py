@@ -34,7 +34,6 @@ SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
 TASK_MATRICES = 2
 """Matrices of each task of a build."""
-PRECISIONS = ("double", "mixed", "single")
 
 
 @dataclass(frozen=True)

@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.options import ScfOptions
+from cuanto.options import OPTIONS, ScfOptions, check_values, options_of, require_known
 from cuanto.semiempirical.diagonalisers import settings
 from cuanto.system.text import parse_real, quoted
 
-ARGUMENTS = ("fitting", "auxbasis", "backend", "precision", "grid", "max_memory", "guess", "field", "point_charges")
-"""Of `cuanto.energy`, beside molecule, method, basis and what watches it."""
-OPTIONS = (*(option.name for option in fields(ScfOptions)), "mopac_compatible")
-TEXTS = ("fitting", "auxbasis", "backend", "precision", "guess")
-
-
-def require_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
-    """An unknown name is one line, with the nearest known one."""
-    names = list(known)
-    for name in given:
-        if name not in names:
-            close = difflib.get_close_matches(str(name), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
-            raise InputError(f"{where}: unknown key {quoted(name)}; {hint}")
-
 
 def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Keywords for `cuanto.energy`; names and types are looked at here, values where they are used."""
-    require_known(given, (*ARGUMENTS, *OPTIONS), where)
-    found = {name: value for name, value in given.items() if value is not None}
-    for name in TEXTS:
-        if name in found and not isinstance(found[name], str):
-            raise InputError(f"{where}: {name} must be a text, not {quoted(found[name])}")
-        if name in found and not found[name].strip():
-            raise InputError(f"{where}: {name} is empty: give a name, or leave it out")
-    if "grid" in found and isinstance(found["grid"], list):
-        found["grid"] = tuple(found["grid"])
-    if "point_charges" in found:
-        _check_point_charges(found["point_charges"], where)
-    if "max_memory" in found:
-        found["max_memory"] = parse_size(found["max_memory"], f"{where}: max_memory")
-    options = {name: value for name, value in found.items() if name in OPTIONS and name != "mopac_compatible"}
+    """Keywords for `cuanto.energy` from plain data; what depends on method and molecule is checked with them."""
+    require_known(given, OPTIONS, f"{where}: unknown key")
+    found = {name: read_value(name, value, where) for name, value in given.items() if value is not None}
+    of_scf = options_of(ScfOptions)
     with about(where):
-        settings(options)
+        settings({name: value for name, value in found.items() if name in of_scf})
+        check_values({name: value for name, value in found.items() if name not in of_scf})
     return found
+
+
+def read_value(name: str, value: Any, where: str) -> Any:
+    """The value of an option from plain data: text, numbers and lists of JSON, TOML or the command line."""
+    kind = OPTIONS[name].kind
+    if kind == "size":
+        return parse_size(value, f"{where}: {name}")
+    if kind == "grid" and isinstance(value, list):
+        return tuple(value)
+    if kind == "charges":
+        _check_point_charges(value, where)
+    if kind in ("choice", "text", "basis"):
+        if not isinstance(value, str):
+            raise InputError(f"{where}: {name} must be a text, not {quoted(value)}")
+        if not value.strip():
+            raise InputError(f"{where}: {name} is empty: give a name, or leave it out")
+    return value
 
 
 @contextmanager
 def about(where: str) -> Iterator[None]:
-    """What is wrong with an input says where: a file, or a key of it."""
+    """What is wrong with an input says where: a file, and the option if it does not name itself."""
     try:
         yield
     except InputError as error:
         text = str(error)
+        if error.option is not None and not text.startswith((error.option, where)):
+            text = f"{error.option}: {text}"
         raise (error if text.startswith(where) else InputError(f"{where}: {text}")) from None
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from cuanto.interfaces.versions import as_first
 from cuanto.interfaces.wavefunction import read_wavefunction
 from cuanto.log import Timings
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Semiempirical, SemiempiricalResult
-from cuanto.options import ScfOptions
+from cuanto.options import CalculationOptions, ScfOptions, options_of
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import State
 from cuanto.system import Molecule
@@ -26,6 +25,7 @@ from cuanto.system.formats import parse_json, qcschema_structure
 from cuanto.system.text import quoted, read_text
 
 Array = NDArray[np.float64]
+Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 KEPT = ("charges", "mulliken_charges", "loewdin_charges", "s_squared", "bond_orders")
@@ -106,7 +106,7 @@ def _filled(schema: Mapping[str, Any], where: str) -> Result:
         "molecule": molecule,
         "method": method,
         "backend": get_backend("cpu"),
-        "options": _options(keywords),
+        "options": _options(ScfOptions, keywords),
         "timings": Timings({str(name): float(seconds) for name, seconds in (ours.get("timings") or {}).items()}),
         "history": tuple(_iteration(row) for row in ours.get("history") or ()),
         "notes": tuple(str(note) for note in ours.get("notes") or ()),
@@ -126,14 +126,8 @@ def _gaussian(schema: Mapping[str, Any], ours: Mapping[str, Any], common: Mappin
     D_spq = _density(wave.C_spm, wave.n_sm)
     state = _state(schema, ours, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
     grid = keywords.get("grid")
-    return GaussianResult(
-        **common,
-        state=state,
-        basis=wave.basis,
-        fitting=str(keywords.get("fitting", "none")),
-        precision=str(keywords.get("precision", "double")),
-        grid=(int(grid[0]), int(grid[1])) if isinstance(grid, list) else grid,
-    )
+    used = {"fitting": "none", **keywords, "auxbasis": None, "grid": tuple(grid) if isinstance(grid, list) else grid}
+    return GaussianResult(**common, state=state, basis=wave.basis, settings=_options(CalculationOptions, used))
 
 
 def _semiempirical(common: Mapping[str, Any], state: State, keywords: Mapping[str, Any]) -> SemiempiricalResult:
@@ -176,13 +170,12 @@ def _remember(result: Result, ours: Mapping[str, Any], schema: Mapping[str, Any]
         vars(result)["keywords"] = dict(keywords)
 
 
-def _options(keywords: Mapping[str, Any]) -> ScfOptions:
+def _options(group: type[Options], keywords: Mapping[str, Any]) -> Options:
     """Those of ours; another program has others."""
-    known = {one.name for one in fields(ScfOptions)}
     try:
-        return ScfOptions.of(**{name: value for name, value in keywords.items() if name in known})
+        return group(**{name: keywords[name] for name in options_of(group) if name in keywords})
     except InputError:
-        return ScfOptions()
+        return group()
 
 
 def _iteration(row: Mapping[str, Any]) -> Iteration:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cuanto.api import require_meaning
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.interfaces.versions import as_first, second_input
 from cuanto.methods import SEMIEMPIRICAL
+from cuanto.methods.model import kind_of
+from cuanto.options import OPTIONS, require_meaning
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import decoded, quoted, read_text
@@ -115,19 +116,13 @@ def inherited(source: Source, method: str | None, basis: str | None, given: Mapp
     if basis is not None or given.get("fitting") == "none":
         kept.pop("auxbasis", None)
     if method is None:
-        require_meaning(source.method or "", {"basis": source.basis})
+        if source.method is not None:
+            require_meaning(source.method, kind_of(source.method), {"basis": source.basis})
         return kept
     if method.lower() in SEMIEMPIRICAL:
         kept.pop("guess", None)  # it starts from neutral atoms
-    return {name: value for name, value in kept.items() if _has_meaning(method, name, value)}
-
-
-def _has_meaning(method: str, name: str, value: object) -> bool:
-    try:
-        require_meaning(method, {name: value})
-    except InputError:
-        return False
-    return True
+    kind = kind_of(method)
+    return {name: value for name, value in kept.items() if kind in OPTIONS[name].meaning.kinds}
 
 
 def first_given(*values: str | None) -> str:

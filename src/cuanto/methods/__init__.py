@@ -1,17 +1,20 @@
 """Methods: which terms, which occupations; and what they give back."""
 
-from cuanto.methods.hartree_fock import METHODS, HartreeFock
-from cuanto.methods.kohn_sham import KohnSham
+from cuanto.methods.gaussian import Calculation, Context
+from cuanto.methods.model import METHODS, SEMIEMPIRICAL, Model
+from cuanto.methods.request import Request
 from cuanto.methods.result import GaussianResult, Iteration, Result
-from cuanto.methods.semiempirical import SEMIEMPIRICAL, Semiempirical, SemiempiricalResult
+from cuanto.methods.semiempirical import Semiempirical, SemiempiricalResult
 
 __all__ = [
     "METHODS",
     "SEMIEMPIRICAL",
+    "Calculation",
+    "Context",
     "GaussianResult",
-    "HartreeFock",
     "Iteration",
-    "KohnSham",
+    "Model",
+    "Request",
     "Result",
     "Semiempirical",
     "SemiempiricalResult",

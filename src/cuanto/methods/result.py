@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -16,10 +16,9 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
-from cuanto.options import ScfOptions
+from cuanto.options import CalculationOptions, ScfOptions, changed
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
-from cuanto.terms import Surroundings
 from cuanto.units import DIPOLE_IN_DEBYE
 
 Array = NDArray[np.float64]
@@ -162,9 +161,7 @@ class Result:
     @cached_property
     def keywords(self) -> dict[str, Any]:
         """What, beside molecule, method, basis and backend, gives the same result again with `cuanto.energy`."""
-        default = asdict(ScfOptions())
-        given = asdict(self.options)
-        return {name: given[name] for name in given if not np.array_equal(given[name], default[name])}
+        return changed(self.options)
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema AtomicResult as a dictionary."""
@@ -191,12 +188,29 @@ class GaussianResult(Result):
     """A Hartree-Fock or Kohn-Sham calculation: orbitals are combinations of the functions of `basis`."""
 
     basis: Basis
-    fitting: str = "none"
-    auxbasis: Basis | None = None
-    precision: str = "double"
-    grid: str | tuple[int, int] | dict[str, Any] | None = None
-    """None where nothing is integrated numerically."""
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    settings: CalculationOptions = field(default_factory=lambda: CalculationOptions(fitting="none"))
+
+    @property
+    def fitting(self) -> str:
+        """What was fitted: none, j or jk."""
+        return self.settings.fitting
+
+    @property
+    def auxbasis(self) -> Basis | None:
+        """The fitting basis."""
+        found: Basis | None = self.settings.auxbasis
+        return found
+
+    @property
+    def precision(self) -> str:
+        """Of direct J and K, and of the integration on a grid."""
+        return self.settings.precision
+
+    @property
+    def grid(self) -> str | tuple[int, int] | dict[str, Any] | None:
+        """None where nothing is integrated numerically."""
+        found: str | tuple[int, int] | dict[str, Any] | None = self.settings.grid
+        return found
 
     @property
     def basis_name(self) -> str:
@@ -206,14 +220,8 @@ class GaussianResult(Result):
     @cached_property
     def keywords(self) -> dict[str, Any]:
         """What gives the same result again."""
-        found: dict[str, Any] = {"fitting": self.fitting}
-        if self.auxbasis is not None:
-            found["auxbasis"] = self.auxbasis.name
-        if self.precision != "double":
-            found["precision"] = self.precision
-        if self.grid is not None:
-            found["grid"] = self.grid
-        return found | self.surroundings.keywords | super().keywords
+        name = {} if self.auxbasis is None else {"auxbasis": self.auxbasis.name}
+        return changed(self.settings) | name | super().keywords
 
     @property
     def orbitals(self) -> Orbitals:

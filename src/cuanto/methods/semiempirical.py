@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
+from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
+from cuanto.methods.model import SEMIEMPIRICAL
+from cuanto.methods.request import Request
 from cuanto.methods.result import Result, watched
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
-from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
+from cuanto.scf.occupations import Occupations, choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.search import search
 from cuanto.scf.state import State
@@ -31,7 +34,7 @@ from cuanto.semiempirical.diagonalisers import SP2, chosen, purification, settin
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
-from cuanto.semiempirical.parameters import METHODS, parameters
+from cuanto.semiempirical.parameters import parameters
 from cuanto.semiempirical.rotations import BlockRotations
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
 from cuanto.semiempirical.turning import Turning, suits
@@ -40,7 +43,6 @@ from cuanto.terms.base import Term
 
 Array = NDArray[np.float64]
 
-SEMIEMPIRICAL = (*METHODS, *(f"u{method}" for method in METHODS))
 TOGETHER = ("energy_tolerance", "gradient_tolerance")
 """Options that molecules computed together may have."""
 
@@ -138,14 +140,9 @@ class Semiempirical:
             yield replace(state, iteration=state.iteration + done, step=step)
 
     def _occupations(self) -> Occupations:
-        up, down = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        electrons, capacity = ((up + down,), 2) if self.spins == 1 else ((up, down), 1)
-        options, orbitals = self.options, self.layout.orbitals
-        if options.occupations is not None:
-            return Fixed.of(options.occupations, electrons, capacity, orbitals)
-        if options.smearing:
-            return Fermi(electrons, capacity, orbitals, options.smearing)
-        return Aufbau(electrons, capacity, orbitals)
+        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
+        filled = electrons if self.spins == 2 else (sum(electrons),)
+        return choose_occupations(self.options, filled, self.layout.orbitals)
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""
@@ -247,31 +244,20 @@ class SemiempiricalResult(Result):
         return np.asarray((pairs_ax + self.calculation.corrections[1]) * RESCALE)
 
 
-def semiempirical_energy(
-    molecule: Molecule,
-    method: str,
-    backend: Backend,
-    max_memory: float | None = None,
-    guess: object = "sad",
-    on_iteration: Any = None,
-    mopac_compatible: bool = False,
-    **options: Any,
-) -> SemiempiricalResult:
-    """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms
-    (`guess`)."""
-    checked, diagonaliser = settings(options)
-    timings = Timings(synchronize=getattr(backend, "synchronize", None) if checked.profile else None)
+def semiempirical_energy(request: Request, on_iteration: Any = None) -> SemiempiricalResult:
+    """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms."""
+    backend, options = resolve(request.options.backend), request.options
     calculation = Semiempirical(
-        molecule,
-        method.lower(),
+        request.molecule,
+        request.method,
         backend,
-        checked,
-        max_memory,
-        mopac_compatible,
-        diagonaliser=diagonaliser,
-        timings=timings,
+        request.scf,
+        options.max_memory,
+        options.mopac_compatible,
+        diagonaliser=request.diagonaliser,
+        timings=Timings(synchronize=getattr(backend, "synchronize", None) if request.scf.profile else None),
     )
-    return calculation.run(on_iteration, _start(guess, calculation))
+    return calculation.run(on_iteration, _start(options.guess, calculation))
 
 
 def _start(guess: object, calculation: Semiempirical) -> Density | None:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuanto.interfaces.keywords import option_value
+from cuanto.options import OPTIONS
 from cuanto.report.record import Record
 from cuanto.units import BOHR_IN_ANGSTROM
 
-FLAGS = {"fitting": "--fitting", "auxbasis": "--aux", "precision": "--precision", "grid": "--grid"}
+FLAGS = {name: option.flags[-1] for name, option in OPTIONS.items() if option.flags}
 """Keywords of `cuanto.energy` that are options of the command line; the others are given with -o."""
 WIDTH = 96
 GENERATED = "autoaux"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.errors import InputError
+from cuanto.options import ScfOptions
 
 Array = NDArray[np.float64]
 
@@ -117,3 +118,13 @@ class Fixed:
 def _check_space(electrons: int, capacity: int, orbitals: int) -> None:
     if electrons > capacity * orbitals:
         raise InputError(f"{electrons} electrons do not fit into {orbitals} orbitals: use a larger basis")
+
+
+def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], orbitals: int) -> Occupations:
+    """What `options` ask for; `electrons` of both spins together, or of each."""
+    capacity = 2 if len(electrons) == 1 else 1
+    if options.occupations is not None:
+        return Fixed.of(options.occupations, electrons, capacity, orbitals)
+    if options.smearing:
+        return Fermi(electrons, capacity, orbitals, options.smearing)
+    return Aufbau(electrons, capacity, orbitals)

@@ -14,11 +14,12 @@ from cuanto.scf.orthogonal import HOST_FUNCTIONS, Frame
 from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
+from cuanto.terms.base import Term
 
 Array = NDArray[np.float64]
 
 
-class Constant:
+class Constant(Term):
     """Core repulsion or a correction: the density does not enter."""
 
     def __init__(self, name: str, energy: float) -> None:
@@ -29,7 +30,7 @@ class Constant:
         return self.energy, None
 
 
-class Core:
+class Core(Term):
     """E = sum_pq h_pq D_pq, without the attraction to other atoms' cores."""
 
     name = "core"
@@ -43,7 +44,7 @@ class Core:
         return D_pq.reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
 
-class Repulsion:
+class Repulsion(Term):
     """Direct and exchange energy of the electrons, in the field of the cores (see `Fock`)."""
 
     name = "two-electron"

@@ -1,7 +1,8 @@
-"""What an energy term is: a functional of the density together with its derivative."""
+"""What an energy term is: a functional of the density together with its derivatives."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -15,3 +16,19 @@ class Term(Protocol):
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any | None]:
         """Energy (a number, or a scalar on the device) and dE/dD_spq (or with one spin: the same for all; or None)."""
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
+        """dE/dR_ax at a fixed density, Hartree/Bohr; None where it is not known."""
+        return None
+
+    def response(self, D_spq: Any, change_spq: Any) -> Any | None:
+        """Change of dE/dD_spq to first order in a change of the density; None where it is not known."""
+        return None
+
+    def notes(self) -> Sequence[str]:
+        """What a reader of the result should know."""
+        return ()
+
+    def in_double(self) -> Term | None:
+        """The same term in double precision; None where it is so already."""
+        return None

@@ -12,10 +12,11 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
+from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
 
 
-class CoreHamiltonian:
+class CoreHamiltonian(Term):
     """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; made beside it: the overlap S."""
 
     name = "core"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cuanto.coulomb.base import JKBuilder
+from cuanto.terms.base import Term
 
 
-class Coulomb:
+class Coulomb(Term):
     """E = 1/2 sum_pq D_pq J_pq[D], D the sum of the spins."""
 
     name = "coulomb"
@@ -20,3 +22,12 @@ class Coulomb:
         D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
+
+    def notes(self) -> Sequence[str]:
+        """Those of the builder."""
+        return self.builder.notes()
+
+    def in_double(self) -> Coulomb | None:
+        """With a builder in double precision."""
+        builder = self.builder.in_double()
+        return None if builder is None else Coulomb(builder)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system import Molecule
+from cuanto.terms.base import Term
 
 PACKAGES = {"d3bj": "dftd3", "d4": "dftd4"}
 LAST_ELEMENT = {"d3bj": 94, "d4": 86}
@@ -41,7 +42,7 @@ METHODS = {"d3bj": _BOTH, "d4": {**_BOTH, "m06-l": "m06l"}}
 local densities) or was so for another functional of nearly the same name (omega-B97X)."""
 
 
-class Dispersion:
+class Dispersion(Term):
     """Energy (Hartree) and gradient_ax (Hartree/Bohr) of the atoms that are no ghosts; the density does not enter."""
 
     name = "dispersion"
@@ -60,6 +61,10 @@ class Dispersion:
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
         """The density does not enter."""
         return self.energy, None
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """The density does not enter here either."""
+        return self.gradient_ax
 
 
 def _parameters_name(functional: str, kind: str) -> str:

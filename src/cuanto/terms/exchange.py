@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cuanto.coulomb.base import JKBuilder
+from cuanto.terms.base import Term
 
 
-class Exchange:
+class Exchange(Term):
     """E = -1/2 sum_s sum_pq D_spq K_spq[D_s]; with one spin, whose density holds both electrons, half of that."""
 
     def __init__(self, builder: JKBuilder, fraction: float = 1.0, name: str = "exchange") -> None:
@@ -18,3 +20,12 @@ class Exchange:
         _, K_spq = self.builder(D_spq, C_spi, False, True)
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
+
+    def notes(self) -> Sequence[str]:
+        """Those of the builder."""
+        return self.builder.notes()
+
+    def in_double(self) -> Exchange | None:
+        """With a builder in double precision."""
+        builder = self.builder.in_double()
+        return None if builder is None else Exchange(builder, self.fraction, self.name)

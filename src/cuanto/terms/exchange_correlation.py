@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cuanto.backends.base import Backend
@@ -14,14 +15,23 @@ from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
 from cuanto.grid.quadrature import Quadrature, make_quadrature
 from cuanto.grid.settings import GridSettings
+from cuanto.options import PRECISIONS
 from cuanto.system import Molecule
+from cuanto.terms.base import Term
 
-PRECISIONS = ("double", "mixed", "single")
 POOR = 1e-4
 """Relative error of the number of electrons from which a grid is called too coarse."""
+GRID_BYTES = 256
+"""Memory of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine:
+210)."""
 
 
-class ExchangeCorrelation:
+def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
+    """Memory that the grid of a molecule will take."""
+    return GRID_BYTES * settings.points(molecule.numbers)
+
+
+class ExchangeCorrelation(Term):
     """E = int e(rho, |grad rho|^2, tau); exact exchange, where the functional has any, is a term of its own.
 
     `electrons` is the integral of the last density: how far it is from their number says how good the grid is.
@@ -45,6 +55,7 @@ class ExchangeCorrelation:
         if precision not in PRECISIONS:
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
         self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
+        self.molecule, self.spins = molecule, spins
         self.settings, self._max_memory = settings or GridSettings(), max_memory
         evaluate = XCPotential(functional, backend, spins)  # compiled while the grid is made
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
@@ -61,6 +72,19 @@ class ExchangeCorrelation:
         """E and dE/dD of each spin, or with one spin of both electrons together."""
         energy, self.electrons, F_spq = self._integrate(D_spq, C_spi)
         return energy, F_spq
+
+    def notes(self) -> Sequence[str]:
+        """Of the grid, and how well it integrates."""
+        size = f"grid: {len(self.grid.w_g)} points, density integrates to {float(self.electrons):.6f} electrons"
+        warning = self.warning(self.molecule.nelectron)
+        return (size,) if warning is None else (size, f"WARNING: {warning}")
+
+    def in_double(self) -> ExchangeCorrelation | None:
+        """On the same grid."""
+        if self.precision == "double":
+            return None
+        common = (self.functional, self.molecule, self.basis, self.backend, self.spins, self.settings)
+        return ExchangeCorrelation(*common, max_memory=self._max_memory, grid=self.grid)
 
     def warning(self, electrons: int) -> str | None:
         """One line where the grid is too coarse for so many electrons, else None."""

@@ -8,10 +8,11 @@ import numpy as np
 
 from cuanto.errors import InputError
 from cuanto.system import Molecule
+from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
 
 
-class NuclearRepulsion:
+class NuclearRepulsion(Term):
     """sum_a<b Z_a Z_b / R_ab + sum_aq Z_a q / R_aq - sum_a Z_a R_a . field."""
 
     name = "nuclear repulsion"

@@ -1,0 +1,67 @@
+"""Which builders of J and K a calculation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.base import DirectBuilder, JKBuilder
+from cuanto.coulomb.direct import DirectJK
+from cuanto.coulomb.fitting import FittedJK
+from cuanto.integrals.batches import BraBatch
+from cuanto.log import Timings
+from cuanto.options import CalculationOptions
+
+
+@dataclass(frozen=True)
+class Builders:
+    """Builders of J, of K and, where a functional separates ranges, of K of erf(omega r)/r."""
+
+    coulomb: JKBuilder
+    exchange: JKBuilder
+    long_range: JKBuilder | None = None
+
+
+def make_builders(
+    basis: Basis,
+    backend: Backend,
+    options: CalculationOptions,
+    timings: Timings,
+    *,
+    exchange: bool = True,
+    omega: float | None = None,
+    others: int = 0,
+    pairs: Sequence[BraBatch] | None = None,
+) -> Builders:
+    """Builders that `options` ask for, where nothing is left open: `auxbasis` is a basis, or None without fitting.
+
+    `exchange`: is there any? `others`: bytes that something else will take, which a fit and integrals that nobody asked
+    to store leave alone. `pairs` of shells: as for `FittedJK`.
+    """
+    aux, fitted_exchange = options.auxbasis, options.fitting == "jk"
+
+    def direct(omega: float | None = None) -> JKBuilder:
+        stored: dict[str, Any] = {}
+        if exchange:  # J alone is made faster than integrals are stored
+            limit = options.max_memory
+            if limit is not None and options.storage == "auto":
+                limit = max(1.0, limit - others)
+            stored = {"storage": options.storage, "max_memory": limit}
+        common: dict[str, Any] = {"threshold": options.screening, "precision": options.precision}
+        with timings.measure("four-centre integrals"):
+            return DirectBuilder(DirectJK(basis, backend=backend, omega=omega, **common, **stored))
+
+    def fitted(omega: float | None = None, pairs: Sequence[BraBatch] | None = None) -> JKBuilder:
+        limits: dict[str, Any] = {"max_memory": options.max_memory, "others": others, "share": share}
+        more: dict[str, Any] = {"kind": options.fitting, "timings": timings, "omega": omega, "pairs": pairs}
+        return FittedJK(basis, aux, backend=backend, **limits, **more)
+
+    share = 0.5 if fitted_exchange and omega is not None else 1.0  # there are two
+    coulomb = direct() if aux is None else fitted(pairs=pairs)
+    of_exchange = coulomb if aux is None or fitted_exchange or not exchange else direct()
+    if omega is None:
+        return Builders(coulomb, of_exchange)
+    return Builders(coulomb, of_exchange, fitted(omega) if fitted_exchange else direct(omega))

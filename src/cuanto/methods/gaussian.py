@@ -1,0 +1,202 @@
+"""Hartree-Fock and Kohn-Sham: which terms, which occupations, where they start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, auxiliary_basis
+from cuanto.coulomb.builders import Builders, make_builders
+from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.engine import resolve
+from cuanto.log import Timings
+from cuanto.methods.model import METHODS, Model
+from cuanto.methods.request import Request
+from cuanto.options import CalculationOptions, ScfOptions
+from cuanto.scf import guess as guesses
+from cuanto.scf.convergence import Criteria, Displacement
+from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.loop import Density, Problem
+from cuanto.scf.occupations import choose_occupations
+from cuanto.scf.orthogonal import Frame, make_frame
+from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.search import search
+from cuanto.scf.stability import UNSTABLE
+from cuanto.scf.state import Orbitals, State
+from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, ExchangeCorrelation, NuclearRepulsion, Term
+from cuanto.terms.exchange_correlation import grid_bytes
+
+PSEUDO_ORBITALS = 100
+"""With fewer orbitals a full diagonalisation takes no longer than the rotations (114: 0.9 and 0.5 ms on one core)."""
+FIRST_STEP = 0.4
+"""Share of the Fock matrix's first change, but for plain Hartree-Fock: about what screening leaves of a change of the
+potential. Charge that flows between atoms in the first step flows too far, further than in Hartree-Fock. 0.35 to 0.5
+are alike (waters, glycine)."""
+NOISE = 3e-8
+"""Hartree per electron by which energies in single precision vary from one pass to the next, at most."""
+NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
+"""To which gradient and dipole moment converge in single precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A request with what it names: device and basis sets.
+
+    `options` have nothing left open and, but for bases, are plain data: they give the same result from any guess.
+    """
+
+    request: Request
+    model: Model
+    backend: Backend
+    basis: Basis
+    options: CalculationOptions
+    timings: Timings
+
+    @classmethod
+    def of(cls, request: Request) -> Context:
+        """Find or make what is named."""
+        assert request.model is not None
+        backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
+        timings = Timings(synchronize=getattr(backend, "synchronize", None) if request.scf.profile else None)
+        with timings.measure("basis sets"):
+            basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            aux = None
+            if request.fitting != "none":
+                aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
+        grid = request.grid.plain if request.model.integrated else None
+        surroundings = {"field": None, "point_charges": None} | request.surroundings.keywords
+        resolved = {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad", **surroundings}
+        options = replace(request.options, **resolved)
+        return cls(request, request.model, backend, basis, options, timings)
+
+    def shared_pairs(self) -> list[BraBatch] | None:
+        """Pairs of shells on a device, for integrals of several kinds."""
+        if self.options.auxbasis is None or self.backend.xp is np:  # main memory may be too short for all of them
+            return None
+        with self.timings.measure("pairs of shells"):
+            return uploaded_pairs(self.basis, self.backend)
+
+
+def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
+    """The term of single electrons."""
+    request = context.request
+    with context.timings.measure("one-electron integrals"):
+        return CoreHamiltonian(request.molecule, context.basis, request.surroundings, context.backend, pairs)
+
+
+def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> Builders:
+    """Builders of J and K that the model needs, beside the memory of its grid."""
+    model, request = context.model, context.request
+    others = grid_bytes(request.molecule, request.grid) if model.integrated else 0
+    common = (context.basis, context.backend, context.options, context.timings)
+    return make_builders(*common, exchange=model.exchange, omega=model.omega, others=others, pairs=pairs)
+
+
+def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> tuple[Term, ...]:
+    """The terms of the energy."""
+    model, request, options = context.model, context.request, context.options
+    functional, separation = model.functional, model.functional.range_separation
+    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core, Coulomb(builders.coulomb)]
+    if functional.exact_exchange:
+        terms.append(Exchange(builders.exchange, functional.exact_exchange))
+    if separation is not None and builders.long_range is not None:
+        terms.append(Exchange(builders.long_range, separation.beta, "long-range exchange"))
+    if model.integrated:
+        with context.timings.measure("grid"):
+            common = (functional, request.molecule, context.basis, context.backend, model.spins, request.grid)
+            limits: dict[str, Any] = {"max_memory": options.max_memory, "precision": options.precision}
+            terms.append(ExchangeCorrelation(*common, **limits))
+    if model.dispersion is not None:
+        terms.append(Dispersion(request.molecule, functional.name, model.dispersion))
+    return tuple(terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Calculation:
+    """Terms and occupations of a molecule in a basis, ready to be iterated."""
+
+    context: Context
+    core: CoreHamiltonian
+    terms: tuple[Term, ...]
+
+    @property
+    def options(self) -> ScfOptions:
+        """Those asked for, with tolerances that single precision can meet."""
+        asked, context = self.context.request.scf, self.context
+        if context.options.precision != "single" or not context.model.integrated:
+            return asked
+        return replace(
+            asked,
+            energy_tolerance=max(asked.energy_tolerance, NOISE * context.request.molecule.nelectron),
+            gradient_tolerance=max(asked.gradient_tolerance, NOISY_GRADIENT),
+            dipole_tolerance=max(asked.dipole_tolerance, NOISY_DIPOLE),
+        )
+
+    def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
+        """Iterations from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
+        options, problem, context = self.options, self.problem(), self.context
+        with context.timings.measure("guess"):
+            start = self._start(guess, problem)
+        tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
+        criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
+        yield from search(problem, start, options, diagonaliser(options, problem.frame), criteria, self.core.S_pq)
+
+    def problem(self) -> Problem:
+        """What is to be made self-consistent."""
+        context, model, molecule = self.context, self.context.model, self.context.request.molecule
+        with context.timings.measure("orthogonalisation"):
+            frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend)
+        electrons = (molecule.nelectron,) if model.spins == 1 else (molecule.n_alpha, molecule.n_beta)
+        occupied = choose_occupations(self.options, electrons, frame.size)
+        return Problem(list(self.terms), frame, occupied, model.shared, context.timings)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        """What a reader of the result should know of the way to its last state."""
+        notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
+        if state.curvature is not None:
+            verdict = "stable" if state.curvature > UNSTABLE else "NOT a minimum"
+            notes.append(f"internal stability: {verdict}, lowest curvature {state.curvature:.4f} Hartree")
+        if self.context.options.precision == "single" and self.context.model.integrated:
+            error, limit = self._precision_error(state), self.options.energy_tolerance
+            notes.append(f"single precision: energy {error:+.1e} Hartree from double; converged to {limit:.0e} only")
+        if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
+            limit = self.options.linear_dependence
+            notes.append(f"{dropped} combinations of functions left out: overlap eigenvalues below {limit:g}")
+        return (*notes, *self.context.request.ineffective_options)
+
+    def _precision_error(self, state: State) -> float:
+        """Energy of a state less that of its density by the same terms in double precision.
+
+        That is the error to first order: the density is where the energy hardly changes with it.
+        """
+        error = 0.0
+        for term in self.terms:
+            if (double := term.in_double()) is not None:
+                error += state.energies[term.name] - float(double.fock(state.D_spq, None)[0])
+        return error
+
+    def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
+        basis, backend, model = self.context.basis, self.context.backend, self.context.model
+        if isinstance(guess, Orbitals):
+            kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
+            return kept or guesses.projected(guess, basis, model.spins, backend)
+        if guess == "core":
+            return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
+        charges, spins = self.options.atomic_charges, self.options.atomic_spins
+        molecule = self.context.request.molecule
+        start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
+        return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+
+def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
+    """The way from a Fock matrix to orbitals that `options` ask for."""
+    large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS and options.aufbau
+    if large or options.diagonaliser == "pseudo":
+        variant = "refined" if options.variant == "auto" else options.variant
+        return Pseudo(frame.xp, frame.to_host, variant, options.level_shift)
+    return Full(frame.xp, options.level_shift)

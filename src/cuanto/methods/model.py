@@ -1,0 +1,102 @@
+"""What the name of a method with a basis means: Hartree-Fock and every functional.
+
+`rhf` (restricted closed shells), `uhf` (unrestricted), `rohf` (restricted open shells); `hf`, and a functional by its
+name, are restricted for singlets and unrestricted otherwise; a functional with `u` before its name (`upbe`) is always
+unrestricted. An ending such as `-d3bj` adds dispersion.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from cuanto.errors import InputError
+from cuanto.functionals import Functional, get_functional, split_dispersion
+from cuanto.options import about_option
+from cuanto.semiempirical.parameters import METHODS as NDDO
+from cuanto.system import Molecule
+
+METHODS = ("hf", "rhf", "uhf", "rohf")
+SEMIEMPIRICAL = (*NDDO, *(f"u{method}" for method in NDDO))
+HARTREE_FOCK = Functional("hf", (), 1.0)
+"""No functional at all, but all of the exchange."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Functional, spins (1 restricted, 2 unrestricted) and dispersion correction of the method `name`.
+
+    `shared`: both spins have the same orbitals.
+    """
+
+    name: str
+    functional: Functional
+    spins: int
+    dispersion: str | None = None
+    shared: bool = False
+
+    @classmethod
+    def of(cls, method: str, molecule: Molecule) -> Model:
+        """By name."""
+        name, dispersion = split_dispersion(method)
+        spins, plain = 1 if molecule.multiplicity == 1 else 2, name.lower()
+        if plain in METHODS:
+            if plain == "rhf" and spins == 2:
+                multiplicity = molecule.multiplicity
+                raise InputError(f"rhf needs a singlet, the multiplicity is {multiplicity}: use uhf or rohf")
+            spins = spins if plain == "hf" else 1 if plain == "rhf" else 2
+            named = "rhf" if spins == 1 else "uhf"
+            label = method.lower() if dispersion is not None or plain == "rohf" else named
+            return cls(label, HARTREE_FOCK, spins, dispersion, plain == "rohf")
+        functional, unrestricted = _functional(name)
+        return cls(method.lower(), functional, 2 if unrestricted else spins, dispersion)
+
+    @property
+    def exchange(self) -> bool:
+        """Is there exact exchange of any range?"""
+        return bool(self.functional.exact_exchange) or self.functional.range_separation is not None
+
+    @property
+    def integrated(self) -> bool:
+        """Is anything integrated on a grid?"""
+        return bool(self.functional.parts)
+
+    @property
+    def omega(self) -> float | None:
+        """Of the exchange at long range, where there is any, 1/Bohr."""
+        separation = self.functional.range_separation
+        return None if separation is None else separation.omega
+
+
+@about_option("method")
+def kind_of(method: str) -> str:
+    """`hf`, `functional` or `semiempirical`; an unknown method is refused."""
+    if not isinstance(method, str) or not method:
+        raise InputError(f"a method is a name such as hf, b3lyp or pm6, {method!r} was given")
+    name = split_dispersion(method)[0]
+    if method.lower() in SEMIEMPIRICAL:
+        return "semiempirical"
+    if name.lower() in METHODS:
+        return "hf"
+    try:
+        _functional(name)
+    except InputError as error:
+        names = (*METHODS, *SEMIEMPIRICAL)
+        if close := difflib.get_close_matches(method.lower(), names, n=1):
+            raise InputError(f"unknown method {method!r}; did you mean {close[0]!r}? Or: {error}") from None
+        if "did you mean" in str(error):
+            raise InputError(str(error).replace("functional", "method", 1)) from None
+        choice = ", ".join(names)
+        raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
+    return "functional"
+
+
+def _functional(name: str) -> tuple[Functional, bool]:
+    """By name, and whether that asks for unrestricted orbitals."""
+    try:
+        return get_functional(name), False
+    except InputError:
+        # No `r` for restricted: RPBE, for one, is another functional.
+        if not name.lower().startswith("u"):
+            raise
+    return get_functional(name[1:]), True

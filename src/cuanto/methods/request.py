@@ -1,0 +1,135 @@
+"""A calculation that was asked for: checked once here, trusted everywhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cuanto.basis import Basis
+from cuanto.basis.library import BasisChoice
+from cuanto.errors import InputError
+from cuanto.grid import GridSettings
+from cuanto.methods.model import Model, kind_of
+from cuanto.methods.result import Result
+from cuanto.options import (
+    DEFAULT_BASIS,
+    DEFAULT_GRID,
+    DEFAULT_METHOD,
+    CalculationOptions,
+    ScfOptions,
+    about_option,
+    options_of,
+    require_known,
+    require_meaning,
+)
+from cuanto.scf.guess import GUESSES
+from cuanto.scf.state import Orbitals
+from cuanto.semiempirical.diagonalisers import settings
+from cuanto.system import Molecule
+from cuanto.terms import Surroundings
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Request:
+    """One calculation; `model` is None for semiempirical methods.
+
+    `diagonaliser` makes one that the options of the SCF do not know, where a semiempirical method is asked for it.
+    """
+
+    molecule: Molecule
+    method: str
+    model: Model | None
+    basis: BasisChoice | Basis
+    options: CalculationOptions
+    scf: ScfOptions
+    grid: GridSettings
+    surroundings: Surroundings
+    diagonaliser: Callable[..., Any] | None
+
+    @classmethod
+    def of(
+        cls, molecule: Molecule, method: str = DEFAULT_METHOD, basis: BasisChoice | Basis | None = None, **given: Any
+    ) -> Request:
+        """From what `cuanto.energy` is given."""
+        require_molecule(molecule)
+        checked = check(method, basis, given)
+        with about_option("method"):
+            model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
+        return cls(molecule=molecule, method=method.lower(), model=model, **checked)
+
+    @property
+    def ineffective_options(self) -> list[str]:
+        """What was asked for and has no effect, as notes."""
+        assert self.model is not None
+        notes, fitting = [], self.fitting
+        if self.options.precision != "double" and fitting == "jk" and not self.model.integrated:
+            why = f"{self.method} has neither direct J and K nor a grid"
+            notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
+        if self.options.storage == "stored" and (fitting == "jk" or not self.model.exchange):
+            notes.append("storage='stored' has no effect here: no exchange is made from four-centre integrals")
+        return notes
+
+    @property
+    def fitting(self) -> str:
+        """What is fitted, if it is left open: J, and K where there is exact exchange."""
+        automatic = "jk" if self.model is not None and self.model.exchange else "j"
+        return automatic if self.options.fitting == "auto" else self.options.fitting
+
+
+def require_molecule(given: object) -> None:
+    """Refuse anything else."""
+    if not isinstance(given, Molecule):
+        raise InputError(f"molecule must be a cuanto.Molecule, {type(given).__name__} was given")
+
+
+def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check all that is asked for, whatever the molecule: fields of `Request`, and the `kind` of the method."""
+    kind = kind_of(method)
+    require_known(given)
+    require_meaning(method, kind, {"basis": basis, **given})
+    calculation, iterations = (
+        {name: given[name] for name in options_of(group) if name in given} for group in (CalculationOptions, ScfOptions)
+    )
+    options = CalculationOptions(**calculation)
+    scf, diagonaliser = settings(iterations) if kind == "semiempirical" else (ScfOptions(**iterations), None)
+    if method.lower() == "rohf" and scf.smearing:
+        # Its orbital energies depend on the convention for the coupled matrix: no Fermi level would mean anything.
+        raise InputError("rohf has no orbital energies that could be smeared: use uhf, or leave out smearing")
+    with about_option("guess"):
+        _check_guess(options.guess, method, kind)
+    with about_option("grid"):
+        grid = GridSettings.of(DEFAULT_GRID if options.grid is None else options.grid)
+    return {
+        "kind": kind,
+        "basis": DEFAULT_BASIS if basis is None else basis,
+        "options": options,
+        "scf": scf,
+        "grid": grid,
+        "surroundings": _surroundings(options),
+        "diagonaliser": diagonaliser,
+    }
+
+
+def _check_guess(guess: object, method: str, kind: str) -> None:
+    """Refuse what is neither the name of a guess nor has orbitals."""
+    if kind == "semiempirical":
+        if not isinstance(guess, Result) and guess != "sad":
+            raise InputError(f"{method} starts from neutral atoms or from a semiempirical result: {guess!r}")
+    elif not isinstance(guess, (os.PathLike, Orbitals, Result)) and guess not in GUESSES:
+        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or orbitals of a result")
+
+
+def _surroundings(options: CalculationOptions) -> Surroundings:
+    """Point charges are a pair of arrays."""
+    with about_option("field"):
+        alone = Surroundings.of(field=options.field)
+    if options.point_charges is None:
+        return alone
+    with about_option("point_charges"):
+        try:
+            charges, positions = options.point_charges
+        except (TypeError, ValueError):
+            raise InputError("point_charges are a pair: charges (e) and their positions (Bohr)") from None
+        return Surroundings.of(charges, positions, options.field)
