@@ -23,7 +23,6 @@ from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
 
-@one_thread
 def energy(
     molecule: Molecule,
     method: str = "hf",
@@ -76,6 +75,7 @@ def energy(
     return solve(request, on_iteration)
 
 
+@one_thread
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None) -> Result:
     """Carry out a request."""
     if request.model is None:

@@ -111,8 +111,11 @@ class Backend(Protocol):
 
     name: str
     xp: Any
-    linalg: Linalg
     traits: Traits
+
+    @property
+    def linalg(self) -> Linalg:
+        """Dense linear algebra."""
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy there (the array itself on the CPU)."""

@@ -80,10 +80,11 @@ def products() -> Products:
     library = _library(USERS[0])
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
-            found = [getattr(library, f"{prefix}cblas_{name}{suffix}", None) for name in ("dgemm", "dgemv")]
-            if all(found):
-                addresses = [ctypes.cast(function, ctypes.c_void_p) for function in found]
-                return Products(*addresses, int(suffix == "64_"))
+            try:
+                found = [getattr(library, f"{prefix}cblas_{name}{suffix}") for name in ("dgemm", "dgemv")]
+            except AttributeError:
+                continue
+            return Products(*(ctypes.cast(function, ctypes.c_void_p) for function in found), int(suffix == "64_"))
     return Products(None, None, 0)
 
 
