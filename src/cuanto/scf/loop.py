@@ -95,7 +95,7 @@ def iterate(
         if converged:
             C_sjm, eps_sm, sound = _canonical_same(problem, F_eff, C_sjm, state.n_sm)
             if sound or corrections == CORRECTIONS:
-                C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
+                C_spm = problem.frame.to_terms(problem.frame.X_pm @ C_sjm)
                 yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
                 return
         yield state
@@ -103,7 +103,7 @@ def iterate(
             corrections += 1
             accelerator.restart()
             diagonaliser.restart()
-            with problem.timings.measure("diagonalisation"), problem.frame.algebra:
+            with problem.timings.measure("diagonalisation"), problem.frame.single_threaded_blas:
                 following = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
         elif following is None:
             following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
@@ -116,7 +116,7 @@ def _following(
     problem: Problem, state: State, F_sjk: Any, C_sjm: Any, accelerator: Accelerator, diagonaliser: Diagonaliser
 ) -> tuple[Any, Any, str]:
     """The next orbitals, their energies, and how they were made."""
-    with problem.timings.measure("diagonalisation"), problem.frame.algebra:
+    with problem.timings.measure("diagonalisation"), problem.frame.single_threaded_blas:
         F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
         F_next = problem.effective(F_next, C_sjm, state.n_sm)
         C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
@@ -127,7 +127,7 @@ def _ahead(problem: Problem, following: tuple[Any, Any, str], state: State) -> A
     """What the next orbitals change of the density: [s, p, q] on the backend."""
     frame, (C_sjm, eps_sm, _) = problem.frame, following
     n_sm, _ = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.algebra:
+    with frame.single_threaded_blas:
         return density_of(problem, frame.X_pm @ C_sjm, n_sm)[1].D_spq - state.D_spq
 
 
@@ -149,7 +149,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     After a `first_step` that is only a part, which the accelerator may know of: it has seen where the whole one leads.
     """
     F_spq = fock(problem, start)[1]
-    with problem.frame.algebra:
+    with problem.frame.single_threaded_blas:
         F_sjk = problem.frame.matrix(F_spq)
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
@@ -159,14 +159,14 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     told = accelerator or Accelerator(ScfOptions(history=2), problem.frame.xp)
     with problem.timings.measure("guess"):
         _, whole_sjk, _ = evaluate(replace(problem, timings=Timings()), C_sjm, eps_sm, told)
-    with problem.frame.algebra:
+    with problem.frame.single_threaded_blas:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     """Energies of all terms (numbers or device scalars) and the Fock matrices of the spins."""
     energies, F_spq = [], None
-    with problem.frame.tiny_terms:
+    with problem.frame.single_threaded_terms:
         for term in problem.terms:
             with problem.timings.measure(term.name):
                 energy, contribution = term.fock(density.D_spq, density.C_spi)
@@ -196,7 +196,7 @@ def occupied(n_sm: Array) -> Array:
 def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> tuple[Any, Density]:
     """Orbitals, and D_spq = sum_m n_sm C_spm C_sqm, on the backend's device; C_spm is where the algebra is done."""
     frame = problem.frame
-    C_spm, C_spi = frame.all_outside(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+    C_spm, C_spi = frame.all_to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
     return C_spm, Density.of(C_spi, frame.backend.xp)
 
 
@@ -211,13 +211,13 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
     """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
     frame, xp = problem.frame, problem.frame.xp
     n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.algebra:
+    with frame.single_threaded_blas:
         C_spm, density = density_of(problem, frame.X_pm @ C_sjm, n_sm)
     energies, F_spq = fock(problem, density)
     # All numbers of an iteration in one transfer: with F where the algebra is done on the host, else with the products.
     scalars = [value for value in energies if not isinstance(value, float)]
-    with problem.timings.measure("extrapolation"), frame.algebra:
-        F_inside, *read = frame.backend.download([F_spq, *scalars]) if frame.apart else (F_spq,)
+    with problem.timings.measure("extrapolation"), frame.single_threaded_blas:
+        F_inside, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
         F_sjk = frame.X_pm.T @ F_inside @ frame.X_pm
         F_eff = problem.effective(F_sjk, C_sjm, n_sm)
         n_si = occupied(n_sm)
@@ -226,7 +226,7 @@ def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator
         both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
         D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
         products = accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
-        if not frame.apart:
+        if not frame.algebra_on_host:
             products, *read = frame.backend.download([products, *scalars])
     rest = iter(read)
     numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
@@ -255,7 +255,7 @@ def _canonical_same(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tu
 
     What is reported must belong together: these orbitals, the density of the old ones and its energy.
     """
-    with problem.frame.algebra:
+    with problem.frame.single_threaded_blas:
         canonical_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
         return canonical_sjm, eps_sm, sound and same_density(canonical_sjm, C_sjm, n_sm, problem.frame.xp)
 

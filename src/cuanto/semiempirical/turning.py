@@ -154,7 +154,7 @@ class Trail:
 
 def suits(options: ScfOptions, problem: Problem) -> bool:
     """Nothing is asked for that only the common loop has, and there are orbitals enough to gain from it."""
-    if not problem.occupations.integer or problem.frame.apart or problem.frame.size < THRIFTY:
+    if not problem.occupations.integer or problem.frame.algebra_on_host or problem.frame.size < THRIFTY:
         return False
     filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)
     plain = options.accelerator in ("auto", "diis") and not (options.damping or options.level_shift)
