@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.options import ScfOptions
 from cuanto.scf import accelerator, diis, loop, rotations, stability
 from cuanto.scf.accelerator import FEW, LOST, Accelerator
@@ -31,6 +32,7 @@ from scf_cases import (
 )
 from tolerances import ENERGY
 
+HOST = get_backend("cpu")
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 
 
@@ -132,7 +134,7 @@ def test_calculations_that_do_not_converge_say_so(options: dict[str, Any]) -> No
 
 def test_when_an_accelerator_is_lost() -> None:
     def feed(watched: bool, energies: Any, gradients: Any) -> int:
-        mine = Accelerator(ScfOptions(), np, watched)
+        mine = Accelerator(ScfOptions(), HOST, watched)
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
             mine.absorb(mine.push(np.eye(2), np.eye(2), gradient * np.eye(2)))
             mine.next(np.eye(2), energy, gradient)
@@ -148,7 +150,7 @@ def test_when_an_accelerator_is_lost() -> None:
 
 
 def test_diis_is_not_judged_by_its_first_steps() -> None:
-    mine = Accelerator(ScfOptions(), np)
+    mine = Accelerator(ScfOptions(), HOST)
     used = []
     for energy in (0.0, 1.0, 0.5, 0.2, 0.1, 0.05):
         mine.absorb(mine.push(np.eye(2), np.eye(2), 0.5 * np.eye(2)))
@@ -157,10 +159,10 @@ def test_diis_is_not_judged_by_its_first_steps() -> None:
 
 
 def test_diis_remembers_more_than_adiis_can_try() -> None:
-    rng, history = np.random.default_rng(3), History(12, np)
+    rng, history = np.random.default_rng(3), History(12, HOST)
     errors, kept = rng.normal(size=(14, 30)), rng.normal(size=(14, 2, 2))
     for F, e in zip(kept, errors, strict=True):
-        history.absorb(history.push(F, np.eye(2) + 0.1 * F, e))
+        history.absorb(history.push(F, e, np.eye(2) + 0.1 * F))
     c_n, few_n = history.diis(), history.adiis()
     assert len(c_n) == len(history) == 12 and len(few_n) == FACES
     assert np.allclose(history.combine(c_n), np.einsum("n,nij->ij", c_n, kept[-12:]))
@@ -175,9 +177,9 @@ def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, ca
     matrix = 8 * 3 * 3
 
     def kept(free: float) -> int:
-        history = History(12, np, free=lambda: free)
+        history = History(12, HOST, free=lambda: free)
         for k in range(20):
-            history.absorb(history.push(np.full((3, 3), k), np.eye(3), np.full((3, 3), 1.0 / (1 + k))))
+            history.absorb(history.push(np.full((3, 3), k), np.full((3, 3), 1.0 / (1 + k)), np.eye(3)))
         assert np.allclose(history.combine(history.diis()), 19 + history.diis() @ np.arange(1 - len(history), 1))
         return len(history)
 
@@ -280,12 +282,10 @@ def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
     x /= np.linalg.norm(x)
 
     def energy(t: float) -> float:
-        left, densities = hessian.split(t * x), []
-        for C, n in zip(found.coefficients, problem.levels(found.occupations), strict=True):
-            parts = [(split, X, float(np.linalg.norm(X))) for split in rotations.splits(n) for X in [left.pop(0)]]
-            densities.append(rotations.turn(C, parts, np))
-        turned = np.stack([densities[min(s, len(densities) - 1)] for s in range(2)])
-        D = (turned * found.occupations[:, None, :]) @ turned.transpose(0, 2, 1)
+        levels = problem.levels(found.occupations)
+        sets = rotations.rotate_spins(found.coefficients, levels, rotations.split_angles(t * x, levels), np)
+        rotated = np.stack([sets[min(s, len(sets) - 1)] for s in range(2)])
+        D = (rotated * found.occupations[:, None, :]) @ rotated.transpose(0, 2, 1)
         return float(sum(fock(problem, Density(D, None))[0]))
 
     h = 0.02

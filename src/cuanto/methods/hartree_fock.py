@@ -124,5 +124,5 @@ class HartreeFock:
         )
         if pseudo:
             variant = "refined" if options.variant == "auto" else options.variant
-            return Pseudo(xp, frame.to_host, variant, options.level_shift)
+            return Pseudo(frame, variant, options.level_shift)
         return Full(xp, options.level_shift)

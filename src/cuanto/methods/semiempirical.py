@@ -19,9 +19,10 @@ from cuanto.methods.result import Result, watched
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
-from cuanto.scf.loop import Density, Problem
+from cuanto.scf.loop import Density, Problem, Scf
 from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
 from cuanto.scf.orthogonal import Frame
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.state import State
 from cuanto.semiempirical import batch, guess, properties
@@ -32,9 +33,8 @@ from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import METHODS, parameters
-from cuanto.semiempirical.rotations import BlockRotations
+from cuanto.semiempirical.rotation_steps import RotationSteps, rotations_suffice
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
-from cuanto.semiempirical.turning import Turning, suits
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -49,7 +49,7 @@ TOGETHER = ("energy_tolerance", "gradient_tolerance")
 class Semiempirical:
     """A molecule with a method, ready to be iterated.
 
-    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early block rotations in single precision
+    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
     (None: on a CPU); the end is always double. `diagonaliser` makes one for the frame of orbitals, instead of what the
     options ask for.
     """
@@ -120,9 +120,10 @@ class Semiempirical:
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
         begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
-        if isinstance(made, BlockRotations) and not isinstance(begin, Density) and suits(options, problem):
-            turning = Turning(problem, made, criteria, moment, int(options.history))
-            for state in turning.states(begin, int(options.max_iterations)):
+        if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
+            steps = RotationSteps(problem, made, moment, int(options.history))
+            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
+            for state in rotations.states(*begin, int(options.max_iterations)):
                 yield state
             done = state.iteration
             if state.converged or done == options.max_iterations:

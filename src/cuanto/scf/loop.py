@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.coupling import open_shell, spin_orbitals
 from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors, within_blocks
+from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
@@ -67,6 +68,200 @@ class Density:
         return cls(xp.stack([C_pi @ C_pi.T for C_pi in C_spi]), C_spi)
 
 
+Point = tuple[Any, Any, str]
+"""Orbitals in the orthonormal basis, their energies, and how they were made."""
+
+
+class Step(Protocol):
+    """How a density is made of orbitals, and the next orbitals of a Fock matrix."""
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """Orbitals and density on the backend's device."""
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], Any]:
+        """The gradient, the scalars on the host (in one transfer with what else is read), and a record of this
+        iteration for the other methods."""
+
+    def propose(self, state: State, kept: Any) -> Any:
+        """What leads to the next orbitals."""
+
+    def changes(self, state: State, before: State, kept: Any, proposal: Any) -> tuple[Any, Any]:
+        """Of the density (or its dipole moment, as the criteria have it): by the proposal, and by the last step."""
+
+    def finish(self, state: State, kept: Any) -> State:
+        """A stationary state with canonical orbitals, converged if it is sound."""
+
+    def follow(self, state: State, kept: Any, proposal: Any) -> Point | None:
+        """The next orbitals, None to give up."""
+
+    def recover(self, state: State, kept: Any) -> Point | None:
+        """Orbitals after a stationary state that is not sound, None to give up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A state, what its step keeps of it, and the proposal for the next one where convergence had to be tested."""
+
+    state: State
+    kept: Any
+    proposal: Any = None
+    stationary: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """The state is."""
+        return self.state.converged
+
+
+@dataclass(frozen=True)
+class Scf:
+    """The fixed-point map of an SCF: from orbitals to a state, and by a step to the next orbitals."""
+
+    problem: Problem
+    step: Step
+    criteria: Criteria
+
+    def states(self, C_sjm: Any, eps_sm: Any, max_iterations: int) -> Iterator[State]:
+        """States until convergence, the last iteration, or until the step gives up."""
+        for made in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
+            yield made.state
+
+    def evaluate(self, point: Point, iteration: int, before: Evaluation | None) -> Evaluation:
+        """The state of orbitals; canonical if it is converged."""
+        C_sjm, eps_sm, label = point
+        state, kept = evaluate(self.problem, self.step, C_sjm, eps_sm)
+        change = state.energy - (np.inf if before is None else before.state.energy)
+        state = replace(state, iteration=iteration, energy_change=change, step=label)
+        met = self.criteria.met(change, state.gradient, state.energy) and state.D_spq.dtype == np.float64
+        if not met or before is None:
+            return Evaluation(state, kept)
+        proposal = None
+        if self.criteria.displacement is not None:
+            proposal = self.step.propose(state, kept)
+            if not self.criteria.settled(*self.step.changes(state, before.state, kept, proposal)):
+                return Evaluation(state, kept, proposal)
+        return Evaluation(self.step.finish(state, kept), kept, proposal, stationary=True)
+
+    def advance(self, made: Evaluation) -> Point | None:
+        """The next orbitals."""
+        if made.stationary:
+            return self.step.recover(made.state, made.kept)
+        proposal = self.step.propose(made.state, made.kept) if made.proposal is None else made.proposal
+        return self.step.follow(made.state, made.kept, proposal)
+
+
+def evaluate(problem: Problem, step: Step, C_sjm: Any, eps_sm: Any) -> tuple[State, Any]:
+    """The state of orbitals, and what a step keeps of it."""
+    n_sm, entropy = problem.occupations(None if problem.occupations.integer else problem.frame.to_host(eps_sm))
+    C_spm, density = step.density(C_sjm, n_sm)
+    energies, F_spq = fock(problem, density)
+    scalars = [value for value in energies if not isinstance(value, float)]
+    gradient, read, kept = step.measure(C_sjm, n_sm, density, F_spq, scalars)
+    rest = iter(read)
+    numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
+    named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
+    if not problem.occupations.integer:
+        named["entropy"] = entropy
+    state = State(
+        iteration=0,
+        energy=sum(named.values()),
+        energies=named,
+        energy_change=np.inf,
+        gradient=gradient,
+        converged=False,
+        step="",
+        C_spm=C_spm,
+        eps_sm=eps_sm,
+        n_sm=n_sm,
+        D_spq=density.D_spq,
+        F_spq=F_spq,
+    )
+    return state, kept
+
+
+class Extrapolation:
+    """A step by an accelerator of Fock matrices and a diagonaliser (to evaluate orbitals alone, neither is needed).
+
+    It keeps the orbitals and the Fock matrices in the orthonormal basis: those of the spins and those of the orbitals.
+    """
+
+    def __init__(
+        self, problem: Problem, accelerator: Accelerator | None = None, diagonaliser: Diagonaliser | None = None
+    ) -> None:
+        self.problem, self._corrections = problem, 0
+        self.accelerator = accelerator or Accelerator(ScfOptions(history=2), problem.frame)
+        self.diagonaliser = diagonaliser or Full(problem.frame.xp)
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """D_spq = sum_m n_sm C_spm C_sqm."""
+        frame = self.problem.frame
+        with frame.single_threaded_blas:
+            C_spm = frame.X_pm @ C_sjm
+            C_spm, C_spi = frame.all_to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+            return C_spm, Density.of(C_spi, frame.backend.xp)
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], tuple[Any, Any, Any]]:
+        """The norm of FD - DF; numbers are read with F where the algebra is on the host, else with its products."""
+        problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
+        with problem.timings.measure("extrapolation"), frame.single_threaded_blas:
+            F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
+            F_sjk = frame.X_pm.T @ F_there @ frame.X_pm
+            F_eff = problem.effective(F_sjk, C_sjm, n_sm)
+            n_si = occupied(n_sm)
+            C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
+            own = weighted(C_sjm, n_si, xp)
+            both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
+            D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
+            products = self.accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
+            if not frame.algebra_on_host:
+                products, *read = frame.backend.download([products, *scalars])
+        return self.accelerator.absorb(products), read, (C_sjm, F_sjk, F_eff)
+
+    def propose(self, state: State, kept: tuple[Any, Any, Any]) -> Point:
+        """Orbitals of an extrapolated Fock matrix."""
+        C_sjm, F_sjk, _ = kept
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+            F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
+            F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
+            C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
+            return C_sjm, eps_sm, f"{mixing}, {step}"
+
+    def changes(self, state: State, before: State, kept: Any, proposal: Point) -> tuple[Any, Any]:
+        """Differences of densities."""
+        frame, (C_sjm, eps_sm, _) = self.problem.frame, proposal
+        n_sm, _ = self.problem.occupations(None if self.problem.occupations.integer else frame.to_host(eps_sm))
+        return self.density(C_sjm, n_sm)[1].D_spq - state.D_spq, state.D_spq - before.D_spq
+
+    def finish(self, state: State, kept: tuple[Any, Any, Any]) -> State:
+        """Canonical orbitals, if they have the density that is reported; the last correction is given up."""
+        C_sjm, _, F_eff = kept
+        frame = self.problem.frame
+        with frame.single_threaded_blas:
+            D_sjk = [C @ C.T for C in weighted(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
+            found_sjm, eps_sm, sound = canonical_of_density(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            if not sound and self._corrections < CORRECTIONS:
+                return state
+            return replace(state, converged=sound, C_spm=frame.to_terms(frame.X_pm @ found_sjm), eps_sm=eps_sm)
+
+    def follow(self, state: State, kept: Any, proposal: Point) -> Point | None:
+        """What was proposed, unless the accelerator is lost."""
+        return None if self.accelerator.lost else proposal
+
+    def recover(self, state: State, kept: tuple[Any, Any, Any]) -> Point | None:
+        """Begin anew with all eigenvectors: an empty orbital lies below an occupied one."""
+        if self._corrections == CORRECTIONS:
+            return None
+        self._corrections += 1
+        self.accelerator.restart()
+        self.diagonaliser.restart()
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+            return Full(self.problem.frame.xp)(kept[2], None, state.n_sm, state.energy)
+
+
 def iterate(
     problem: Problem,
     start: Density | tuple[Any, Any],
@@ -80,55 +275,8 @@ def iterate(
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
-    C_sjm, eps_sm = _first(problem, start, accelerator, diagonaliser)
-    previous, before, corrections, step = np.inf, None, 0, "guess"
-    for iteration in range(1, max_iterations + 1):
-        state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
-        change, previous = state.energy - previous, state.energy
-        state = replace(state, iteration=iteration, energy_change=change, step=step)
-        following = None
-        converged = criteria.met(change, state.gradient, state.energy)
-        if converged and criteria.displacement is not None:
-            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
-            converged = criteria.settled(_ahead(problem, following, state), state.D_spq - before)
-        before = state.D_spq
-        if converged:
-            C_sjm, eps_sm, sound = _canonical_same(problem, F_eff, C_sjm, state.n_sm)
-            if sound or corrections == CORRECTIONS:
-                C_spm = problem.frame.to_terms(problem.frame.X_pm @ C_sjm)
-                yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
-                return
-        yield state
-        if converged:  # but an empty orbital lies below an occupied one: begin anew from there
-            corrections += 1
-            accelerator.restart()
-            diagonaliser.restart()
-            with problem.timings.measure("diagonalisation"), problem.frame.single_threaded_blas:
-                following = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
-        elif following is None:
-            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
-        if accelerator.lost:
-            return
-        C_sjm, eps_sm, step = following
-
-
-def _following(
-    problem: Problem, state: State, F_sjk: Any, C_sjm: Any, accelerator: Accelerator, diagonaliser: Diagonaliser
-) -> tuple[Any, Any, str]:
-    """The next orbitals, their energies, and how they were made."""
-    with problem.timings.measure("diagonalisation"), problem.frame.single_threaded_blas:
-        F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
-        F_next = problem.effective(F_next, C_sjm, state.n_sm)
-        C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
-        return C_sjm, eps_sm, f"{mixing}, {step}"
-
-
-def _ahead(problem: Problem, following: tuple[Any, Any, str], state: State) -> Any:
-    """What the next orbitals change of the density: [s, p, q] on the backend."""
-    frame, (C_sjm, eps_sm, _) = problem.frame, following
-    n_sm, _ = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.single_threaded_blas:
-        return density_of(problem, frame.X_pm @ C_sjm, n_sm)[1].D_spq - state.D_spq
+    scf = Scf(problem, Extrapolation(problem, accelerator, diagonaliser), criteria)
+    yield from scf.states(*_first(problem, start, accelerator, diagonaliser), max_iterations)
 
 
 def _first(
@@ -138,9 +286,7 @@ def _first(
     if not isinstance(start, Density):
         return start
     C_sjm, eps_sm = first_orbitals(problem, start, accelerator)
-    if isinstance(diagonaliser, Pseudo):
-        diagonaliser.begin(eps_sm)
-    return C_sjm, eps_sm
+    return diagonaliser.begin(C_sjm, eps_sm) if isinstance(diagonaliser, Pseudo) else (C_sjm, eps_sm)
 
 
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
@@ -156,9 +302,9 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
     if start.first_step == 1.0 or problem.shared:
         return C_sjm, eps_sm
-    told = accelerator or Accelerator(ScfOptions(history=2), problem.frame.xp)
+    silent = replace(problem, timings=Timings())
     with problem.timings.measure("guess"):
-        _, whole_sjk, _ = evaluate(replace(problem, timings=Timings()), C_sjm, eps_sm, told)
+        _, (_, whole_sjk, _) = evaluate(silent, Extrapolation(silent, accelerator), C_sjm, eps_sm)
     with problem.frame.single_threaded_blas:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
@@ -193,71 +339,18 @@ def occupied(n_sm: Array) -> Array:
     return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
 
 
-def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> tuple[Any, Density]:
-    """Orbitals, and D_spq = sum_m n_sm C_spm C_sqm, on the backend's device; C_spm is where the algebra is done."""
-    frame = problem.frame
-    C_spm, C_spi = frame.all_to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
-    return C_spm, Density.of(C_spi, frame.backend.xp)
-
-
-def same_density(C_sjm: Any, other_sjm: Any, n_sm: Array, xp: Any) -> bool:
-    """Two sets of orbitals have one density, but for rounding; in the orthonormal basis."""
-    n_si = occupied(n_sm)
-    one, other = (weighted(C, n_si, xp) @ C[:, :, : n_si.shape[1]].transpose(0, 2, 1) for C in (C_sjm, other_sjm))
-    return float(abs(one - other).max()) < SAME_DENSITY * max(1.0, float(n_si.max()))
-
-
-def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator) -> tuple[State, Any, Any]:
-    """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
-    frame, xp = problem.frame, problem.frame.xp
-    n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.single_threaded_blas:
-        C_spm, density = density_of(problem, frame.X_pm @ C_sjm, n_sm)
-    energies, F_spq = fock(problem, density)
-    # All numbers of an iteration in one transfer: with F where the algebra is done on the host, else with the products.
-    scalars = [value for value in energies if not isinstance(value, float)]
-    with problem.timings.measure("extrapolation"), frame.single_threaded_blas:
-        F_inside, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
-        F_sjk = frame.X_pm.T @ F_inside @ frame.X_pm
-        F_eff = problem.effective(F_sjk, C_sjm, n_sm)
-        n_si = occupied(n_sm)
-        C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
-        own = weighted(C_sjm, n_si, xp)
-        both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
-        D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
-        products = accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
-        if not frame.algebra_on_host:
-            products, *read = frame.backend.download([products, *scalars])
-    rest = iter(read)
-    numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
-    named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
-    if not problem.occupations.integer:
-        named["entropy"] = entropy
-    state = State(
-        iteration=0,
-        energy=sum(named.values()),
-        energies=named,
-        energy_change=np.inf,
-        gradient=accelerator.absorb(products),
-        converged=False,
-        step="",
-        C_spm=C_spm,
-        eps_sm=eps_sm,
-        n_sm=n_sm,
-        D_spq=density.D_spq,
-        F_spq=F_spq,
-    )
-    return state, F_sjk, F_eff
-
-
-def _canonical_same(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
+def canonical_of_density(
+    problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]
+) -> tuple[Any, Any, bool]:
     """Canonical orbitals and energies, and whether they are sound.
 
     What is reported must belong together: these orbitals, the density of the old ones and its energy.
     """
-    with problem.frame.single_threaded_blas:
-        canonical_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
-        return canonical_sjm, eps_sm, sound and same_density(canonical_sjm, C_sjm, n_sm, problem.frame.xp)
+    found_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
+    limit = SAME_DENSITY * max(1.0, float(n_sm.max()))
+    roots_sji = weighted(found_sjm, np.sqrt(occupied(n_sm)), problem.frame.xp)
+    same = (float(abs(C_ji @ C_ji.T - D_jk).max()) < limit for C_ji, D_jk in zip(roots_sji, D_sjk, strict=True))
+    return found_sjm, eps_sm, sound and all(same)
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
@@ -267,8 +360,8 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[An
     orbitals, energies, aufbau = [], [], True
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
-        turned, levels = within_blocks(F_jk, C_jm, edges, xp)
-        orbitals.append(turned)
+        found_jm, levels = within_blocks(F_jk, C_jm, edges, xp)
+        orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
             aufbau = aufbau and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL

@@ -9,9 +9,8 @@ import numpy as np
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Diagonaliser, Full
-from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
 from cuanto.semiempirical.purify import Purification
-from cuanto.semiempirical.rotations import SETTLED, BlockRotations
 
 PSEUDO_ORBITALS = {True: 200, False: 450}
 """Orbitals from which rotations are faster than a full diagonalisation, on the host and on a GPU (measured)."""
@@ -28,15 +27,15 @@ def chosen(options: ScfOptions, frame: Any, mixed: bool | None = None) -> Diagon
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
         if mixed is None:
             mixed = host and options.energy_tolerance < SETTLED**2
-        return BlockRotations(frame.xp, frame.to_host, options.level_shift, mixed)
+        return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
-        return Pseudo(frame.xp, frame.to_host, options.variant, options.level_shift)
+        return Pseudo(frame, options.variant, options.level_shift)
     return Full(frame.xp, options.level_shift)
 
 
 def purification(frame: Any) -> Diagonaliser:
     """SP2."""
-    return Purification(frame.xp, frame.to_host)
+    return Purification(frame)
 
 
 def settings(given: dict[str, Any]) -> tuple[ScfOptions, Any]:
