@@ -14,7 +14,7 @@ from cuanto.scf import accelerator, diis, loop, rotations, stability
 from cuanto.scf.accelerator import FEW, LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import FACES, History
-from cuanto.scf.loop import Density, Problem, fock
+from cuanto.scf.loop import Density, fock
 from cuanto.scf.state import State
 from cuanto.system.masses import dipole_origin
 from cuanto.units import DIPOLE_IN_DEBYE
@@ -101,18 +101,18 @@ def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals with an occupied one turned a little into an empty one: no longer those of the energy."""
-    genuine, angles = loop.canonical, [0.0]
+    genuine, angles = loop.within_blocks, [0.0]
 
-    def turned(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Any) -> tuple[Any, Any, bool]:
-        found_sjm, eps_sm, sound = genuine(problem, F_sjk, C_sjm, n_sm)
+    def rotated(*given: Any) -> tuple[Any, Any]:
+        found_jm, levels = genuine(*given)
         homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
-        pair = found_sjm[:, :, [homo, lumo]]
-        found_sjm[:, :, homo] = np.cos(t) * pair[:, :, 0] + np.sin(t) * pair[:, :, 1]
-        found_sjm[:, :, lumo] = np.cos(t) * pair[:, :, 1] - np.sin(t) * pair[:, :, 0]
-        assert sound  # of that alone there is nothing to complain about
-        return found_sjm, eps_sm, sound
+        pair = found_jm[:, [homo, lumo]]
+        found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
+        found_jm[:, lumo] = np.cos(t) * pair[:, 1] - np.sin(t) * pair[:, 0]
+        assert levels[-2][-1] < levels[-1][0]  # of that alone there is nothing to complain about
+        return found_jm, levels
 
-    monkeypatch.setattr(loop, "canonical", turned)
+    monkeypatch.setattr(loop, "within_blocks", rotated)
     mol, orbital = water(name="sto-3g")
     energies = []
     for angle, sound in ((0.0, True), (1e-7, False), (0.01, False)):
@@ -136,7 +136,7 @@ def test_when_an_accelerator_is_lost() -> None:
     def feed(watched: bool, energies: Any, gradients: Any) -> int:
         mine = Accelerator(ScfOptions(), HOST, watched)
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
-            mine.absorb(mine.push(np.eye(2), np.eye(2), gradient * np.eye(2)))
+            mine.history.absorb(mine.history.push(np.eye(2), gradient * np.eye(2), np.eye(2)))
             mine.next(np.eye(2), energy, gradient)
             if mine.lost:
                 return n + 1
@@ -153,7 +153,7 @@ def test_diis_is_not_judged_by_its_first_steps() -> None:
     mine = Accelerator(ScfOptions(), HOST)
     used = []
     for energy in (0.0, 1.0, 0.5, 0.2, 0.1, 0.05):
-        mine.absorb(mine.push(np.eye(2), np.eye(2), 0.5 * np.eye(2)))
+        mine.history.absorb(mine.history.push(np.eye(2), 0.5 * np.eye(2), np.eye(2)))
         used.append(mine.next(np.eye(2), energy, 0.5)[1])
     assert used[:FEW] == ["plain", "diis", "diis"] and set(used[FEW:]) == {"adiis"}
 

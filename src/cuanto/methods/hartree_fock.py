@@ -20,7 +20,7 @@ from cuanto.scf import guess as guesses
 from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.loop import Density, Problem
-from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
+from cuanto.scf.occupations import Occupations, choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
@@ -93,14 +93,9 @@ class HartreeFock:
         return [Coulomb(self.j_builder), Exchange(self.k_builder)]
 
     def _occupations(self, orbitals: int) -> Occupations:
-        molecule, options = self.molecule, self.options
+        molecule = self.molecule
         electrons = (molecule.nelectron,) if self.spins == 1 else (molecule.n_alpha, molecule.n_beta)
-        capacity = 2 if self.spins == 1 else 1
-        if options.occupations is not None:
-            return Fixed.of(options.occupations, electrons, capacity, orbitals)
-        if options.smearing:
-            return Fermi(electrons, capacity, orbitals, options.smearing)
-        return Aufbau(electrons, capacity, orbitals)
+        return choose_occupations(self.options, electrons, 2 // self.spins, orbitals)
 
     def _start(self, guess: str | Orbitals, problem: Problem, core: CoreHamiltonian) -> Density | tuple[Any, Any]:
         frame = problem.frame

@@ -20,7 +20,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, Scf
-from cuanto.scf.occupations import Aufbau, Fermi, Fixed, Occupations
+from cuanto.scf.occupations import Occupations, choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
@@ -138,13 +138,8 @@ class Semiempirical:
 
     def _occupations(self) -> Occupations:
         up, down = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        electrons, capacity = ((up + down,), 2) if self.spins == 1 else ((up, down), 1)
-        options, orbitals = self.options, self.layout.orbitals
-        if options.occupations is not None:
-            return Fixed.of(options.occupations, electrons, capacity, orbitals)
-        if options.smearing:
-            return Fermi(electrons, capacity, orbitals, options.smearing)
-        return Aufbau(electrons, capacity, orbitals)
+        electrons = (up + down,) if self.spins == 1 else (up, down)
+        return choose_occupations(self.options, electrons, 2 // self.spins, self.layout.orbitals)
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.options import ScfOptions
 from cuanto.scf.diis import History
-from cuanto.scf.state import Place
+from cuanto.scf.orthogonal import Place
 
 LONGER = 1.5
 """DIIS remembers so many times the matrices of the option, which ADIIS could not: its last steps gain from its first
@@ -60,14 +59,6 @@ class Accelerator:
     def lost(self) -> bool:
         """Nothing has come of the last iterations."""
         return self._watched and self._idle >= LOST
-
-    def push(self, F: Any, D: Any, e: Any) -> Any:
-        """Keep what belongs together; numbers for `absorb`, still on the device."""
-        return self.history.push(F, e, D)
-
-    def absorb(self, products: NDArray[np.float64]) -> float:
-        """Take the numbers; the norm of the error."""
-        return float(self.history.absorb(products))
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
         """The matrix to diagonalise after one with this energy and gradient, and how it was made."""

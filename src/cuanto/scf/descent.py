@@ -8,7 +8,7 @@ their elements while the frame rotates, so that a limited-memory quasi-Newton me
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,9 @@ class _Descent:
 
     def evaluate(self, C_sjm: Any, iteration: int, before: Evaluation | None) -> Evaluation:
         """The state of orbitals; its energy change is that from the lowest."""
-        state, kept = evaluate(self.problem, Extrapolation(self.problem), C_sjm, self.eps_sm)
-        change = np.inf if self.best is None else state.energy - self.best.energy
-        return Evaluation(replace(state, iteration=iteration, energy_change=change, step="descent"), kept)
+        lowest = -np.inf if self.best is None else self.best.energy
+        point = (C_sjm, self.eps_sm, "descent")
+        return evaluate(self.problem, Extrapolation(self.problem), point, iteration, lowest)
 
     def advance(self, made: Evaluation) -> Any | None:
         """Orbitals of the next trial step, from the last accepted ones."""

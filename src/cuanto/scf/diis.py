@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.log import logger
-from cuanto.scf.state import Place
+from cuanto.scf.orthogonal import Place
 
 Array = NDArray[np.float64]
 

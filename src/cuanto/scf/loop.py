@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.coupling import open_shell, spin_orbitals
+from cuanto.scf.coupling import open_shell
 from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors, within_blocks
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
@@ -39,10 +39,13 @@ class Problem:
     shared: bool = False
     timings: Timings = field(default_factory=Timings)
 
-    @property
-    def effective(self) -> Callable[[Any, Any, Array], Any]:
+    def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
         """From the Fock matrices of the spins to those of the orbitals."""
-        return open_shell if self.shared else spin_orbitals
+        return open_shell(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
+
+    def occupy(self, eps_sm: Any) -> tuple[Array, float]:
+        """Occupations of orbitals with these energies, and the energy of their entropy."""
+        return self.occupations(None if self.occupations.integer else self.frame.to_host(eps_sm))
 
     def levels(self, n_sm: Array) -> Array:
         """Occupations of every set of orbitals: both spins together where they share them."""
@@ -72,37 +75,9 @@ Point = tuple[Any, Any, str]
 """Orbitals in the orthonormal basis, their energies, and how they were made."""
 
 
-class Step(Protocol):
-    """How a density is made of orbitals, and the next orbitals of a Fock matrix."""
-
-    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
-        """Orbitals and density on the backend's device."""
-
-    def measure(
-        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
-    ) -> tuple[float, list[Any], Any]:
-        """The gradient, the scalars on the host (in one transfer with what else is read), and a record of this
-        iteration for the other methods."""
-
-    def propose(self, state: State, kept: Any) -> Any:
-        """What leads to the next orbitals."""
-
-    def changes(self, state: State, before: State, kept: Any, proposal: Any) -> tuple[Any, Any]:
-        """Of the density (or its dipole moment, as the criteria have it): by the proposal, and by the last step."""
-
-    def finish(self, state: State, kept: Any) -> State:
-        """A stationary state with canonical orbitals, converged if it is sound."""
-
-    def follow(self, state: State, kept: Any, proposal: Any) -> Point | None:
-        """The next orbitals, None to give up."""
-
-    def recover(self, state: State, kept: Any) -> Point | None:
-        """Orbitals after a stationary state that is not sound, None to give up."""
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A state, what its step keeps of it, and the proposal for the next one where convergence had to be tested."""
+    """A state, what its step keeps of it, and (where convergence had to be tested) the step's proposal for the next."""
 
     state: State
     kept: Any
@@ -113,6 +88,30 @@ class Evaluation:
     def converged(self) -> bool:
         """The state is."""
         return self.state.converged
+
+
+class Step(Protocol):
+    """How a density is made of orbitals, and the next orbitals of a Fock matrix."""
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """Orbitals and density on the backend's device."""
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], Any]:
+        """The gradient, the scalars on the host (in one transfer with what else is read), and what is to be kept."""
+
+    def propose(self, made: Evaluation) -> Any:
+        """What leads to the next orbitals."""
+
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+        """Of the density (or its dipole moment, as the criteria have it): by the proposal, and by the last step."""
+
+    def finish(self, made: Evaluation) -> State:
+        """A stationary state with canonical orbitals, converged if it is sound."""
+
+    def follow(self, made: Evaluation) -> Point | None:
+        """The next orbitals: those proposed, or others after a stationary state that is not sound; None to give up."""
 
 
 @dataclass(frozen=True)
@@ -130,31 +129,29 @@ class Scf:
 
     def evaluate(self, point: Point, iteration: int, before: Evaluation | None) -> Evaluation:
         """The state of orbitals; canonical if it is converged."""
-        C_sjm, eps_sm, label = point
-        state, kept = evaluate(self.problem, self.step, C_sjm, eps_sm)
-        change = state.energy - (np.inf if before is None else before.state.energy)
-        state = replace(state, iteration=iteration, energy_change=change, step=label)
-        met = self.criteria.met(change, state.gradient, state.energy) and state.D_spq.dtype == np.float64
-        if not met or before is None:
-            return Evaluation(state, kept)
-        proposal = None
+        made = evaluate(self.problem, self.step, point, iteration, np.inf if before is None else before.state.energy)
+        state = made.state
+        met = self.criteria.met(state.energy_change, state.gradient, state.energy)
+        if before is None or not met or state.D_spq.dtype != np.float64:
+            return made
         if self.criteria.displacement is not None:
-            proposal = self.step.propose(state, kept)
-            if not self.criteria.settled(*self.step.changes(state, before.state, kept, proposal)):
-                return Evaluation(state, kept, proposal)
-        return Evaluation(self.step.finish(state, kept), kept, proposal, stationary=True)
+            made = replace(made, proposal=self.step.propose(made))
+            if not self.criteria.settled(*self.step.changes(made, before)):
+                return made
+        return replace(made, state=self.step.finish(made), stationary=True)
 
     def advance(self, made: Evaluation) -> Point | None:
         """The next orbitals."""
-        if made.stationary:
-            return self.step.recover(made.state, made.kept)
-        proposal = self.step.propose(made.state, made.kept) if made.proposal is None else made.proposal
-        return self.step.follow(made.state, made.kept, proposal)
+        ready = made.stationary or made.proposal is not None
+        return self.step.follow(made if ready else replace(made, proposal=self.step.propose(made)))
 
 
-def evaluate(problem: Problem, step: Step, C_sjm: Any, eps_sm: Any) -> tuple[State, Any]:
+def evaluate(
+    problem: Problem, step: Step, point: Point, iteration: int = 0, energy_before: float = np.inf
+) -> Evaluation:
     """The state of orbitals, and what a step keeps of it."""
-    n_sm, entropy = problem.occupations(None if problem.occupations.integer else problem.frame.to_host(eps_sm))
+    C_sjm, eps_sm, label = point
+    n_sm, entropy = problem.occupy(eps_sm)
     C_spm, density = step.density(C_sjm, n_sm)
     energies, F_spq = fock(problem, density)
     scalars = [value for value in energies if not isinstance(value, float)]
@@ -164,21 +161,9 @@ def evaluate(problem: Problem, step: Step, C_sjm: Any, eps_sm: Any) -> tuple[Sta
     named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
     if not problem.occupations.integer:
         named["entropy"] = entropy
-    state = State(
-        iteration=0,
-        energy=sum(named.values()),
-        energies=named,
-        energy_change=np.inf,
-        gradient=gradient,
-        converged=False,
-        step="",
-        C_spm=C_spm,
-        eps_sm=eps_sm,
-        n_sm=n_sm,
-        D_spq=density.D_spq,
-        F_spq=F_spq,
-    )
-    return state, kept
+    energy = sum(named.values())
+    about = (iteration, energy, named, energy - energy_before, gradient, False, label)
+    return Evaluation(State(*about, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
 
 
 class Extrapolation:
@@ -199,7 +184,7 @@ class Extrapolation:
         frame = self.problem.frame
         with frame.single_threaded_blas:
             C_spm = frame.X_pm @ C_sjm
-            C_spm, C_spi = frame.all_to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+            C_spm, C_spi = frame.to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
             return C_spm, Density.of(C_spi, frame.backend.xp)
 
     def measure(
@@ -216,50 +201,49 @@ class Extrapolation:
             own = weighted(C_sjm, n_si, xp)
             both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
             D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
-            products = self.accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
+            products = self.accelerator.history.push(F_sjk, FD - FD.transpose(0, 2, 1), D_sjk)
             if not frame.algebra_on_host:
                 products, *read = frame.backend.download([products, *scalars])
-        return self.accelerator.absorb(products), read, (C_sjm, F_sjk, F_eff)
+        return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
 
-    def propose(self, state: State, kept: tuple[Any, Any, Any]) -> Point:
+    def propose(self, made: Evaluation) -> Point:
         """Orbitals of an extrapolated Fock matrix."""
-        C_sjm, F_sjk, _ = kept
+        state, (C_sjm, F_sjk, _) = made.state, made.kept
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
             F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
             F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
             C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
             return C_sjm, eps_sm, f"{mixing}, {step}"
 
-    def changes(self, state: State, before: State, kept: Any, proposal: Point) -> tuple[Any, Any]:
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
         """Differences of densities."""
-        frame, (C_sjm, eps_sm, _) = self.problem.frame, proposal
-        n_sm, _ = self.problem.occupations(None if self.problem.occupations.integer else frame.to_host(eps_sm))
-        return self.density(C_sjm, n_sm)[1].D_spq - state.D_spq, state.D_spq - before.D_spq
+        C_sjm, eps_sm, _ = made.proposal
+        _, ahead = self.density(C_sjm, self.problem.occupy(eps_sm)[0])
+        return ahead.D_spq - made.state.D_spq, made.state.D_spq - before.state.D_spq
 
-    def finish(self, state: State, kept: tuple[Any, Any, Any]) -> State:
-        """Canonical orbitals, if they have the density that is reported; the last correction is given up."""
-        C_sjm, _, F_eff = kept
-        frame = self.problem.frame
+    def finish(self, made: Evaluation) -> State:
+        """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
+        state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
         with frame.single_threaded_blas:
             D_sjk = [C @ C.T for C in weighted(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
-            found_sjm, eps_sm, sound = canonical_of_density(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
             if not sound and self._corrections < CORRECTIONS:
                 return state
-            return replace(state, converged=sound, C_spm=frame.to_terms(frame.X_pm @ found_sjm), eps_sm=eps_sm)
+            (C_spm,) = frame.to_terms(frame.X_pm @ found_sjm)
+            return replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
 
-    def follow(self, state: State, kept: Any, proposal: Point) -> Point | None:
-        """What was proposed, unless the accelerator is lost."""
-        return None if self.accelerator.lost else proposal
-
-    def recover(self, state: State, kept: tuple[Any, Any, Any]) -> Point | None:
-        """Begin anew with all eigenvectors: an empty orbital lies below an occupied one."""
+    def follow(self, made: Evaluation) -> Point | None:
+        """What was proposed, unless the accelerator is lost; all eigenvectors, to begin anew, where an empty orbital of
+        a stationary state lies below an occupied one."""
+        if not made.stationary:
+            return None if self.accelerator.lost else made.proposal
         if self._corrections == CORRECTIONS:
             return None
         self._corrections += 1
         self.accelerator.restart()
         self.diagonaliser.restart()
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
-            return Full(self.problem.frame.xp)(kept[2], None, state.n_sm, state.energy)
+            return Full(self.problem.frame.xp)(made.kept[2], None, made.state.n_sm, made.state.energy)
 
 
 def iterate(
@@ -275,18 +259,11 @@ def iterate(
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
-    scf = Scf(problem, Extrapolation(problem, accelerator, diagonaliser), criteria)
-    yield from scf.states(*_first(problem, start, accelerator, diagonaliser), max_iterations)
-
-
-def _first(
-    problem: Problem, start: Density | tuple[Any, Any], accelerator: Accelerator, diagonaliser: Diagonaliser
-) -> tuple[Any, Any]:
-    """Orbitals to begin with; rotations need no full diagonalisation where they are eigenvectors of the guess."""
-    if not isinstance(start, Density):
-        return start
-    C_sjm, eps_sm = first_orbitals(problem, start, accelerator)
-    return diagonaliser.begin(C_sjm, eps_sm) if isinstance(diagonaliser, Pseudo) else (C_sjm, eps_sm)
+    if isinstance(start, Density):
+        start = first_orbitals(problem, start, accelerator)
+        if isinstance(diagonaliser, Pseudo):  # needs no full diagonalisation: these are eigenvectors
+            start = diagonaliser.begin(*start)
+    yield from Scf(problem, Extrapolation(problem, accelerator, diagonaliser), criteria).states(*start, max_iterations)
 
 
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
@@ -304,7 +281,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         return C_sjm, eps_sm
     silent = replace(problem, timings=Timings())
     with problem.timings.measure("guess"):
-        _, (_, whole_sjk, _) = evaluate(silent, Extrapolation(silent, accelerator), C_sjm, eps_sm)
+        _, whole_sjk, _ = evaluate(silent, Extrapolation(silent, accelerator), (C_sjm, eps_sm, "")).kept
     with problem.frame.single_threaded_blas:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
@@ -339,30 +316,18 @@ def occupied(n_sm: Array) -> Array:
     return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
 
 
-def canonical_of_density(
-    problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]
-) -> tuple[Any, Any, bool]:
-    """Canonical orbitals and energies, and whether they are sound.
-
-    What is reported must belong together: these orbitals, the density of the old ones and its energy.
-    """
-    found_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
-    limit = SAME_DENSITY * max(1.0, float(n_sm.max()))
-    roots_sji = weighted(found_sjm, np.sqrt(occupied(n_sm)), problem.frame.xp)
-    same = (float(abs(C_ji @ C_ji.T - D_jk).max()) < limit for C_ji, D_jk in zip(roots_sji, D_sjk, strict=True))
-    return found_sjm, eps_sm, sound and all(same)
-
-
-def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
-    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether no empty orbital lies
-    below an occupied one."""
-    xp = problem.frame.xp
-    orbitals, energies, aufbau = [], [], True
+def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
+    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are sound: no empty
+    orbital lies below an occupied one, and what is reported belongs together, these orbitals and the density D."""
+    xp, orbitals, energies, sound = problem.frame.xp, [], [], True
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
         found_jm, levels = within_blocks(F_jk, C_jm, edges, xp)
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
-            aufbau = aufbau and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
-    return xp.stack(orbitals), xp.stack(energies), aufbau
+            sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
+    found_sjm, limit = xp.stack(orbitals), SAME_DENSITY * max(1.0, float(n_sm.max()))
+    for C_ji, D_jk in zip(weighted(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
+        sound = sound and float(abs(C_ji @ C_ji.T - D_jk).max()) < limit
+    return found_sjm, xp.stack(energies), sound

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.errors import InputError
+from cuanto.options import ScfOptions
 
 Array = NDArray[np.float64]
 
@@ -112,6 +113,15 @@ class Fixed:
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """The given ones."""
         return self.n_sm, 0.0
+
+
+def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], capacity: int, orbitals: int) -> Occupations:
+    """What the options ask for: given ones, a Fermi distribution, or the lowest orbitals."""
+    if options.occupations is not None:
+        return Fixed.of(options.occupations, electrons, capacity, orbitals)
+    if options.smearing:
+        return Fermi(electrons, capacity, orbitals, options.smearing)
+    return Aufbau(electrons, capacity, orbitals)
 
 
 def _check_space(electrons: int, capacity: int, orbitals: int) -> None:

@@ -55,12 +55,8 @@ class Frame:
         """From where the terms are to where the algebra is done."""
         return self.backend.to_host(array) if self.algebra_on_host else array
 
-    def to_terms(self, array: Any) -> Any:
-        """From where the algebra is done to where the terms are."""
-        return self.backend.to_device(array) if self.algebra_on_host else array
-
-    def all_to_terms(self, *arrays: Any) -> list[Any]:
-        """Several in one copy."""
+    def to_terms(self, *arrays: Any) -> list[Any]:
+        """From where the algebra is done to where the terms are, in one copy."""
         if not self.algebra_on_host:
             return list(arrays)
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
@@ -90,6 +86,10 @@ class Frame:
     def algebra_on_host(self) -> bool:
         """The algebra is done in main memory, the terms on a device of their own."""
         return self.xp is not self.backend.xp
+
+
+Place = Frame | Backend
+"""Where arrays are, with the module that computes with them (`xp`) and copies to main memory (`to_host`)."""
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:

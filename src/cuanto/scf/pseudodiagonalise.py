@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full, eigenvectors, within_blocks
+from cuanto.scf.orthogonal import Place
 from cuanto.scf.rotations import Limits, Split
-from cuanto.scf.state import Place
 
 STALLED = 5
 """Iterations in which |F_ov| must drop by a tenth."""
@@ -179,7 +179,7 @@ class Pseudo:
 
     def _coupling(self, F: Any, C: Any, known: Any, n_m: NDArray[np.float64], split: Split) -> Coupling:
         mid, end = split
-        front = C if end == C.shape[1] else C[:, :end]
+        front = C[:, :end]
         wide = self._distant or self._gap > WIDE_GAP
         one_block = self.variant.economical and self._smallest <= REFINED and wide and len(C) >= MANY_ORBITALS
         if one_block:
@@ -238,7 +238,7 @@ class Pseudo:
     def _rotated_by(self, part: Coupling, X: Any, norm: float, s: int) -> Any:
         """Orthonormal orbitals of one spin."""
         end = part.split[1]
-        C = part.C if end == part.C.shape[1] else part.C[:, :end]
+        C = part.C[:, :end]
         if self.variant.one_by_one:
             front = self.xp.asarray(rotations.jacobi(*(self.place.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
         elif not self.variant.economical:
@@ -247,7 +247,7 @@ class Pseudo:
             front = rotations.rotate_slightly(C, X, self.xp)
         else:
             front = rotations.rotate_by_factors(C, X, self.xp)
-        return front if C is part.C else self.xp.concatenate([front, part.C[:, end:]], axis=1)
+        return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
     def safe(self, numbers: NDArray[np.float64]) -> bool:
         """Rotations with these `numbers` may be made; remembers how far |F_ov| has come down."""

@@ -1,10 +1,10 @@
-"""One iteration of an SCF, where its arrays are, and orbitals as one calculation hands them to another."""
+"""One iteration of an SCF, and orbitals as they are handed from one calculation to another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 from cuanto.basis import Basis
 
 Array = NDArray[np.float64]
-
-
-class Place(Protocol):
-    """Where arrays are: a backend, or the frame of an SCF."""
-
-    @property
-    def xp(self) -> Any:
-        """Its array module."""
-
-    def to_host(self, array: Any) -> Array:
-        """A copy in main memory."""
 
 
 @dataclass(frozen=True, eq=False)

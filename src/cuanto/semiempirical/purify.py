@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
-from cuanto.scf.state import Place
+from cuanto.scf.orthogonal import Place
 from cuanto.scf.triangles import factor, gram
 
 LARGEST = 100

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diis import History, flatten, unflatten
-from cuanto.scf.loop import Density, Point, Problem, canonical_of_density
+from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
+from cuanto.scf.orthogonal import Place
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
-from cuanto.scf.state import Place, State
+from cuanto.scf.state import State
 from cuanto.scf.triangles import add_to_diagonal
 from cuanto.semiempirical.terms import Moment
 
@@ -39,11 +40,11 @@ Angles = list[tuple[Any, float]]
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What an iteration leaves for the next: couplings, their numbers, and by how much the dipole moment moved."""
+    """What an iteration leaves for the next: couplings, their numbers, and the dipole moment of the electrons."""
 
     parts: list[Coupling]
     numbers: Array
-    moved: float
+    moment: Array
 
 
 class RotationSteps:
@@ -53,7 +54,6 @@ class RotationSteps:
         self.problem, self.pseudo, self.moment = problem, pseudo, moment
         frame = problem.frame
         self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
-        self._moment = np.full(3, np.inf)
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """By the smaller block; the orbitals as they are."""
@@ -73,43 +73,39 @@ class RotationSteps:
             wanted = [numbers, moment, self.angles.push(parts), *scalars]
             numbers, moment, products, *read = problem.frame.backend.download(wanted)
         gradient = float(n_sm.max()) * np.sqrt(2.0) * float(self.angles.history.absorb(products))
-        moved, self._moment = float(np.abs(moment - self._moment).max()), moment
-        return gradient, read, Kept(parts, numbers, moved)
+        return gradient, read, Kept(parts, numbers, moment)
 
-    def propose(self, state: State, kept: Kept) -> Angles:
+    def propose(self, made: Evaluation) -> Angles:
         """Extrapolated angles."""
         with self.problem.timings.measure("diagonalisation"):
-            return self.angles.next(kept.parts)
+            return self.angles.next(made.kept.parts)
 
-    def changes(self, state: State, before: State, kept: Kept, proposal: Angles) -> tuple[float, float]:
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[float, float]:
         """Of the dipole moment: by the rotations, to first order, and by the last step."""
         halves = []
-        for part, (X, _), n_m in zip(kept.parts, proposal, state.n_sm, strict=True):
+        for part, (X, _), n_m in zip(made.kept.parts, made.proposal, made.state.n_sm, strict=True):
             mid = part.split[0]
             halves.append((part.C[:, :mid] @ (float(n_m.max()) * X), part.C[:, mid:]))
-        return self.moment.of_change(halves), kept.moved
+        return self.moment.of_change(halves), float(np.abs(made.kept.moment - before.kept.moment).max())
 
-    def finish(self, state: State, kept: Kept) -> State:
+    def finish(self, made: Evaluation) -> State:
         """Canonical orbitals, converged if they have the same density and are aufbau."""
+        state = made.state
         with self.problem.timings.measure("diagonalisation"):
-            given = (self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
-            C_sjm, eps_sm, sound = canonical_of_density(*given)
+            C_sjm, eps_sm, sound = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
         return replace(state, converged=sound, C_spm=C_sjm, eps_sm=eps_sm)
 
-    def follow(self, state: State, kept: Kept, proposal: Angles) -> Point | None:
+    def follow(self, made: Evaluation) -> Point | None:
         """Rotated orbitals, unless that is not safe."""
-        pseudo, F_spq = self.pseudo, state.F_spq
-        if not pseudo.safe(kept.numbers) or state.energy_change > RISE + pseudo.noise(F_spq):
+        pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
+        rises = made.state.energy_change > RISE + pseudo.noise(F_spq)
+        if made.stationary or not pseudo.safe(numbers) or rises:
             return None
         with self.problem.timings.measure("diagonalisation"):
-            C_sjm, eps_sm = pseudo.apply(F_spq, kept.parts, proposal, float(kept.numbers[:, 0].max()))
-        label = f"{self.angles.method}, {pseudo.variant.name}"
+            C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
         if pseudo.canonicalised:
             self.angles.history.clear()
-        return C_sjm, eps_sm, label
-
-    def recover(self, state: State, kept: Kept) -> None:
-        """Nothing that rotations could do."""
+        return C_sjm, eps_sm, f"{self.angles.method}, {pseudo.variant.name}"
 
 
 class AngleHistory:
