@@ -16,6 +16,7 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf import Accelerator, Criteria, Density, Full, Problem, Pseudo, State, iterate, make_frame, orthogonal
 from cuanto.scf.descent import descend
+from cuanto.scf.diis import History
 from cuanto.scf.loop import first_orbitals
 from cuanto.scf.occupations import Aufbau, Fermi
 from cuanto.scf.stability import lowest_mode
@@ -219,6 +220,22 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
         if next(states).converged:
             break
         assert device.reads - before <= 2
+
+
+def test_a_batch_is_extrapolated_like_each_of_its_calculations() -> None:
+    """On the device; errors of one calculation shrink, those of the other do not, and early ones are forgotten."""
+    rng, device = np.random.default_rng(6), Device()
+    together, alone = History(4, device, batched=True), [History(4, get_backend("cpu")) for _ in range(2)]
+    for k in range(7):
+        F_bjk, e_bjk = rng.normal(size=(2, 2, 3, 3)), rng.normal(size=(2, 2, 3, 3))
+        e_bjk[0] *= 0.1**k
+        norms = together.absorb(together.push(device.to_device(F_bjk), device.to_device(e_bjk)))
+        for b, one in enumerate(alone):
+            norm = one.absorb(one.push(F_bjk[b], e_bjk[b]))
+            assert norm == pytest.approx(np.linalg.norm(e_bjk[b])) and device.to_host(norms)[b] == pytest.approx(norm)
+        mixed = device.to_host(together.extrapolate())
+        assert mixed.shape == F_bjk.shape
+        assert all(np.allclose(mixed[b], one.extrapolate(), rtol=1e-10, atol=1e-10) for b, one in enumerate(alone))
 
 
 class Swapped(Full):

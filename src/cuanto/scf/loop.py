@@ -13,8 +13,9 @@ from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.coupling import open_shell
-from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors, within_blocks
+from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.fixed_point import iterations
+from cuanto.scf.linear_algebra import eigenvectors, stack, within_blocks
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
@@ -66,9 +67,7 @@ class Density:
     @classmethod
     def of(cls, C_spi: Any, xp: Any) -> Density:
         """D_s = C_s C_s^T, one after the other: a product of two matrices starts sooner than one of stacks."""
-        if len(C_spi) == 1:
-            return cls((C_spi[0] @ C_spi[0].T)[None], C_spi)
-        return cls(xp.stack([C_pi @ C_pi.T for C_pi in C_spi]), C_spi)
+        return cls(stack([C_pi @ C_pi.T for C_pi in C_spi], xp), C_spi)
 
 
 Point = tuple[Any, Any, str]
@@ -327,7 +326,7 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequ
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
             sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
-    found_sjm, limit = xp.stack(orbitals), SAME_DENSITY * max(1.0, float(n_sm.max()))
+    found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
     for C_ji, D_jk in zip(weighted(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
         sound = sound and float(abs(C_ji @ C_ji.T - D_jk).max()) < limit
     return found_sjm, xp.stack(energies), sound

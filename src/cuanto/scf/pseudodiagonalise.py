@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf import rotations
-from cuanto.scf.diagonalise import Full, eigenvectors, within_blocks
+from cuanto.scf.diagonalise import Full
+from cuanto.scf.linear_algebra import eigenvectors, stack, within_blocks
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.rotations import Limits, Split
 
@@ -233,7 +234,7 @@ class Pseudo:
         self.steps, self._rotated = self.steps + 1, self._rotated + 1
         if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
             rotated, self._rotated = [rotations.make_orthonormal(C) for C in rotated], 0
-        return self.xp.stack(rotated), self.xp.stack(energies)
+        return stack(rotated, self.xp), self.xp.stack(energies)
 
     def _rotated_by(self, part: Coupling, X: Any, norm: float, s: int) -> Any:
         """Orthonormal orbitals of one spin."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.scf.triangles import add_to_diagonal, factors_beside, transpose
+from cuanto.scf.linear_algebra import add_to_diagonal, factors_beside, transpose
 
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""

@@ -17,8 +17,8 @@ from cuanto.scf import rotations
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import History
 from cuanto.scf.fixed_point import iterations
+from cuanto.scf.linear_algebra import transpose
 from cuanto.scf.rotations import Limits
-from cuanto.scf.triangles import transpose
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout

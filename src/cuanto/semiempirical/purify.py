@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
+from cuanto.scf.linear_algebra import factor, gram
 from cuanto.scf.orthogonal import Place
-from cuanto.scf.triangles import factor, gram
 
 LARGEST = 100
 """Most products of one purification."""

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diis import History, flatten, unflatten
+from cuanto.scf.linear_algebra import add_to_diagonal, stack
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
-from cuanto.scf.triangles import add_to_diagonal
 from cuanto.semiempirical.terms import Moment
 
 Array = NDArray[np.float64]
@@ -164,4 +164,4 @@ def projectors(C_sjm: Any, filled: list[int], capacity: float, xp: Any) -> Any:
             D *= D.dtype.type(-1.0)
             add_to_diagonal(D, D.dtype.type(capacity))
         found.append(D)
-    return found[0][None] if len(found) == 1 else xp.stack(found)
+    return stack(found, xp)

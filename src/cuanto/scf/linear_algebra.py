@@ -1,16 +1,17 @@
-"""Columns made orthonormal by Cholesky factors of their Gram matrices, in matrix products.
+"""Dense linear algebra of the SCF: eigenvectors, and columns made orthonormal by Cholesky factors.
 
 Libraries solve with triangles far below the rate of their products (cuBLAS at half of it, for thousands of columns);
-SciPy's also brings a BLAS with threads of its own, which get in the way of NumPy's for longer than it saves.
-All functions take stacks of matrices as well.
+SciPy's also brings a BLAS with threads of its own, which get in the way of NumPy's for longer than it saves. So Gram
+matrices, factors and divisions by them are matrix products here, of single matrices or stacks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,32 @@ def transpose(A: Any) -> Any:
     return A.swapaxes(-1, -2)
 
 
+def stack(matrices: Sequence[Any], xp: Any) -> Any:
+    """A stack of matrices; of a single one, without a copy."""
+    return matrices[0][None] if len(matrices) == 1 else xp.stack(matrices)
+
+
 def add_to_diagonal(A: Any, value: Any) -> None:
     """Add a number to the diagonals of contiguous square matrices, in place."""
     A.reshape(*A.shape[:-2], -1)[..., :: A.shape[-1] + 1] += value
+
+
+def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
+    """Orbitals and energies of every spin, one after the other: GPU libraries do batches by slow Jacobi sweeps."""
+    solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
+    return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
+
+
+def within_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
+    """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
+    occupations; and the energies of each."""
+    orbitals, energies, FC_jm = [], [], F_jk @ C_jm
+    for begin, end in pairwise(edges):
+        own = C_jm[:, begin:end]
+        eps_m, U_mm = xp.linalg.eigh(own.T @ FC_jm[:, begin:end])
+        orbitals.append(own @ U_mm)
+        energies.append(eps_m)
+    return xp.concatenate(orbitals, axis=1), energies
 
 
 @dataclass(frozen=True)
