@@ -19,7 +19,7 @@ from cuanto.semiempirical import fragments
 from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
-from cuanto.semiempirical.rotation_steps import RotationSteps, projectors, rotations_suffice
+from cuanto.semiempirical.rotation_steps import RotationStep, projectors, rotations_suffice
 from cuanto.semiempirical.terms import Core, Moment, Repulsion, orthonormal_frame
 from cuanto.units import BOHR_IN_ANGSTROM
 from nddo_cases import TIGHT, layout_of, made, molecule, polyethylene, reference, run, water_cluster
@@ -151,7 +151,7 @@ def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.
             [Core(calculation.fock), Repulsion(calculation.fock)], orthonormal_frame(5, backend), Aufbau((8,), 2, 5)
         )
         moment = Moment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
-        step = RotationSteps(problem, Pseudo(backend, "economical"), moment, 8)
+        step = RotationStep(problem, Pseudo(backend, "economical"), moment, 8)
         scf = Scf(problem, step, Criteria(1e-8, 1e-5, 1e-4, float))
         start = there.coefficients[:, :, order], there.orbital_energies[:, order]
         *_, state = scf.states(*start, 9)

@@ -33,7 +33,7 @@ from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import METHODS, parameters
-from cuanto.semiempirical.rotation_steps import RotationSteps, rotations_suffice
+from cuanto.semiempirical.rotation_steps import RotationStep, rotations_suffice
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
@@ -121,7 +121,7 @@ class Semiempirical:
         electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
         begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
         if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
-            steps = RotationSteps(problem, made, moment, int(options.history))
+            steps = RotationStep(problem, made, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 yield state

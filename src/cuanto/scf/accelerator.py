@@ -12,7 +12,7 @@ from cuanto.scf.diis import History
 from cuanto.scf.orthogonal import Place
 
 LONGER = 1.5
-"""DIIS remembers so many times the matrices of the option, which ADIIS could not: its last steps gain from its first
+"""Factor on the matrices of the option that DIIS remembers and ADIIS could not: its last steps gain from its first
 (PBE of caffeine: 14 iterations instead of 17)."""
 NEAR = 0.02
 """Gradient below which DIIS alone is best."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from cuanto.scf import rotations
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.loop import Evaluation, Extrapolation, Problem, evaluate
+from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
 from cuanto.scf.state import Array, State
 
 HANDOVER = 1e-3
@@ -62,7 +62,7 @@ class _Descent:
         """The state of orbitals; its energy change is that from the lowest."""
         lowest = -np.inf if self.best is None else self.best.energy
         point = (C_sjm, self.eps_sm, "descent")
-        return evaluate(self.problem, Extrapolation(self.problem), point, iteration, lowest)
+        return evaluate(self.problem, ExtrapolationStep(self.problem), point, iteration, lowest)
 
     def advance(self, made: Evaluation) -> Any | None:
         """Orbitals of the next trial step, from the last accepted ones."""

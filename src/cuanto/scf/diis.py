@@ -6,7 +6,6 @@ X. Hu and W. Yang, J. Chem. Phys. 132, 054109 (2010), doi:10.1063/1.3304922.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
@@ -71,7 +70,7 @@ class History:
         lead, self._shape = F.shape[: self._lead], F.shape
         for name, array in given.items():
             count = min(self.size, FACES) if name == "D" else self.size
-            self._stacks[name] = self.xp.zeros((*lead, count, array.size // max(1, math.prod(lead))))
+            self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
         """Entries that memory has room for, beside what else an iteration needs."""

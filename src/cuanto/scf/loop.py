@@ -165,7 +165,7 @@ def evaluate(
     return Evaluation(State(*about, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
 
 
-class Extrapolation:
+class ExtrapolationStep:
     """A step by an accelerator of Fock matrices and a diagonaliser (to evaluate orbitals alone, neither is needed).
 
     It keeps the orbitals and the Fock matrices in the orthonormal basis: those of the spins and those of the orbitals.
@@ -262,7 +262,9 @@ def iterate(
         start = first_orbitals(problem, start, accelerator)
         if isinstance(diagonaliser, Pseudo):  # needs no full diagonalisation: these are eigenvectors
             start = diagonaliser.begin(*start)
-    yield from Scf(problem, Extrapolation(problem, accelerator, diagonaliser), criteria).states(*start, max_iterations)
+    yield from Scf(problem, ExtrapolationStep(problem, accelerator, diagonaliser), criteria).states(
+        *start, max_iterations
+    )
 
 
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
@@ -280,7 +282,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         return C_sjm, eps_sm
     silent = replace(problem, timings=Timings())
     with problem.timings.measure("guess"):
-        _, whole_sjk, _ = evaluate(silent, Extrapolation(silent, accelerator), (C_sjm, eps_sm, "")).kept
+        _, whole_sjk, _ = evaluate(silent, ExtrapolationStep(silent, accelerator), (C_sjm, eps_sm, "")).kept
     with problem.frame.single_threaded_blas:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 

@@ -26,7 +26,7 @@ FALLS = 1e-7
 CLOSE = 1e-4
 """Gradient from which a stationary point is so close that curvatures say where it is."""
 IMPROVEMENTS = 5
-"""How often a converged state is left for a minimum that is foretold farther away than tolerances allow."""
+"""How often a converged state is left for a minimum that is predicted farther away than tolerances allow."""
 
 Start = Density | tuple[Any, Any]
 

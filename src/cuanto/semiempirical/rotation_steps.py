@@ -47,7 +47,7 @@ class Kept:
     moment: Array
 
 
-class RotationSteps:
+class RotationStep:
     """A `Step` by rotations whose angles DIIS extrapolates; `history`: how many it remembers."""
 
     def __init__(self, problem: Problem, pseudo: Pseudo, moment: Moment, history: int) -> None:
@@ -98,8 +98,7 @@ class RotationSteps:
     def follow(self, made: Evaluation) -> Point | None:
         """Rotated orbitals, unless that is not safe."""
         pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
-        rises = made.state.energy_change > RISE + pseudo.noise(F_spq)
-        if made.stationary or not pseudo.safe(numbers) or rises:
+        if made.stationary or not pseudo.safe(numbers) or made.state.energy_change > RISE + pseudo.noise(F_spq):
             return None
         with self.problem.timings.measure("diagonalisation"):
             C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
