@@ -37,7 +37,7 @@ AUFBAU = 1e-5
 """Electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
-def chunk(layout: Layout, backend: Any, count: int, threads: int) -> int:
+def chunk(layout: Layout, backend: Backend, count: int, threads: int) -> int:
     """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads)."""
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
     room = int(SHARE * backend.memory()[0] / (threads * bytes_each))

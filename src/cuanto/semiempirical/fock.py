@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.semiempirical import one_centre
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.layout import Layout, products
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 class Packing:
     """Between matrices of all orbitals and vectors over the products on atoms."""
 
-    def __init__(self, layout: Layout, backend: Any) -> None:
+    def __init__(self, layout: Layout, backend: Backend) -> None:
         rows, columns = (place.astype(np.int64) for place in layout.places)
         self.orbitals = layout.orbitals
         arrays = {

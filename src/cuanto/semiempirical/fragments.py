@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.log import logger
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import BOHR
@@ -45,7 +46,7 @@ def molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     return [np.flatnonzero(label_a == k) for k in range(count)]
 
 
-def orbitals(layout: Layout, R_ax: Array, backend: Any) -> tuple[Any, Any] | None:
+def orbitals(layout: Layout, R_ax: Array, backend: Backend) -> tuple[Any, Any] | None:
     """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None where the guess is of no
     use: one molecule, large ones, radicals, or one that does not converge by itself. `R_ax` in these methods' Bohr."""
     parts = molecules(layout.symbols, R_ax * BOHR)
@@ -56,7 +57,8 @@ def orbitals(layout: Layout, R_ax: Array, backend: Any) -> tuple[Any, Any] | Non
     odd = any(int(one.core_charges.sum()) % 2 for one in layouts.values())
     if len(parts) == 1 or odd or max(one.orbitals for one in layouts.values()) > LARGEST:
         return None
-    C_jm, eps_m = (backend.zeros(shape, np.float64) for shape in ((layout.orbitals, layout.orbitals), layout.orbitals))
+    n = layout.orbitals
+    C_jm, eps_m = backend.zeros((n, n), np.float64), backend.zeros((n,), np.float64)
     filled, empty = 0, int(layout.core_charges.sum()) // 2
     for symbols, members in groups.items():
         own = layouts[symbols]
