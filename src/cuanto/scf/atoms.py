@@ -7,6 +7,7 @@ for each l, and functions of momenta that the atom does not occupy do not enter.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -58,8 +59,7 @@ def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
     radial = _Radial(number, shells)
     # What the basis has no functions for cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
-    for last in iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS):  # noqa: B007
-        pass
+    (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
     return Atom(
         tuple(c[:, : len(n)] for c, n in zip(last.orbitals, fillings, strict=True)), tuple(fillings), last.energy
     )

@@ -6,6 +6,7 @@ diagonalisation of those molecules for which that is not safe. Stragglers are ha
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,8 +153,7 @@ def solve(
     scf = _BatchScf(fock, filled, 2.0 / spins, Criteria(*tolerances), backend, history)
     start = start_density(layout, electrons, spins, backend).D_spq
     F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], len(R_bax), axis=0))[1]
-    for last in iterations(scf, xp.linalg.eigh(F)[1], max_iterations):  # noqa: B007
-        pass
+    (last,) = deque(iterations(scf, xp.linalg.eigh(F)[1], max_iterations), maxlen=1)
     eps, C = xp.linalg.eigh(last.F_bspq)
     both = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
     aufbau_b = np.abs(sum(filled) * scf.capacity - both) < AUFBAU
