@@ -14,12 +14,18 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.blas import _controls, one_thread
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
-from cuanto.scf import Accelerator, Criteria, Density, Full, Problem, Pseudo, State, iterate, make_frame, orthogonal
+from cuanto.scf import orthogonal
+from cuanto.scf.accelerator import Accelerator
+from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import descend
+from cuanto.scf.diagonalise import Full
 from cuanto.scf.diis import History
-from cuanto.scf.loop import first_orbitals
+from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.occupations import Aufbau, Fermi
+from cuanto.scf.orthogonal import make_frame
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.stability import lowest_mode
+from cuanto.scf.state import State
 from scf_cases import molecule, water
 
 

@@ -35,6 +35,7 @@ class Atom:
     C_lai: tuple[Array, ...]
     n_li: tuple[Array, ...]
     energy: float
+    converged: bool
 
 
 def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
@@ -60,17 +61,7 @@ def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
     # What the basis has no functions for cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
-    return Atom(
-        tuple(c[:, : len(n)] for c, n in zip(last.orbitals, fillings, strict=True)), tuple(fillings), last.energy
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Evaluation:
-    orbitals: list[Array]
-    F: list[Array]
-    energy: float
-    converged: bool
+    return last
 
 
 class _AtomScf:
@@ -79,21 +70,22 @@ class _AtomScf:
     def __init__(self, radial: _Radial, fillings: list[Array]) -> None:
         self.radial, self.fillings, self.history = radial, fillings, History(6, get_backend("cpu"))
 
-    def evaluate(self, F: list[Array], iteration: int, before: _Evaluation | None) -> _Evaluation:
+    def evaluate(self, F: list[Array], iteration: int, before: Atom | None) -> Atom:
         """The lowest orbitals of every l, and what they make."""
-        radial = self.radial
+        radial, fillings = self.radial, self.fillings
         orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
-        D = [(c[:, : len(n)] * n) @ c[:, : len(n)].T for c, n in zip(orbitals, self.fillings, strict=True)]
+        occupied = tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True))
+        D = [(c * n) @ c.T for c, n in zip(occupied, fillings, strict=True)]
         F = radial.fock(D)
         energy = float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, radial.h, F, strict=True)))
         commutators = [x.T @ (f @ d @ s - s @ d @ f) @ x for x, f, d, s in zip(radial.X, F, D, radial.S, strict=True)]
         error = float(self.history.absorb(self.history.push(flatten(F, np), flatten(commutators, np))))
         change = np.inf if before is None else energy - before.energy
-        return _Evaluation(orbitals, F, energy, error < TOLERANCE and abs(change) < TOLERANCE)
+        return Atom(occupied, tuple(fillings), energy, error < TOLERANCE and abs(change) < TOLERANCE)
 
-    def advance(self, made: _Evaluation) -> list[Array]:
+    def advance(self, made: Atom) -> list[Array]:
         """Extrapolated Fock matrices."""
-        return unflatten(self.history.extrapolate(), made.F)
+        return unflatten(self.history.extrapolate(), self.radial.h)
 
 
 def _filling(electrons: float, l: int, functions: int) -> Array:
