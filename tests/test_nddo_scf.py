@@ -17,7 +17,7 @@ from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, REPAIR, Pseudo
 from cuanto.semiempirical.constants import RESCALE
-from cuanto.semiempirical.diagonalisers import chosen, settings
+from cuanto.semiempirical.diagonalisers import choose_diagonaliser, settings
 from cuanto.semiempirical.purify import Purification, project
 from nddo_cases import (
     METHODS,
@@ -193,7 +193,7 @@ def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) 
     checked, other = settings(options)
 
     def held(frame: Any) -> Diagonaliser:
-        return Held(chosen(checked, frame) if other is None else other(frame))
+        return Held(choose_diagonaliser(checked, frame) if other is None else other(frame))
 
     states: list[Any] = []
     calculation = Semiempirical(made(record), "pm6", get_backend("cpu"), checked, diagonaliser=held)

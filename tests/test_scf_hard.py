@@ -101,7 +101,7 @@ def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals with an occupied one turned a little into an empty one: no longer those of the energy."""
-    genuine, angles = loop.within_blocks, [0.0]
+    genuine, angles = loop.diagonalise_blocks, [0.0]
 
     def rotated(*given: Any) -> tuple[Any, Any]:
         found_jm, levels = genuine(*given)
@@ -112,7 +112,7 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
         assert levels[-2][-1] < levels[-1][0]  # of that alone there is nothing to complain about
         return found_jm, levels
 
-    monkeypatch.setattr(loop, "within_blocks", rotated)
+    monkeypatch.setattr(loop, "diagonalise_blocks", rotated)
     mol, orbital = water(name="sto-3g")
     energies = []
     for angle, sound in ((0.0, True), (1e-7, False), (0.01, False)):

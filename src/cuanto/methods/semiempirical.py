@@ -28,7 +28,7 @@ from cuanto.scf.state import State
 from cuanto.semiempirical import batch, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
-from cuanto.semiempirical.diagonalisers import SP2, chosen, purification, settings
+from cuanto.semiempirical.diagonalisers import SP2, choose_diagonaliser, purification, settings
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
@@ -113,7 +113,8 @@ class Semiempirical:
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
         problem = Problem(terms, frame, self._occupations(), False, self.timings)
-        made = chosen(self.options, frame, self.mixed) if self.diagonaliser is None else self.diagonaliser(frame)
+        given = self.diagonaliser
+        made = choose_diagonaliser(self.options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         options = self.options

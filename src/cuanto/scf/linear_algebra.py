@@ -41,7 +41,7 @@ def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
 
 
-def within_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
+def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
     """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
     occupations; and the energies of each."""
     orbitals, energies, FC_jm = [], [], F_jk @ C_jm

@@ -15,7 +15,7 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.coupling import open_shell
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.linear_algebra import eigenvectors, stack, within_blocks
+from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
@@ -183,7 +183,7 @@ class ExtrapolationStep:
         frame = self.problem.frame
         with frame.single_threaded_blas:
             C_spm = frame.X_pm @ C_sjm
-            C_spm, C_spi = frame.to_terms(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+            C_spm, C_spi = frame.to_terms(C_spm, scale_orbitals(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
             return C_spm, Density.of(C_spi, frame.backend.xp)
 
     def measure(
@@ -197,8 +197,8 @@ class ExtrapolationStep:
             F_eff = problem.effective(F_sjk, C_sjm, n_sm)
             n_si = occupied(n_sm)
             C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
-            own = weighted(C_sjm, n_si, xp)
-            both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
+            own = scale_orbitals(C_sjm, n_si, xp)
+            both = scale_orbitals(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
             D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
             products = self.accelerator.history.push(F_sjk, FD - FD.transpose(0, 2, 1), D_sjk)
             if not frame.algebra_on_host:
@@ -224,7 +224,7 @@ class ExtrapolationStep:
         """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
         state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
         with frame.single_threaded_blas:
-            D_sjk = [C @ C.T for C in weighted(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
+            D_sjk = [C @ C.T for C in scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
             found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
             if not sound and self._corrections < CORRECTIONS:
                 return state
@@ -303,7 +303,7 @@ def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     return energies, F_spq
 
 
-def weighted(C_sjm: Any, n_si: Array, xp: Any) -> Any:
+def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
     """The first orbitals, each times its number; one factor for all where they have the same."""
     C_sji = C_sjm[:, :, : n_si.shape[1]]
     first = float(n_si[0, 0])
@@ -323,12 +323,12 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequ
     xp, orbitals, energies, sound = problem.frame.xp, [], [], True
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
-        found_jm, levels = within_blocks(F_jk, C_jm, edges, xp)
+        found_jm, levels = diagonalise_blocks(F_jk, C_jm, edges, xp)
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
             sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
-    for C_ji, D_jk in zip(weighted(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
+    for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
         sound = sound and float(abs(C_ji @ C_ji.T - D_jk).max()) < limit
     return found_sjm, xp.stack(energies), sound

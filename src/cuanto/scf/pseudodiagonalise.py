@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full
-from cuanto.scf.linear_algebra import eigenvectors, stack, within_blocks
+from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.rotations import Limits, Split
 
@@ -225,7 +225,7 @@ class Pseudo:
             eps = self.xp.concatenate([part.eps[:mid] + change.sum(axis=1), part.eps[mid:] - change.sum(axis=0)])
             C = self._rotated_by(part, X, norm, s)
             if self.canonicalised:
-                C, levels = within_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.xp)
+                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.xp)
                 eps = self.xp.concatenate(levels)
             rotated.append(C)
             energies.append(eps)

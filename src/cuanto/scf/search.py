@@ -52,7 +52,7 @@ def search(
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
     accelerator = Accelerator(options, frame, watched, frame.free)
-    start = mixed(problem, start, options)
+    start = mix_guess(problem, start, options)
     handover, saddle, improvements = HANDOVER, np.inf, 0
     if options.accelerator == "descent":
         start = yield from _descend(problem, start, counted, handover, S_pq)
@@ -112,7 +112,7 @@ def _descend(
     return orbitals if state is None else (problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm)
 
 
-def mixed(problem: Problem, start: Start, options: ScfOptions) -> Start:
+def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
     """The start with random rotations of its occupied orbitals, as far as `guess_mixing` says.
 
     They come from a random antisymmetric matrix of the basis functions, so that signs of orbitals and the choice among

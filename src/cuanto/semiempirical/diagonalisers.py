@@ -20,7 +20,7 @@ SP2 = "sp2"
 """Name of purification, which only these methods offer."""
 
 
-def chosen(options: ScfOptions, frame: Frame, mixed: bool | None = None) -> Diagonaliser:
+def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = None) -> Diagonaliser:
     """What `options` ask for. `mixed`: early block rotations in single precision (None: on a CPU, where they take half
     the time, unless the energy may be converged as loosely as they leave it)."""
     integer = not options.smearing and options.occupations is None
