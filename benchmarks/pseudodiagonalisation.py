@@ -11,7 +11,7 @@ Steps are timed on the Fock matrix and the orbitals of the middle of an SCF with
 of `--repeat`, the device waited for; an empty `--modes` leaves it at that): `full` is the library's eigh (cuSOLVER or
 LAPACK), `block` the rotations that are the default, as they are near convergence, `block_exact` the same with exact
 Gram matrices and their Cholesky factors instead of the third order (rotations of a norm above 2e-3), `block_first` as
-they are at the beginning (exact energies of both blocks, refined once; see `cuanto.semiempirical.rotations`), `refined`
+they are at the beginning (exact energies of both blocks, refined once; see `cuanto.scf.pseudodiagonalise`), `refined`
 those of `cuanto.scf`, `sp2` purification that knows the levels.
 `rotation_seconds` are all steps of one SCF, whatever they are: `block` or `block_exact`, refined, in single precision,
 with eigenvectors of both blocks (once) or with newly orthonormal orbitals (every tenth).
@@ -41,10 +41,10 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Full
 from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.rotations import make_orthonormal, rotate_by_factors, splits
 from cuanto.scf.state import State
 from cuanto.semiempirical.diagonalisers import purification
 from cuanto.semiempirical.purify import Purification
-from cuanto.semiempirical.rotations import BlockRotations, newton_schulz
 
 ASKED_STEP, ASKED_GAIN = 0.12, 3.0
 """Seconds of a step with 11,600 orbitals on an H200; full against pseudo, whole SCF."""
@@ -92,39 +92,38 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
     """Names and seconds of one step of each, in double precision."""
     xp = backend.xp
     F, C, n_sm, energy = state.F_spq, state.C_spm.astype(np.float64, copy=False), state.n_sm, state.energy
-    to_host = np.asarray if xp is np else backend.to_host
-    filled = [int(np.count_nonzero(n_m)) for n_m in n_sm]
+    edges = tuple(splits(n_m)[0] for n_m in n_sm)
 
     def block() -> None:
-        assert turns(F, turned, n_sm, energy)[2] == "block"
+        assert pseudo(F, rotated, n_sm, energy)[2] == "block"
 
     def exact() -> None:
-        for part in turns.couple(F, turned, filled)[0]:
-            turns.turn(part.C, part.X, part.o)
+        for part in pseudo.couple(F, rotated, n_sm, edges)[0]:
+            rotate_by_factors(part.C, part.X, xp)
 
     def first() -> None:
-        assert BlockRotations(xp, to_host)(F, C, n_sm, energy)[2] == "block"
+        assert Pseudo(backend, "economical")(F, C, n_sm, energy)[2] == "block"
 
-    turns = BlockRotations(xp, to_host)
-    turned = turns(F, C, n_sm, energy)[0]
+    pseudo = Pseudo(backend, "economical")
+    rotated = pseudo(F, C, n_sm, energy)[0]
     yield "gemm", best(lambda: F[0] @ C[0], backend, repeat)
     yield "block", best(block, backend, repeat)
     yield "block_exact", best(exact, backend, repeat)
     yield "block_first", best(first, backend, repeat)
     yield "full", best(lambda: Full(xp)(F, C, n_sm, energy), backend, repeat)
     if refined:
-        older = Pseudo(xp, to_host)
+        older = Pseudo(backend)
         begun = older(F, None, n_sm, energy)[0]
         yield "refined", best(lambda: older(F, begun, n_sm, energy), backend, repeat)
-    purified = Purification(xp, to_host)
+    purified = Purification(backend)
     yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second knows the levels of the first
 
 
-class Timed(BlockRotations):
+class Timed(Pseudo):
     """Rotations that note the seconds of their steps, the device waited for."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__(frame.xp, frame.to_host, mixed=frame.xp is np)
+        super().__init__(frame, "economical", mixed=frame.xp is np)
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:
@@ -215,7 +214,7 @@ def main() -> None:
     record = {"machine": machine(backend), "asked": {"step": ASKED_STEP, "gain": ASKED_GAIN}, "rows": rows}
     for mode in modes:
         whole(with_orbitals("water", 600), backend, mode)  # compiles, and starts libraries
-    newton_schulz(backend.xp.eye(600))  # the same of what follows after ten rotations only
+    make_orthonormal(backend.xp.eye(600))  # the same of what follows after ten rotations only
     for molecule, source in molecules:
         rows.append({"molecule": molecule.name, "geometry": source})
         measure(molecule, backend, modes, given.repeat, rows[-1], lambda: save(given.json, record))

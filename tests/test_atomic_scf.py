@@ -28,7 +28,7 @@ from cuanto.atomic import (
 )
 from cuanto.atomic.fock import effective, error
 from cuanto.atomic.one_electron import core, overlap
-from cuanto.atomic.turning import Turning
+from cuanto.atomic.rotate import SpinorRotations
 from cuanto.errors import CuantoError, InputError
 
 solver = importlib.import_module("cuanto.atomic.solve")
@@ -158,38 +158,38 @@ def test_all_ways_lead_to_one_energy(symbol: str, settings: ScfSettings) -> None
 
 @pytest.mark.parametrize("relativistic", [True, False])
 @pytest.mark.parametrize("symbol", ["He", "N", "Ar", "Cr", "Au"])
-def test_turned_spinors_have_the_same_energy(symbol: str, relativistic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rotated_spinors_have_the_same_energy(symbol: str, relativistic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closed and open shells; in nearly as many iterations, most of them without eigenvectors."""
     atom, settings = table_atom(symbol), replace(TIGHT, relativistic=relativistic)
     expected = solve(atom, settings, "cpu")
-    found: list[dict[int, Turning]] = []
+    found: list[dict[int, SpinorRotations]] = []
     plain = solver._Scf._sound
 
     def watched(self: Any, fields: Any) -> bool:
-        found.append(self.turnings)
+        found.append(self.rotations)
         return bool(plain(self, fields))
 
     monkeypatch.setattr(solver._Scf, "_sound", watched)
     result = solve(atom, replace(settings, diagonaliser="pseudo"), "cpu")
     assert result.converged and result.energy == pytest.approx(expected.energy, rel=1e-13)
     assert result.iterations <= 1.3 * expected.iterations
-    turns = [one.turns for one in found[-1].values()]
-    assert min(turns) >= 0.5 * result.iterations
+    steps = [one.steps for one in found[-1].values()]
+    assert min(steps) >= 0.5 * result.iterations
 
 
-def test_turned_spinors_that_are_not_the_lowest() -> None:
+def test_rotated_spinors_that_are_not_the_lowest() -> None:
     """A rotation leaves the order of levels alone; what is not occupied by rights is seen at the end."""
     F = np.diag([-9.0, -2.0, -1.0, 3.0]) + 0.01
-    turning = Turning(lambda F: solver.lowest_first(F, 1, 1, 2.0, "S+"), 1, 1, 1)
-    U = turning(F)
-    assert turning(F + 1e-3 * np.eye(4)[::-1]).shape == U.shape and turning.turns == 1
-    assert turning.sound(F, U)
+    rotated = SpinorRotations(lambda F: solver.lowest_first(F, 1, 1, 2.0, "S+"), 1, 1, 1)
+    U = rotated(F)
+    assert rotated(F + 1e-3 * np.eye(4)[::-1]).shape == U.shape and rotated.steps == 1
+    assert rotated.sound(F, U)
     other = solver.lowest_first(F, 1, 2, 2.0, "S+")[:, 1:2]
-    assert not turning.sound(F, other)
-    turning(F)
-    assert turning.turns == 1  # eigenvectors, since those at hand were not to be trusted
+    assert not rotated.sound(F, other)
+    rotated(F)
+    assert rotated.steps == 1  # eigenvectors, since those at hand were not to be trusted
     crossed = np.diag([-9.0, -1.0, -2.0, 3.0]) + 0.01
-    assert abs(turning(crossed)[2, 0]) > 0.99 and turning.turns == 1
+    assert abs(rotated(crossed)[2, 0]) > 0.99 and rotated.steps == 1
 
 
 def test_restarts() -> None:

@@ -12,15 +12,15 @@ from cuanto.backends.base import get_backend
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.loop import Problem
+from cuanto.scf.loop import Problem, Scf
 from cuanto.scf.occupations import Aufbau
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.semiempirical import fragments
 from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
-from cuanto.semiempirical.rotations import BlockRotations
+from cuanto.semiempirical.rotation_steps import RotationStep, projectors, rotations_suffice
 from cuanto.semiempirical.terms import Core, Moment, Repulsion, orthonormal_frame
-from cuanto.semiempirical.turning import Turning, projectors, suits
 from cuanto.units import BOHR_IN_ANGSTROM
 from nddo_cases import TIGHT, layout_of, made, molecule, polyethylene, reference, run, water_cluster
 
@@ -142,7 +142,7 @@ def test_levels_that_cross_for_good() -> None:
 def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretched HF, begun in its lowest state, and in a stationary one that rotations would not call safe."""
     mol, backend = made(reference()["scf_stress_cases"][0]), get_backend("cpu")
-    monkeypatch.setattr(BlockRotations, "safe", lambda self, numbers: True)
+    monkeypatch.setattr(Pseudo, "safe", lambda self, numbers: True)
     for n_m, sound in (([2, 2, 2, 2, 0], True), ([2, 2, 2, 0, 2], False)):
         there = run(mol, "pm6", occupations=[n_m], **TIGHT)
         order = np.argsort(-there.occupations[0], kind="stable")
@@ -151,9 +151,10 @@ def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.
             [Core(calculation.fock), Repulsion(calculation.fock)], orthonormal_frame(5, backend), Aufbau((8,), 2, 5)
         )
         moment = Moment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
-        turning = Turning(problem, BlockRotations(np), Criteria(1e-8, 1e-5, 1e-4, moment), moment, 8)
+        step = RotationStep(problem, Pseudo(backend, "economical"), moment, 8)
+        scf = Scf(problem, step, Criteria(1e-8, 1e-5, 1e-4, float))
         start = there.coefficients[:, :, order], there.orbital_energies[:, order]
-        *_, state = turning.states(start, 9)
+        *_, state = scf.states(*start, 9)
         assert there.converged and state.iteration < 9 and state.gradient < 1e-5
         assert np.abs(state.D_spq - there.density).max() < 1e-6 and state.converged == sound
 
@@ -167,9 +168,9 @@ def test_levels_of_distant_molecules_may_cross_at_first() -> None:
     for coupling, distant, step in ((0.05, True, "block"), (0.001, True, "full"), (0.05, False, "full")):
         F = np.diag(levels)
         F[2, o + 3] = F[o + 3, 2] = coupling
-        turns = BlockRotations(np)
-        C = turns.adopt(np.eye(n)[None]) if distant else np.eye(n)[None]
-        assert turns(F[None], C, n_sm, 0.0)[2] == step
+        pseudo = Pseudo(get_backend("cpu"), "economical")
+        pseudo.begin(np.eye(n)[None], levels[None], distant)
+        assert pseudo(F[None], np.eye(n)[None], n_sm, 0.0)[2] == step
 
 
 def test_which_options_the_rotations_have() -> None:
@@ -178,10 +179,10 @@ def test_which_options_the_rotations_have() -> None:
     def problem(electrons: int, size: int = 384) -> Problem:
         return Problem([], orthonormal_frame(size, backend), Aufbau((electrons,), 2, size))
 
-    assert suits(ScfOptions(), problem(512))
-    assert not suits(ScfOptions(), problem(512, 290)) and not suits(ScfOptions(), problem(768))
+    assert rotations_suffice(ScfOptions(), problem(512))
+    assert not rotations_suffice(ScfOptions(), problem(512, 290)) and not rotations_suffice(ScfOptions(), problem(768))
     for given in ({"damping": 0.3}, {"level_shift": 0.2}, {"accelerator": "adiis"}, {"stability": "check"}):
-        assert not suits(ScfOptions(**given), problem(512))
+        assert not rotations_suffice(ScfOptions(**given), problem(512))
     mol = water_cluster(51)
     shifted = run(mol, "pm6", level_shift=0.1)
     assert shifted.converged and abs(shifted.energy - run(mol, "pm6").energy) < SAME

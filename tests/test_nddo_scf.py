@@ -15,10 +15,10 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, REPAIR, Pseudo
 from cuanto.semiempirical.constants import RESCALE
-from cuanto.semiempirical.diagonalisers import chosen, settings
+from cuanto.semiempirical.diagonalisers import choose_diagonaliser, settings
 from cuanto.semiempirical.purify import Purification, project
-from cuanto.semiempirical.rotations import REPAIR, THRIFTY, BlockRotations, newton_schulz
 from nddo_cases import (
     METHODS,
     NAMES,
@@ -33,6 +33,7 @@ from nddo_cases import (
     water_cluster,
 )
 
+HOST = get_backend("cpu")
 SAME = 1e-9
 CYCLES = 1.3
 PRINTED = 2e-5
@@ -192,7 +193,7 @@ def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) 
     checked, other = settings(options)
 
     def held(frame: Any) -> Diagonaliser:
-        return Held(chosen(checked, frame) if other is None else other(frame))
+        return Held(choose_diagonaliser(checked, frame) if other is None else other(frame))
 
     states: list[Any] = []
     calculation = Semiempirical(made(record), "pm6", get_backend("cpu"), checked, diagonaliser=held)
@@ -221,12 +222,13 @@ class Frozen:
         if self.eps is None:
             C_sjm, self.eps, step = self.full(F_sjk, C_sjm, n_sm, energy)
             return C_sjm, self.eps, step
-        C_o, C_v = C_sjm[0][:, :o], C_sjm[0][:, o:]
-        X = (C_o.T @ F_sjk[0] @ C_v) / (self.eps[0][:o, None] - self.eps[0][None, o:])
-        C_o, C_v = rotations.rotate(C_o, C_v, X)
+        C_jm = C_sjm[0]
+        X = (C_jm[:, :o].T @ F_sjk[0] @ C_jm[:, o:]) / rotations.gaps(self.eps[0], o)
         if self.orthonormal:
-            C_o, C_v = rotations.orthonormalise(C_o, C_v, X, float(np.linalg.norm(X)), np)
-        return np.concatenate([C_o, C_v], axis=1)[None], self.eps, "frozen"
+            C_jm = rotations.rotate_nearest(C_jm, X, float(np.linalg.norm(X)), np)
+        else:
+            C_jm = rotations.rotate(C_jm, X, np)
+        return C_jm[None], self.eps, "frozen"
 
 
 @pytest.mark.parametrize(("name", "method"), [("glycine", "am1"), ("water_04", "pm3"), ("ribavirin", "pm6")])
@@ -257,33 +259,33 @@ def test_block_rotations_stay_orthonormal() -> None:
     n_sm = np.where(np.arange(n) < o, 2.0, 0.0)[None]
     for flip in (False, True):  # either block may be the smaller one
         C = np.linalg.eigh(-F if flip else F)[1]
-        turn = BlockRotations(np, mixed=flip)
-        C_sjm, _, step = turn((-F if flip else F)[None], C[None], n_sm, 0.0)
+        pseudo = Pseudo(HOST, "economical", mixed=flip)
+        C_sjm, _, step = pseudo((-F if flip else F)[None], C[None], n_sm, 0.0)
         assert step == "block"
         for k in range(25):
             shake = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
-            C_sjm, _, _ = turn(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
-        assert turn.steps > 15
+            C_sjm, _, _ = pseudo(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+        assert pseudo.steps > 15
         assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < 1e-11
-    near = newton_schulz(C_sjm[0] * 1.0001)
+    near = rotations.make_orthonormal(C_sjm[0] * 1.0001)
     assert np.abs(near.T @ near - np.eye(n)).max() < 1e-6
-    single = newton_schulz(C_sjm[0].astype(np.float32))
+    single = rotations.make_orthonormal(C_sjm[0].astype(np.float32))
     assert single.dtype == np.float64 and np.abs(single.T @ single - np.eye(n)).max() < 1e-12
 
 
 def test_late_rotations_are_double() -> None:
     """Once |F_ov| was small, what may begin in single precision does the same as what may not, to the last bit."""
     rng, o = np.random.default_rng(4), 120
-    levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, THRIFTY - o)]
-    n_sm = np.where(np.arange(THRIFTY) < o, 2.0, 0.0)[None]
-    shakes = [1e-5 / 1.5**k * rng.normal(size=(THRIFTY, THRIFTY)) for k in range(REPAIR + 2)]
+    levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
+    n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
+    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(REPAIR + 2)]
     orbitals = []
     for mixed in (False, True):
-        turn, C_sjm = BlockRotations(np), np.eye(THRIFTY)[None]
+        pseudo, C_sjm = Pseudo(HOST, "economical"), np.eye(MANY_ORBITALS)[None]
         for shake in shakes:
-            C_sjm, _, step = turn((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+            C_sjm, _, step = pseudo((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
             assert step == "block" and C_sjm.dtype == np.float64
-            turn.mixed = mixed
+            pseudo.mixed = mixed
         orbitals.append(C_sjm)
     assert np.array_equal(*orbitals)
 
@@ -294,16 +296,16 @@ def test_purification_gives_the_projector() -> None:
     F = F + F.T
     values, C = np.linalg.eigh(F)
     F = C @ np.diag(values + np.where(np.arange(50) >= 20, 2.0, 0.0)) @ C.T
-    P, products = project(F, 20, np, np.asarray)
+    P, products = project(F, 20, HOST)
     assert np.abs(P - C[:, :20] @ C[:, :20].T).max() < 1e-9 and 10 < products < 60
     levels = values[19], values[20] + 2.0
-    known, fewer = project(F, 20, np, np.asarray, levels)
+    known, fewer = project(F, 20, HOST, levels)
     assert np.abs(known - P).max() < 1e-9 and fewer < 0.8 * products
-    wrong, more = project(F, 20, np, np.asarray, (values[0], values[2]))  # estimates far below: it does not end there
+    wrong, more = project(F, 20, HOST, (values[0], values[2]))  # estimates far below: it does not end there
     assert np.abs(wrong - P).max() < 1e-9 and more > products
     n_sm = np.where(np.arange(50) < 20, 2.0, 0.0)[None]
     start = np.linalg.qr(C + 0.02 * rng.normal(size=(50, 50)))[0]
-    purification = Purification(np)
+    purification = Purification(HOST)
     orbitals, _, step = purification(F[None], start[None], n_sm, 0.0)
     assert step == "sp2" and purification.products == products
     purification(F[None], orbitals, n_sm, 0.0)
@@ -312,7 +314,7 @@ def test_purification_gives_the_projector() -> None:
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
     # An occupied orbital that has no part in the new space: projected orbitals are dependent.
     away = C[:, [*range(19), 30, *range(20, 30), 19, *range(31, 50)]]
-    orbitals, _, step = Purification(np)(F[None], away[None], n_sm, 0.0)
+    orbitals, _, step = Purification(HOST)(F[None], away[None], n_sm, 0.0)
     assert step == "full" and np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
 
 

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
 from scf_cases import PI, basis, how_to_count, molecule, record, run_in_core, run_record, water
 
+HOST = get_backend("cpu")
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
 
 
@@ -34,7 +36,7 @@ def coupling(F: Any, C: Any, o: int = 5) -> float:
 def test_rotations_remove_the_coupling_and_keep_orthonormality(variant: str) -> None:
     F, n = nearly_diagonal(0.0)
     change, _ = nearly_diagonal(1e-3)
-    pseudo = Pseudo(np, variant=variant)
+    pseudo = Pseudo(HOST, variant)
     C, _, first = pseudo(F, None, n, 0.0)
     before = coupling(change, C)
     C, eps, second = pseudo(change, C, n, 0.0)
@@ -47,9 +49,13 @@ def test_large_rotations_stay_orthonormal() -> None:
     rng = np.random.default_rng(2)
     C, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     X = rng.uniform(-0.29, 0.29, size=(8, 12))
-    done = rotations.orthonormalise(*rotations.rotate(C[:, :8], C[:, 8:], X), X, float(np.linalg.norm(X)), np)
-    whole = np.concatenate(done, axis=1)
-    assert np.abs(whole.T @ whole - np.eye(20)).max() < 1e-13
+    D = C[:, :8] + C[:, 8:] @ X.T
+    D = D @ np.linalg.solve(D.T @ D, D.T)
+    for whole in (rotations.rotate_nearest(C, X, float(np.linalg.norm(X)), np), rotations.rotate_by_factors(C, X, np)):
+        assert np.abs(whole.T @ whole - np.eye(20)).max() < 1e-13
+        assert np.abs(whole[:, :8] @ whole[:, :8].T - D).max() < 1e-13
+    slight = rotations.rotate_slightly(C, 1e-4 * X, np)
+    assert np.abs(slight - rotations.rotate_nearest(C, 1e-4 * X, 2e-3, np)).max() < 1e-13
 
 
 def test_without_orthonormalisation_the_orbitals_overlap() -> None:
@@ -57,18 +63,48 @@ def test_without_orthonormalisation_the_orbitals_overlap() -> None:
     rng = np.random.default_rng(2)
     C, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     X = rng.uniform(-0.1, 0.1, size=(8, 12))
-    C_o, C_v = rotations.rotate(C[:, :8], C[:, 8:], X)
+    rotated = rotations.rotate(C, X, np)
+    C_o, C_v = rotated[:, :8], rotated[:, 8:]
     assert np.abs(C_o.T @ C_v).max() < 1e-14
     assert np.abs(C_o.T @ C_o - np.eye(8)).max() > 1e-2
+
+
+def test_a_stack_of_matrices_is_rotated_like_each_of_them() -> None:
+    rng = np.random.default_rng(3)
+    C = np.linalg.qr(rng.normal(size=(4, 90, 90)))[0]
+    F = rng.normal(size=(4, 90, 90)) * 0.02 + np.diag(np.linspace(-2.0, 2.0, 90))
+    F = F + F.transpose(0, 2, 1)
+    F = C @ F @ C.transpose(0, 2, 1)
+    FC, F_ov, eps = rotations.couple(F, C, 40)
+    gap = np.minimum(rotations.gaps(eps, 40), -0.5)
+    X = rotations.refine(F_ov / gap, C, FC, gap, 1)
+    rotated, slight = rotations.rotate_by_factors(C, X, np), rotations.rotate_slightly(C, X, np)
+    numbers = rotations.measure(F_ov, eps, X, np)
+    for k in range(4):
+        FC_k, *coupled = rotations.couple(F[k], C[k], 40)
+        X_k = rotations.refine(coupled[0] / gap[k], C[k], FC_k, gap[k], 1)
+        assert np.abs(X[k] - X_k).max() < 1e-14
+        assert np.abs(numbers[k] - rotations.measure(*coupled, X_k, np)).max() < 1e-13
+        assert np.abs(rotated[k] - rotations.rotate_by_factors(C[k], X_k, np)).max() < 1e-13
+        assert np.abs(slight[k] - rotations.rotate_slightly(C[k], X_k, np)).max() < 1e-13
+
+
+def test_limits_of_rotations() -> None:
+    limits = rotations.Limits()
+    fine = np.array([0.1, 0.5, 0.2, 1.0])
+    assert limits.allow(fine)
+    for k, bad in ((0, 0.3), (1, 0.001), (2, 0.4), (3, 3.0), (0, np.nan), (1, np.nan), (2, np.inf)):
+        numbers = np.stack([fine, fine])
+        numbers[1, k] = bad
+        assert limits.allow(numbers).tolist() == [True, False]
 
 
 def test_refined_angles_decouple_exactly_in_the_limit() -> None:
     F, _ = nearly_diagonal(1e-2)
     o, eps = 5, F[0].diagonal()
-    gap = eps[:o, None] - eps[None, o:]
-    X = rotations.refined_angles(F[0][:o, o:], F[0][:o, :o], F[0][o:, o:], gap, sweeps=60)
-    rotated = rotations.rotate(np.eye(12)[:, :o], np.eye(12)[:, o:], X)
-    C = np.concatenate(rotations.orthonormalise(*rotated, X, float(np.linalg.norm(X)), np), axis=1)
+    gap = rotations.gaps(eps, o)
+    X = rotations.refine(F[0][:o, o:] / gap, np.eye(12), F[0], gap, sweeps=60)
+    C = rotations.rotate_nearest(np.eye(12), X, float(np.linalg.norm(X)), np)
     assert coupling(F, C[None]) < 1e-13
 
 
@@ -76,7 +112,7 @@ def test_refined_angles_decouple_exactly_in_the_limit() -> None:
 def test_full_diagonalisation_where_rotations_are_not_safe(reason: str) -> None:
     F, n = nearly_diagonal(0.0)
     small, _ = nearly_diagonal(1e-3)
-    pseudo = Pseudo(np)
+    pseudo = Pseudo(HOST)
     C, _, _ = pseudo(F, None, n, 0.0)
     assert pseudo(small, C, n, 0.0)[2] == "pseudo"
     if reason == "large":
@@ -96,7 +132,7 @@ def test_closed_open_and_empty_orbitals_are_separated() -> None:
     F, _ = nearly_diagonal(0.0)
     change, _ = nearly_diagonal(1e-3)
     n_sm = np.array([[1.0] * 5 + [0.0] * 7, [1.0] * 3 + [0.0] * 9])
-    pseudo = Pseudo(np)
+    pseudo = Pseudo(HOST)
     C, _, _ = pseudo(F, None, n_sm, 0.0)
     C, eps, step = pseudo(change, C, n_sm, 0.0)
     F_mm = C[0].T @ change[0] @ C[0]

@@ -14,11 +14,18 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.blas import _controls, one_thread
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
-from cuanto.scf import Accelerator, Criteria, Density, Full, Problem, Pseudo, State, iterate, make_frame, orthogonal
+from cuanto.scf import orthogonal
+from cuanto.scf.accelerator import Accelerator
+from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import descend
-from cuanto.scf.loop import first_orbitals
+from cuanto.scf.diagonalise import Full
+from cuanto.scf.diis import History
+from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.occupations import Aufbau, Fermi
+from cuanto.scf.orthogonal import make_frame
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.stability import lowest_mode
+from cuanto.scf.state import State
 from scf_cases import molecule, water
 
 
@@ -69,8 +76,8 @@ class Module:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if name != "asarray":
-                refuse_host(args)
-            result = function(*bare(args), **kwargs)
+                refuse_host([*args, kwargs.get("out")])
+            result = function(*bare(args), **{key: bare(value) for key, value in kwargs.items()})
             return wrapped(tuple(result) if isinstance(result, tuple) else result)
 
         return call
@@ -190,12 +197,12 @@ def test_device_arrays_never_meet_host_arrays(
     frame = problem.frame
     diagonaliser: Any = Full(frame.xp, shift)
     if how in ("pseudo", "jacobi"):
-        diagonaliser = Pseudo(frame.xp, frame.to_host, "refined" if how == "pseudo" else "jacobi")
+        diagonaliser = Pseudo(frame, "refined" if how == "pseudo" else "jacobi")
     begin: Any = start
     if how == "descent":
         *_, state = descend(problem, first_orbitals(problem, start), 60)
         begin = frame.coefficients(state.C_spm, device.to_device(matrices(name)[2])), state.eps_sm
-    states: list[State] = list(iterate(problem, begin, Accelerator(options, frame.xp), diagonaliser, criteria, 60))
+    states: list[State] = list(iterate(problem, begin, Accelerator(options, frame), diagonaliser, criteria, 60))
     last = states[-1]
     mol, orbital = matrices(name)[:2]
     if how != "smearing":
@@ -213,14 +220,28 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
     device = Device()
     problem, start = problem_on(device, "water", "rhf")
     frame = problem.frame
-    states = iterate(
-        problem, start, Accelerator(ScfOptions(), frame.xp), Pseudo(frame.xp, frame.to_host), Criteria(1e-9, 1e-6), 60
-    )
+    states = iterate(problem, start, Accelerator(ScfOptions(), frame), Pseudo(frame), Criteria(1e-9, 1e-6), 60)
     next(states)
     for before in iter(lambda: device.reads, None):
         if next(states).converged:
             break
         assert device.reads - before <= 2
+
+
+def test_a_batch_is_extrapolated_like_each_of_its_calculations() -> None:
+    """On the device; errors of one calculation shrink, those of the other do not, and early ones are forgotten."""
+    rng, device = np.random.default_rng(6), Device()
+    together, alone = History(4, device, batched=True), [History(4, get_backend("cpu")) for _ in range(2)]
+    for k in range(7):
+        F_bjk, e_bjk = rng.normal(size=(2, 2, 3, 3)), rng.normal(size=(2, 2, 3, 3))
+        e_bjk[0] *= 0.1**k
+        norms = together.absorb(together.push(device.to_device(F_bjk), device.to_device(e_bjk)))
+        for b, one in enumerate(alone):
+            norm = one.absorb(one.push(F_bjk[b], e_bjk[b]))
+            assert norm == pytest.approx(np.linalg.norm(e_bjk[b])) and device.to_host(norms)[b] == pytest.approx(norm)
+        mixed = device.to_host(together.extrapolate())
+        assert mixed.shape == F_bjk.shape
+        assert all(np.allclose(mixed[b], one.extrapolate(), rtol=1e-10, atol=1e-10) for b, one in enumerate(alone))
 
 
 class Swapped(Full):
@@ -237,12 +258,12 @@ class Swapped(Full):
 def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     device: Any = get_backend("cpu")
     problem, start = problem_on(device, "water", "rhf")
-    accelerator = Accelerator(ScfOptions(), np)
+    accelerator = Accelerator(ScfOptions(), device)
     states = list(iterate(problem, start, accelerator, Swapped(np), Criteria(1e-8, 1e-5), 200))
     assert len(states) < 200, "it stands still"
     assert states[-1].gradient < 1e-5 and abs(states[-1].energy_change) < 1e-8
     assert not any(state.converged for state in states)
-    right = list(iterate(problem, start, Accelerator(ScfOptions(), np), Full(np), Criteria(1e-8, 1e-5), 200))
+    right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(np), Criteria(1e-8, 1e-5), 200))
     assert right[-1].converged and right[-1].energy < states[-1].energy - 0.1
 
 
@@ -270,8 +291,9 @@ def test_rotations_begin_with_eigenvectors_at_hand() -> None:
     F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]
     change = np.random.default_rng(3).normal(size=(1, 12, 12))
     change, n_sm = change + change.transpose(0, 2, 1), np.where(np.arange(12) < 5, 2.0, 0.0)[None]
+    host = get_backend("cpu")
     for size, step in ((1e-3, "pseudo"), (0.5, "full")):
-        pseudo = Pseudo(np)
-        pseudo.begin(F[:, np.arange(12), np.arange(12)])
+        pseudo = Pseudo(host)
+        pseudo.begin(np.eye(12)[None], F[:, np.arange(12), np.arange(12)])
         assert pseudo(F + size * change, np.eye(12)[None], n_sm, 0.0)[2] == step
-    assert Pseudo(np)(F, np.eye(12)[None], n_sm, 0.0)[2] == "full"
+    assert Pseudo(host)(F, np.eye(12)[None], n_sm, 0.0)[2] == "full"

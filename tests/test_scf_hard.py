@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.options import ScfOptions
 from cuanto.scf import accelerator, diis, loop, rotations, stability
 from cuanto.scf.accelerator import FEW, LOST, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import FACES, History
-from cuanto.scf.loop import Density, Problem, fock
+from cuanto.scf.loop import Density, fock
 from cuanto.scf.state import State
 from cuanto.system.masses import dipole_origin
 from cuanto.units import DIPOLE_IN_DEBYE
@@ -31,6 +32,7 @@ from scf_cases import (
 )
 from tolerances import ENERGY
 
+HOST = get_backend("cpu")
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 
 
@@ -99,18 +101,18 @@ def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals with an occupied one turned a little into an empty one: no longer those of the energy."""
-    genuine, angles = loop.canonical, [0.0]
+    genuine, angles = loop.diagonalise_blocks, [0.0]
 
-    def turned(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Any) -> tuple[Any, Any, bool]:
-        found_sjm, eps_sm, sound = genuine(problem, F_sjk, C_sjm, n_sm)
+    def rotated(*given: Any) -> tuple[Any, Any]:
+        found_jm, levels = genuine(*given)
         homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
-        pair = found_sjm[:, :, [homo, lumo]]
-        found_sjm[:, :, homo] = np.cos(t) * pair[:, :, 0] + np.sin(t) * pair[:, :, 1]
-        found_sjm[:, :, lumo] = np.cos(t) * pair[:, :, 1] - np.sin(t) * pair[:, :, 0]
-        assert sound  # of that alone there is nothing to complain about
-        return found_sjm, eps_sm, sound
+        pair = found_jm[:, [homo, lumo]]
+        found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
+        found_jm[:, lumo] = np.cos(t) * pair[:, 1] - np.sin(t) * pair[:, 0]
+        assert levels[-2][-1] < levels[-1][0]  # of that alone there is nothing to complain about
+        return found_jm, levels
 
-    monkeypatch.setattr(loop, "canonical", turned)
+    monkeypatch.setattr(loop, "diagonalise_blocks", rotated)
     mol, orbital = water(name="sto-3g")
     energies = []
     for angle, sound in ((0.0, True), (1e-7, False), (0.01, False)):
@@ -132,9 +134,9 @@ def test_calculations_that_do_not_converge_say_so(options: dict[str, Any]) -> No
 
 def test_when_an_accelerator_is_lost() -> None:
     def feed(watched: bool, energies: Any, gradients: Any) -> int:
-        mine = Accelerator(ScfOptions(), np, watched)
+        mine = Accelerator(ScfOptions(), HOST, watched)
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
-            mine.absorb(mine.push(np.eye(2), np.eye(2), gradient * np.eye(2)))
+            mine.history.absorb(mine.history.push(np.eye(2), gradient * np.eye(2), np.eye(2)))
             mine.next(np.eye(2), energy, gradient)
             if mine.lost:
                 return n + 1
@@ -148,19 +150,19 @@ def test_when_an_accelerator_is_lost() -> None:
 
 
 def test_diis_is_not_judged_by_its_first_steps() -> None:
-    mine = Accelerator(ScfOptions(), np)
+    mine = Accelerator(ScfOptions(), HOST)
     used = []
     for energy in (0.0, 1.0, 0.5, 0.2, 0.1, 0.05):
-        mine.absorb(mine.push(np.eye(2), np.eye(2), 0.5 * np.eye(2)))
+        mine.history.absorb(mine.history.push(np.eye(2), 0.5 * np.eye(2), np.eye(2)))
         used.append(mine.next(np.eye(2), energy, 0.5)[1])
     assert used[:FEW] == ["plain", "diis", "diis"] and set(used[FEW:]) == {"adiis"}
 
 
 def test_diis_remembers_more_than_adiis_can_try() -> None:
-    rng, history = np.random.default_rng(3), History(12, np)
+    rng, history = np.random.default_rng(3), History(12, HOST)
     errors, kept = rng.normal(size=(14, 30)), rng.normal(size=(14, 2, 2))
     for F, e in zip(kept, errors, strict=True):
-        history.absorb(history.push(F, np.eye(2) + 0.1 * F, e))
+        history.absorb(history.push(F, e, np.eye(2) + 0.1 * F))
     c_n, few_n = history.diis(), history.adiis()
     assert len(c_n) == len(history) == 12 and len(few_n) == FACES
     assert np.allclose(history.combine(c_n), np.einsum("n,nij->ij", c_n, kept[-12:]))
@@ -175,9 +177,9 @@ def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, ca
     matrix = 8 * 3 * 3
 
     def kept(free: float) -> int:
-        history = History(12, np, free=lambda: free)
+        history = History(12, HOST, free=lambda: free)
         for k in range(20):
-            history.absorb(history.push(np.full((3, 3), k), np.eye(3), np.full((3, 3), 1.0 / (1 + k))))
+            history.absorb(history.push(np.full((3, 3), k), np.full((3, 3), 1.0 / (1 + k)), np.eye(3)))
         assert np.allclose(history.combine(history.diis()), 19 + history.diis() @ np.arange(1 - len(history), 1))
         return len(history)
 
@@ -280,12 +282,10 @@ def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
     x /= np.linalg.norm(x)
 
     def energy(t: float) -> float:
-        left, densities = hessian.split(t * x), []
-        for C, n in zip(found.coefficients, problem.levels(found.occupations), strict=True):
-            parts = [(split, X, float(np.linalg.norm(X))) for split in rotations.splits(n) for X in [left.pop(0)]]
-            densities.append(rotations.turn(C, parts, np))
-        turned = np.stack([densities[min(s, len(densities) - 1)] for s in range(2)])
-        D = (turned * found.occupations[:, None, :]) @ turned.transpose(0, 2, 1)
+        levels = problem.levels(found.occupations)
+        sets = rotations.rotate_spins(found.coefficients, levels, rotations.split_angles(t * x, levels), np)
+        rotated = np.stack([sets[min(s, len(sets) - 1)] for s in range(2)])
+        D = (rotated * found.occupations[:, None, :]) @ rotated.transpose(0, 2, 1)
         return float(sum(fock(problem, Density(D, None))[0]))
 
     h = 0.02

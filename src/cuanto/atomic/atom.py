@@ -100,7 +100,7 @@ class ScfSettings:
     """How to solve the equations; thresholds are largest changes of density matrix elements, by block.
 
     `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
-    spinors are turned where rotations are small.
+    spinors are rotated where rotations are small.
     """
 
     c: float = SPEED_OF_LIGHT

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.scf.diis import History
+from cuanto.backends.base import get_backend
+from cuanto.scf.diis import History, flatten, unflatten
 
 Array = NDArray[np.float64]
 
@@ -43,18 +44,16 @@ class Extrapolation:
 
     def __init__(self, accelerator: str, damping: float, history: int) -> None:
         self.accelerator, self.damping = accelerator, damping
-        self._history = History(history, np)
+        self._history = History(history, get_backend("cpu"))
         self._used: Array | None = None
 
     def __call__(self, F_i: Sequence[Array], e_i: Sequence[Array]) -> list[Array]:
         """The matrices to diagonalise."""
-        joined = np.concatenate([F.reshape(-1) for F in F_i])
+        joined = flatten(F_i, np)
         if self.accelerator == "damping":
             mixed = joined if self._used is None else (1.0 - self.damping) * joined + self.damping * self._used
             self._used = mixed
         else:
-            errors = np.concatenate([e.reshape(-1) for e in e_i])
-            self._history.absorb(self._history.push(joined, joined, errors))
-            mixed = self._history.combine(self._history.diis())
-        ends = np.cumsum([F.size for F in F_i])[:-1]
-        return [part.reshape(F.shape) for part, F in zip(np.split(mixed, ends), F_i, strict=True)]
+            self._history.absorb(self._history.push(joined, flatten(e_i, np)))
+            mixed = self._history.extrapolate()
+        return unflatten(mixed, F_i)

@@ -1,9 +1,9 @@
-"""The self-consistent field of an atom: density -> potential -> effective Fock matrix -> spinors, until it rests."""
+"""The self-consistent field of an atom: density -> potential -> effective Fock matrix -> spinors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,11 +15,12 @@ from cuanto.atomic.guess import SavedSpinors, guess
 from cuanto.atomic.one_electron import Core, core
 from cuanto.atomic.properties import parts_of, spinor_table, virial_of
 from cuanto.atomic.repulsion import Repulsion
+from cuanto.atomic.rotate import SpinorRotations
 from cuanto.atomic.species import SPECIES
-from cuanto.atomic.turning import Turning
 from cuanto.backends.base import Backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.log import Timings
+from cuanto.scf.fixed_point import iterations
 
 Array = NDArray[np.float64]
 SHIFT_ABOVE = 1e-2
@@ -28,7 +29,8 @@ SHIFT_ABOVE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """What a set of spinors makes: densities, potentials (None: no open shell there) and effective Fock matrices."""
+    """What a set of spinors makes: densities, potentials (None: no open shell there), effective Fock matrices and their
+    errors; in an SCF, also what it reports of the iteration."""
 
     U_i: Sequence[Array]
     D_i: list[Array]
@@ -37,6 +39,8 @@ class Fields:
     Q_i: list[Array | None]
     F_i: list[Array]
     e_i: list[Array]
+    step: AtomIteration | None = None
+    converged: bool = False
 
 
 def solve(
@@ -65,8 +69,8 @@ def solve(
             for species, z in zip(SPECIES, atom.basis.exponents, strict=False)
         ]
         U_i = guess(atom, settings, cores, start)
-    scf = _Scf(atom, settings, cores, repulsion, timings)
-    return scf.run(U_i, on_iteration, at_rest or (lambda step: _rested(step, settings)))
+    scf = _Scf(atom, settings, cores, repulsion, timings, at_rest or (lambda step: _at_rest(step, settings)))
+    return scf.run(U_i, on_iteration)
 
 
 def _check(atom: Atom, settings: ScfSettings, repulsion: Repulsion) -> None:
@@ -79,46 +83,54 @@ def _check(atom: Atom, settings: ScfSettings, repulsion: Repulsion) -> None:
 
 
 class _Scf:
+    """The fixed-point map of an atom: from occupied spinors of every symmetry to the next ones."""
+
     def __init__(
-        self, atom: Atom, settings: ScfSettings, cores: list[Core], repulsion: Repulsion, timings: Timings
+        self,
+        atom: Atom,
+        settings: ScfSettings,
+        cores: list[Core],
+        repulsion: Repulsion,
+        timings: Timings,
+        at_rest: Callable[[AtomIteration], bool],
     ) -> None:
         self.atom, self.settings, self.cores = atom, settings, cores
-        self.repulsion, self.timings = repulsion, timings
+        self.repulsion, self.timings, self.at_rest = repulsion, timings, at_rest
+        self.extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         self.occupation = atom.occupation
         self.open = self.occupation.open_symmetries
         self.A_lm = self.occupation.coupling()
         self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
-        turned = range(len(cores)) if settings.diagonaliser == "pseudo" else ()
-        self.turnings = {i: self._turning(i) for i in turned if self.occupation.shells(i)}
+        rotated = range(len(cores)) if settings.diagonaliser == "pseudo" else ()
+        self.rotations = {i: self._rotations(i) for i in rotated if self.occupation.shells(i)}
 
-    def run(
-        self,
-        U_i: Sequence[Array],
-        on_iteration: Callable[[AtomIteration], None] | None,
-        at_rest: Callable[[AtomIteration], bool],
-    ) -> AtomResult:
-        settings = self.settings
-        extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
-        before: list[Array] | None = None
+    def run(self, U_i: Sequence[Array], on_iteration: Callable[[AtomIteration], None] | None) -> AtomResult:
+        """All iterations."""
         history: list[AtomIteration] = []
-        while True:
-            fields = self.fields(U_i)
-            step = self._step(fields, before, history)
-            history.append(step)
+        for fields in iterations(self, U_i, self.settings.max_iterations):
+            assert fields.step is not None
+            history.append(fields.step)
             if on_iteration is not None:
-                on_iteration(step)
-            converged = len(history) > 1 and at_rest(step) and self._sound(fields)
-            if not np.isfinite(step.energy):
-                raise CuantoError(f"the energy is not a number in iteration {step.iteration}: use other exponents")
-            if converged or len(history) == settings.max_iterations:
-                break
-            before = fields.D_i
-            with self.timings.measure("linear algebra"):
-                F_i = extrapolation(fields.F_i, fields.e_i)
-                # Near the end a shift would only shorten the steps.
-                shift = settings.level_shift if step.error > SHIFT_ABOVE else 0.0
-                U_i = [self._diagonalise(i, F, fields.U_i[i], shift) for i, F in enumerate(F_i)]
-        return self._result(fields, converged, history)
+                on_iteration(fields.step)
+            if not np.isfinite(fields.step.energy):
+                raise CuantoError(f"the energy is not a number in iteration {len(history)}: use other exponents")
+        return self._result(fields, fields.converged, history)
+
+    def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
+        """What spinors make; converged where nothing changes, and rotated spinors are the lowest."""
+        fields = self.fields(U_i)
+        step = self._step(fields, iteration, before)
+        converged = before is not None and self.at_rest(step) and self._sound(fields)
+        return replace(fields, step=step, converged=converged)
+
+    def advance(self, made: Fields) -> list[Array]:
+        """Spinors of extrapolated Fock matrices."""
+        assert made.step is not None
+        with self.timings.measure("linear algebra"):
+            F_i = self.extrapolation(made.F_i, made.e_i)
+            # Near the end a shift would only shorten the steps.
+            shift = self.settings.level_shift if made.step.error > SHIFT_ABOVE else 0.0
+            return [self._diagonalise(i, F, made.U_i[i], shift) for i, F in enumerate(F_i)]
 
     def fields(self, U_i: Sequence[Array]) -> Fields:
         """Densities, potentials and Fock matrices of occupied spinors in orthonormal functions."""
@@ -161,29 +173,30 @@ class _Scf:
             return U
         if shift:
             F = F + shift * (np.eye(len(F)) - U @ U.T)
-        if i in self.turnings:
-            return self.turnings[i](F)
+        if i in self.rotations:
+            return self.rotations[i](F)
         return lowest(F, one.negative, count, self.settings.c, SPECIES[i].label)
 
-    def _turning(self, i: int) -> Turning:
+    def _rotations(self, i: int) -> SpinorRotations:
         one, count = self.cores[i], self.occupation.shells(i)
         spinors = partial(lowest_first, negative=one.negative, count=count, c=self.settings.c, label=SPECIES[i].label)
-        return Turning(spinors, self.occupation.closed[i], count, one.negative)
+        return SpinorRotations(spinors, self.occupation.closed[i], count, one.negative)
 
     def _sound(self, fields: Fields) -> bool:
-        """Whether spinors that were turned are those of the lowest positive energies."""
-        return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.turnings.items())
+        """Whether spinors that were rotated are those of the lowest positive energies."""
+        return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.rotations.items())
 
-    def _step(self, fields: Fields, before: list[Array] | None, history: Sequence[AtomIteration]) -> AtomIteration:
+    def _step(self, fields: Fields, iteration: int, before: Fields | None) -> AtomIteration:
         energy = sum(parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)[key] for key in TOTAL)
         changes = {"LL": np.inf, "SL": np.inf, "SS": np.inf}
         if before is not None:
-            differences = [np.abs(new - old) for new, old in zip(fields.D_i, before, strict=True)]
+            differences = [np.abs(new - old) for new, old in zip(fields.D_i, before.D_i, strict=True)]
             changes = block_maxima(differences, self.atom.basis.sizes, self.settings.relativistic)
+        last = 0.0 if before is None or before.step is None else before.step.energy
         return AtomIteration(
-            iteration=len(history) + 1,
+            iteration=iteration,
             energy=energy,
-            energy_change=energy - history[-1].energy if history else energy,
+            energy_change=energy - last,
             change_LL=changes["LL"],
             change_SL=changes["SL"],
             change_SS=changes["SS"],
@@ -216,7 +229,7 @@ def _square(C: Array) -> Array:
     return np.asarray(C @ C.T)
 
 
-def _rested(step: AtomIteration, settings: ScfSettings) -> bool:
+def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
     return (
         step.change_LL < settings.threshold_LL
         and step.change_SL < settings.threshold_SL

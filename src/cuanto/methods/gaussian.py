@@ -198,5 +198,5 @@ def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS and options.aufbau
     if large or options.diagonaliser == "pseudo":
         variant = "refined" if options.variant == "auto" else options.variant
-        return Pseudo(frame.xp, frame.to_host, variant, options.level_shift)
+        return Pseudo(frame, variant, options.level_shift)
     return Full(frame.xp, options.level_shift)

@@ -22,22 +22,22 @@ from cuanto.methods.result import Result, watched
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
-from cuanto.scf.loop import Density, Problem
+from cuanto.scf.loop import Density, Problem, Scf
 from cuanto.scf.occupations import Occupations, choose_occupations
 from cuanto.scf.orthogonal import Frame
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.state import State
 from cuanto.semiempirical import batch, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
-from cuanto.semiempirical.diagonalisers import SP2, chosen, purification, settings
+from cuanto.semiempirical.diagonalisers import SP2, choose_diagonaliser, purification, settings
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
-from cuanto.semiempirical.rotations import BlockRotations
+from cuanto.semiempirical.rotation_steps import RotationStep, rotations_suffice
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
-from cuanto.semiempirical.turning import Turning, suits
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -51,7 +51,7 @@ TOGETHER = ("energy_tolerance", "gradient_tolerance")
 class Semiempirical:
     """A molecule with a method, ready to be iterated.
 
-    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early block rotations in single precision
+    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
     (None: on a CPU); the end is always double. `diagonaliser` makes one for the frame of orbitals, instead of what the
     options ask for.
     """
@@ -117,16 +117,18 @@ class Semiempirical:
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
         problem = Problem(terms, frame, self._occupations(), False, self.timings)
-        made = chosen(self.options, frame, self.mixed) if self.diagonaliser is None else self.diagonaliser(frame)
+        given = self.diagonaliser
+        made = choose_diagonaliser(self.options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         options = self.options
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
         begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
-        if isinstance(made, BlockRotations) and not isinstance(begin, Density) and suits(options, problem):
-            turning = Turning(problem, made, criteria, moment, int(options.history))
-            for state in turning.states(begin, int(options.max_iterations)):
+        if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
+            steps = RotationStep(problem, made, moment, int(options.history))
+            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
+            for state in rotations.states(*begin, int(options.max_iterations)):
                 yield state
             done = state.iteration
             if state.converged or done == options.max_iterations:

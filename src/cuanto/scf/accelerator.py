@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.options import ScfOptions
 from cuanto.scf.diis import History
+from cuanto.scf.orthogonal import Place
 
 LONGER = 1.5
-"""DIIS remembers so many times the matrices of the option, which ADIIS could not: its last steps gain from its first
+"""Factor on the matrices of the option that DIIS remembers and ADIIS could not: its last steps gain from its first
 (PBE of caffeine: 14 iterations instead of 17)."""
 NEAR = 0.02
 """Gradient below which DIIS alone is best."""
@@ -39,17 +39,12 @@ class Accelerator:
     """
 
     def __init__(
-        self,
-        options: ScfOptions,
-        xp: Any,
-        watched: bool = False,
-        to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
-        free: Callable[[], float] = lambda: np.inf,
+        self, options: ScfOptions, place: Place, watched: bool = False, free: Callable[[], float] = lambda: np.inf
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
         if self.kind == "descent":  # what comes after it
             self.kind = "diis"
-        self.history = History(int(LONGER * options.history), xp, to_host, free)
+        self.history = History(int(LONGER * options.history), place, free)
         self.restart()
 
     def restart(self) -> None:
@@ -64,14 +59,6 @@ class Accelerator:
     def lost(self) -> bool:
         """Nothing has come of the last iterations."""
         return self._watched and self._idle >= LOST
-
-    def push(self, F: Any, D: Any, e: Any) -> Any:
-        """Keep what belongs together; numbers for `absorb`, still on the device."""
-        return self.history.push(F, D, e)
-
-    def absorb(self, products: NDArray[np.float64]) -> float:
-        """Take the numbers; the norm of the error."""
-        return self.history.absorb(products)
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
         """The matrix to diagonalise after one with this energy and gradient, and how it was made."""

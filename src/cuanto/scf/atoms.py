@@ -7,6 +7,7 @@ for each l, and functions of momenta that the atom does not occupy do not enter.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
-from cuanto.scf.diis import History
+from cuanto.scf.diis import History, flatten, unflatten
+from cuanto.scf.fixed_point import iterations
 
 Array = NDArray[np.float64]
 
@@ -32,6 +35,7 @@ class Atom:
     C_lai: tuple[Array, ...]
     n_li: tuple[Array, ...]
     energy: float
+    converged: bool
 
 
 def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
@@ -56,19 +60,32 @@ def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
     radial = _Radial(number, shells)
     # What the basis has no functions for cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
-    history = History(6, np)
-    F, energy = radial.h, np.inf
-    for _ in range(MAX_ITERATIONS):
+    (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
+    return last
+
+
+class _AtomScf:
+    """The fixed-point map of an atom: from Fock matrices of every l to the next ones, by diagonalisation and DIIS."""
+
+    def __init__(self, radial: _Radial, fillings: list[Array]) -> None:
+        self.radial, self.fillings, self.history = radial, fillings, History(6, get_backend("cpu"))
+
+    def evaluate(self, F: list[Array], iteration: int, before: Atom | None) -> Atom:
+        """The lowest orbitals of every l, and what they make."""
+        radial, fillings = self.radial, self.fillings
         orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
-        D = [(c[:, : len(n)] * n) @ c[:, : len(n)].T for c, n in zip(orbitals, fillings, strict=True)]
-        F, last, energy = radial.fock(D), energy, radial.energy(D)
+        occupied = tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True))
+        D = [(c * n) @ c.T for c, n in zip(occupied, fillings, strict=True)]
+        F = radial.fock(D)
+        energy = float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, radial.h, F, strict=True)))
         commutators = [x.T @ (f @ d @ s - s @ d @ f) @ x for x, f, d, s in zip(radial.X, F, D, radial.S, strict=True)]
-        e, flat = _flat(commutators), _flat(F)
-        error = history.absorb(history.push(flat, _flat(D), e))
-        if error < TOLERANCE and abs(energy - last) < TOLERANCE:
-            break
-        F = _unflat(history.combine(history.diis()), F)
-    return Atom(tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True)), tuple(fillings), energy)
+        error = float(self.history.absorb(self.history.push(flatten(F, np), flatten(commutators, np))))
+        change = np.inf if before is None else energy - before.energy
+        return Atom(occupied, tuple(fillings), energy, error < TOLERANCE and abs(change) < TOLERANCE)
+
+    def advance(self, made: Atom) -> list[Array]:
+        """Extrapolated Fock matrices."""
+        return unflatten(self.history.extrapolate(), self.radial.h)
 
 
 def _filling(electrons: float, l: int, functions: int) -> Array:
@@ -76,15 +93,6 @@ def _filling(electrons: float, l: int, functions: int) -> Array:
     full, rest = divmod(electrons, capacity(l))
     n_i = [float(capacity(l))] * int(full) + ([rest] if rest > 1e-12 else [])
     return np.array(n_i[:functions])
-
-
-def _flat(blocks: list[Array]) -> Array:
-    return np.concatenate([block.reshape(-1) for block in blocks])
-
-
-def _unflat(flat: Array, like: list[Array]) -> list[Array]:
-    ends = np.cumsum([block.size for block in like])
-    return [part.reshape(block.shape) for part, block in zip(np.split(flat, ends[:-1]), like, strict=True)]
 
 
 class _Radial:
@@ -114,10 +122,6 @@ class _Radial:
             h + sum(np.einsum("abcd,cd->ab", self._J[l, k] - 0.5 * self._K[l, k], D[k]) for k in range(len(D)))
             for l, h in enumerate(self.h)
         ]
-
-    def energy(self, D: list[Array]) -> float:
-        """E = sum D (h + F)/2."""
-        return float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, self.h, self.fock(D), strict=True)))
 
     def _coulomb(self, packed: Array, l: int, k: int) -> Array:
         """1/(2l+1) 1/(2k+1) sum_mn (am bm|cn dn)."""

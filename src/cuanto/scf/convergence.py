@@ -19,7 +19,7 @@ ROUNDING = 2e-12
 SLOWEST = 0.5
 """Largest factor from step to step that is assumed when what is left is summed up."""
 MARGIN = 1.25
-"""What is left of a dipole moment may be larger than foretold."""
+"""Safety factor on the predicted remaining change of a dipole moment."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Criteria:
     dipole: float = np.inf
     displacement: Callable[[Any], float] | None = None
 
-    def met(self, energy_change: float, gradient: float, energy: float = 0.0) -> bool:
-        """Energy and gradient are; a number that is not finite never is."""
-        return abs(energy_change) < max(self.energy, ROUNDING * abs(energy)) and gradient < self.gradient
+    def met(self, energy_change: Any, gradient: Any, energy: Any = 0.0) -> Any:
+        """Energy and gradient are, of one calculation or of many; a number that is not finite never is."""
+        return (abs(energy_change) < np.maximum(self.energy, ROUNDING * abs(energy))) & (gradient < self.gradient)
 
     def calm(self, change_spq: Any) -> bool:
         """A change of the density that moves the dipole moment by less than is allowed."""

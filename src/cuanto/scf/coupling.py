@@ -14,11 +14,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def spin_orbitals(F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
-    """Every spin has orbitals of its own (or both share one matrix): nothing to do."""
-    return F_sjk
-
-
 def open_shell(F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
     """One matrix for both spins, whose blocks between closed, open and virtual orbitals are the orbital gradient.
 

@@ -2,21 +2,20 @@
 
 T. Van Voorhis and M. Head-Gordon, Mol. Phys. 100, 1713 (2002), doi:10.1080/00268970110103642. Rotations between
 occupied and virtual orbitals are written in the frame of the current orbitals, in which those of earlier steps keep
-their elements while the frame turns, so that a limited-memory quasi-Newton method can use them.
+their elements while the frame rotates, so that a limited-memory quasi-Newton method can use them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cuanto.options import ScfOptions
 from cuanto.scf import rotations
-from cuanto.scf.accelerator import Accelerator
-from cuanto.scf.loop import Problem, evaluate
+from cuanto.scf.fixed_point import iterations
+from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
 from cuanto.scf.state import Array, State
 
 HANDOVER = 1e-3
@@ -42,40 +41,61 @@ def descend(
 
     The last state is the lowest, unless iterations run out. For integer occupations.
     """
-    C_sjm, eps_sm = start
-    memory: list[tuple[Array, Array]] = []
+    for made in iterations(_Descent(problem, handover, start[1]), start[0], max_iterations):
+        yield made.state
+
+
+@dataclass
+class _Descent:
+    """A fixed-point map by quasi-Newton steps: what it remembers are the steps so far, and the last one accepted."""
+
+    problem: Problem
+    handover: float
+    eps_sm: Any
+    memory: list[tuple[Array, Array]] = field(default_factory=list)
     best: State | None = None
-    X, slope = np.zeros(0), 0.0
-    kept: tuple[Any, Array, Array] | None = None
-    for iteration in range(1, max_iterations + 1):
-        state, _, F_eff = evaluate(problem, C_sjm, eps_sm, Accelerator(ScfOptions(history=2), problem.frame.xp))
-        change = np.inf if best is None else state.energy - best.energy
-        state = replace(state, iteration=iteration, energy_change=change, step="descent")
-        if best is not None and kept is not None and change > 1e-4 * slope + ROUNDING * abs(state.energy):
+    X: Array = field(default_factory=lambda: np.zeros(0))
+    slope: float = 0.0
+    kept: tuple[Any, Array] | None = None
+
+    def evaluate(self, C_sjm: Any, iteration: int, before: Evaluation | None) -> Evaluation:
+        """The state of orbitals; its energy change is that from the lowest."""
+        lowest = -np.inf if self.best is None else self.best.energy
+        point = (C_sjm, self.eps_sm, "descent")
+        return evaluate(self.problem, ExtrapolationStep(self.problem), point, iteration, lowest)
+
+    def advance(self, made: Evaluation) -> Any | None:
+        """Orbitals of the next trial step, from the last accepted ones."""
+        state, (C_sjm, _, F_eff) = made.state, made.kept
+        change = state.energy_change
+        if self.kept is not None and change > 1e-4 * self.slope + ROUNDING * abs(state.energy):
             # Too long a step: the parabola through both energies and the slope has its minimum here.
-            shorter = min(0.5, max(0.1, -0.5 * slope / max(change - slope, 1e-300)))
-            X, slope = shorter * X, shorter * slope
-            yield state
-            C_sjm = _turn(problem, kept[0], X, state.n_sm)
-            continue
-        gradient, gaps = _gradient(problem, F_eff, C_sjm, state.n_sm)
+            shorter = min(0.5, max(0.1, -0.5 * self.slope / max(change - self.slope, 1e-300)))
+            self.X, self.slope = shorter * self.X, shorter * self.slope
+            return self._rotate(self.kept[0], state.n_sm)
+        gradient, gaps = _gradient(self.problem, F_eff, C_sjm, state.n_sm)
         bends = 1.0
-        if kept is not None:
-            turned = gradient - kept[1]
-            bends = float(X @ turned) / max(float(np.linalg.norm(X) * np.linalg.norm(turned)), 1e-300)
-        if kept is not None and bends > FLAT:
-            memory = [*memory, (X, turned)][-PAIRS:]
-        best, kept = state, (C_sjm, gradient, gaps)
-        yield state
-        if state.gradient < handover:
-            return
+        if self.kept is not None:
+            difference = gradient - self.kept[1]
+            norms = float(np.linalg.norm(self.X) * np.linalg.norm(difference))
+            bends = float(self.X @ difference) / max(norms, 1e-300)
+            if bends > FLAT:
+                self.memory = [*self.memory, (self.X, difference)][-PAIRS:]
+        self.best, self.kept = state, (C_sjm, gradient)
+        if state.gradient < self.handover:
+            return None
         # Where the slope grows along a step, no parabola says how far: farther.
-        X = LONGER * X if bends <= FLAT else _direction(gradient, gaps, memory)
+        X = LONGER * self.X if bends <= FLAT else _direction(gradient, gaps, self.memory)
         if X @ gradient > -1e-3 * np.linalg.norm(X) * np.linalg.norm(gradient):
-            memory, X = [], -gradient / gaps
-        X = X * min(1.0, LONGEST / max(float(np.linalg.norm(X)), 1e-300))
-        slope = float(X @ gradient)
-        C_sjm = _turn(problem, C_sjm, X, state.n_sm)
+            self.memory, X = [], -gradient / gaps
+        self.X = X * min(1.0, LONGEST / max(float(np.linalg.norm(X)), 1e-300))
+        self.slope = float(self.X @ gradient)
+        return self._rotate(C_sjm, state.n_sm)
+
+    def _rotate(self, C_sjm: Any, n_sm: Array) -> Any:
+        levels = self.problem.levels(n_sm)
+        angles = rotations.split_angles(self.X, levels)
+        return rotations.rotate_spins(C_sjm, levels, angles, self.problem.frame.xp)
 
 
 def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Array, Array]:
@@ -102,16 +122,3 @@ def _direction(gradient: Array, curvature: Array, memory: list[tuple[Array, Arra
     for (s, y), factor in zip(memory, reversed(factors), strict=True):
         q = q + (factor - float(y @ q) / float(s @ y)) * s
     return -q
-
-
-def _turn(problem: Problem, C_sjm: Any, x: Array, n_sm: Array) -> Any:
-    """Orbitals turned by the rotations of all of them, in the order of `_gradient`."""
-    xp, turned, begin = problem.frame.xp, [], 0
-    for C_jm, n_m in zip(C_sjm, problem.levels(n_sm), strict=True):
-        parts = []
-        for mid, end in rotations.splits(n_m):
-            part = x[begin : begin + mid * (end - mid)].reshape(mid, -1)
-            begin += part.size
-            parts.append(((mid, end), xp.asarray(part), float(np.linalg.norm(part))))
-        turned.append(rotations.turn(C_jm, parts, xp))
-    return xp.stack(turned)

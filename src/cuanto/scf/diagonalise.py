@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cuanto.scf.linear_algebra import eigenvectors
 
 
 class Diagonaliser(Protocol):
@@ -36,21 +36,3 @@ class Full:
             empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
             F_sjk = F_sjk + self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
         return (*eigenvectors(F_sjk, self.xp), "full")
-
-
-def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
-    """Orbitals and energies of every spin, one after the other: GPU libraries do batches by slow Jacobi sweeps."""
-    solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
-    return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
-
-
-def within_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
-    """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
-    occupations; and the energies of each."""
-    orbitals, energies, FC_jm = [], [], F_jk @ C_jm
-    for begin, end in pairwise(edges):
-        own = C_jm[:, begin:end]
-        eps_m, U_mm = xp.linalg.eigh(own.T @ FC_jm[:, begin:end])
-        orbitals.append(own @ U_mm)
-        energies.append(eps_m)
-    return xp.concatenate(orbitals, axis=1), energies

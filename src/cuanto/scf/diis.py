@@ -6,7 +6,7 @@ X. Hu and W. Yang, J. Chem. Phys. 132, 054109 (2010), doi:10.1063/1.3304922.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.log import logger
+from cuanto.scf.orthogonal import Place
 
 Array = NDArray[np.float64]
 
@@ -28,23 +29,20 @@ LEAST = 2
 
 
 class History:
-    """The last Fock matrices, densities and errors; scalar products of the errors are on the host.
+    """The last Fock matrices, densities and errors, of one calculation or of a batch of them.
 
-    `size` of them, or as many as the bytes that are `free` have room for.
+    `size` of them, or as many as the bytes that are `free` have room for. `batched`: the first axis of everything
+    counts calculations, each of which has an extrapolation of its own.
     """
 
     def __init__(
-        self,
-        size: int,
-        xp: Any,
-        to_host: Callable[[Any], Array] = np.asarray,
-        free: Callable[[], float] = lambda: np.inf,
+        self, size: int, place: Place, free: Callable[[], float] = lambda: np.inf, batched: bool = False
     ) -> None:
-        self.size, self.xp, self.to_host, self._free = size, xp, to_host, free
+        self.size, self.place, self.xp, self._free, self._lead = size, place, place.xp, free, int(batched)
         self._slots: list[int] = []
         self._densities: list[int] = []
-        self._stacks: tuple[Any, ...] | None = None
-        self._errors_nn = np.zeros((size, size))
+        self._stacks: dict[str, Any] = {}
+        self._errors_nn: Any = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -53,20 +51,26 @@ class History:
         """Forget everything."""
         self._slots, self._densities = [], []
 
-    def push(self, F: Any, D: Any, e: Any) -> Any:
-        """Keep them; <e_n|e> with everything kept, on the device, for `absorb`."""
-        if self._stacks is None:
-            self.size = self._affordable(8 * F.size, 8 * (F.size + D.size + e.size))
-        few = min(self.size, FACES)
-        if self._stacks is None:
-            self._stacks = tuple(self.xp.zeros((n, a.size)) for n, a in ((self.size, F), (few, D), (self.size, e)))
-            self._shape = F.shape
-        assert self._stacks is not None
-        slot, density = _place(self._slots, self.size), _place(self._densities, few)
-        for stack, place, array in zip(self._stacks, (slot, density, slot), (F, D, e), strict=True):
-            stack[place] = array.reshape(-1)
-        e_n = self._stacks[2]
-        return e_n[: max(self._slots) + 1] @ e_n[slot]
+    def push(self, F: Any, e: Any, D: Any | None = None) -> Any:
+        """Keep them; <e_n|e> with everything kept, on the device, for `absorb`. Only ADIIS needs the density."""
+        if not self._stacks:
+            self._allocate(F, e, D)
+        slot, lead = _place(self._slots, self.size), F.shape[: self._lead]
+        self._stacks["F"][..., slot, :] = F.reshape(*lead, -1)
+        e_n = self._stacks["e"]
+        e_n[..., slot, :] = e.reshape(*lead, -1)
+        if D is not None:
+            self._stacks["D"][_place(self._densities, min(self.size, FACES))] = D.reshape(-1)
+        e_n = e_n[..., : max(self._slots) + 1, :]
+        return (e_n @ e_n[..., slot, :, None])[..., 0] if self._lead else e_n @ e_n[slot]
+
+    def _allocate(self, F: Any, e: Any, D: Any | None) -> None:
+        given = {"F": F, "e": e} | ({} if D is None else {"D": D})
+        self.size = self._affordable(8 * F.size, 8 * sum(array.size for array in given.values()))
+        lead, self._shape = F.shape[: self._lead], F.shape
+        for name, array in given.items():
+            count = min(self.size, FACES) if name == "D" else self.size
+            self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
         """Entries that memory has room for, beside what else an iteration needs."""
@@ -80,50 +84,76 @@ class History:
             logger.warning("memory is short by %.1f GB, and the system may end this program", missing / 1e9)
         return size
 
-    def absorb(self, products: Array) -> float:
-        """Take the products of the last `push`; returns the norm of the last error."""
-        slot, count = self._slots[-1], len(products)
-        self._errors_nn[slot, :count] = self._errors_nn[:count, slot] = products
-        return float(np.sqrt(max(products[slot], 0.0)))
+    def absorb(self, products: Any) -> Any:
+        """Take the products of the last `push`, on the host or (of a batch) on the device, where the extrapolation will
+        be found; returns the norm of the last error."""
+        slot, count, xp = self._slots[-1], products.shape[-1], self.xp if self._lead else np
+        if self._errors_nn is None:
+            self._errors_nn = xp.zeros((*products.shape[:-1], self.size, self.size))
+        self._errors_nn[..., slot, :count] = products
+        self._errors_nn[..., :count, slot] = products
+        return xp.sqrt(xp.maximum(products[..., slot], 0.0))
 
-    def diis(self) -> Array:
+    def diis(self) -> Any:
         """Coefficients, oldest first, that make the combined error smallest."""
-        B_nn = self._errors_nn[np.ix_(self._slots, self._slots)]
-        n = len(B_nn)
-        # Errors shrink by orders of magnitude: in units of their own size the equations stay well conditioned.
-        size_n = np.sqrt(np.maximum(np.diag(B_nn), 1e-300))
-        M = np.zeros((n + 1, n + 1))
-        M[:n, :n] = B_nn / np.outer(size_n, size_n)
-        M[:n, n] = M[n, :n] = size_n.min() / size_n
-        right = np.zeros(n + 1)
-        right[n] = 1.0
-        values, vectors = np.linalg.eigh(M)
-        kept = np.abs(values) > 1e-13
-        c_n = (vectors[:, kept] @ ((vectors[:, kept].T @ right) / values[kept]))[:n] / size_n
-        total = float(c_n.sum())
-        if not np.isfinite(total) or total == 0.0:
-            return np.asarray(np.eye(n)[-1])
-        return np.asarray(c_n / total)
+        xp = self.xp if self._lead else np
+        slots = xp.asarray(self._slots)
+        return smallest_error(self._errors_nn[..., slots[:, None], slots], xp)
 
     def adiis(self) -> Array:
         """Coefficients of the last matrices, oldest first, none negative, that make the model of the energy smallest.
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
-        assert self._stacks is not None
-        F_n, D_n, _ = self._stacks
-        # <D_n|F_m>; few calculations get here
-        T_nm = self.to_host(D_n @ F_n.T)[np.ix_(self._densities, self._slots[-len(self._densities) :])]
+        whole = self.place.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; few calculations get here
+        T_nm = whole[np.ix_(self._densities, self._slots[-len(self._densities) :])]
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
         return smallest_on_simplex(2.0 * linear_n, quadratic + quadratic.T)
 
-    def combine(self, c_n: Array) -> Any:
+    def combine(self, c_n: Any) -> Any:
         """sum_n c_n F_n of the last matrices."""
-        assert self._stacks is not None
-        weights = np.zeros(self.size)
-        weights[self._slots[-len(c_n) :]] = c_n
-        return (self.xp.asarray(weights) @ self._stacks[0]).reshape(self._shape)
+        places = self._slots[-c_n.shape[-1] :]
+        xp = self.xp if self._lead else np
+        weights = xp.zeros((*c_n.shape[:-1], *[1] * self._lead, self.size))
+        weights[..., xp.asarray(places)] = c_n[:, None] if self._lead else c_n
+        return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
+
+    def extrapolate(self) -> Any:
+        """The combination with the smallest error."""
+        return self.combine(self.diis())
+
+
+def smallest_error(B_nn: Any, xp: Any) -> Any:
+    """The c with sum c = 1 that makes c.B.c smallest, for a stack of matrices of scalar products of errors."""
+    n = B_nn.shape[-1]
+    # Errors shrink by orders of magnitude: in units of their own size the equations stay well conditioned.
+    size_n = xp.sqrt(xp.maximum(xp.diagonal(B_nn, axis1=-2, axis2=-1), 1e-300))
+    M = xp.zeros((*B_nn.shape[:-2], n + 1, n + 1))
+    M[..., :n, :n] = B_nn / (size_n[..., :, None] * size_n[..., None, :])
+    M[..., :n, n] = M[..., n, :n] = size_n.min(axis=-1, keepdims=True) / size_n
+    values, vectors = xp.linalg.eigh(M)
+    kept = abs(values) > 1e-13
+    weight = xp.where(kept, vectors[..., n, :] / xp.where(kept, values, 1.0), 0.0)
+    c_n = (vectors[..., :n, :] @ weight[..., None])[..., 0] / size_n
+    total = c_n.sum(axis=-1, keepdims=True)
+    good = xp.isfinite(total) & (total != 0.0)
+    return xp.where(good, c_n / xp.where(good, total, 1.0), xp.eye(n)[-1])
+
+
+def flatten(blocks: Sequence[Any], xp: Any) -> Any:
+    """Matrices of any shapes in one row."""
+    rows = [block.reshape(-1) for block in blocks]
+    return rows[0] if len(rows) == 1 else xp.concatenate(rows)
+
+
+def unflatten(row: Any, like: Sequence[Any]) -> list[Any]:
+    """The matrices in a row, of the shapes and number types of others."""
+    blocks, begin = [], 0
+    for block in like:
+        blocks.append(row[begin : begin + block.size].reshape(block.shape).astype(block.dtype, copy=False))
+        begin += block.size
+    return blocks
 
 
 def _place(slots: list[int], size: int) -> int:

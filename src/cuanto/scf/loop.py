@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.coupling import open_shell, spin_orbitals
-from cuanto.scf.diagonalise import Diagonaliser, Full, eigenvectors, within_blocks
+from cuanto.scf.coupling import open_shell
+from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.fixed_point import iterations
+from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
@@ -38,10 +40,13 @@ class Problem:
     shared: bool = False
     timings: Timings = field(default_factory=Timings)
 
-    @property
-    def effective(self) -> Callable[[Any, Any, Array], Any]:
+    def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
         """From the Fock matrices of the spins to those of the orbitals."""
-        return open_shell if self.shared else spin_orbitals
+        return open_shell(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
+
+    def occupy(self, eps_sm: Any) -> tuple[Array, float]:
+        """Occupations of orbitals with these energies, and the energy of their entropy."""
+        return self.occupations(None if self.occupations.integer else self.frame.to_host(eps_sm))
 
     def levels(self, n_sm: Array) -> Array:
         """Occupations of every set of orbitals: both spins together where they share them."""
@@ -62,9 +67,182 @@ class Density:
     @classmethod
     def of(cls, C_spi: Any, xp: Any) -> Density:
         """D_s = C_s C_s^T, one after the other: a product of two matrices starts sooner than one of stacks."""
-        if len(C_spi) == 1:
-            return cls((C_spi[0] @ C_spi[0].T)[None], C_spi)
-        return cls(xp.stack([C_pi @ C_pi.T for C_pi in C_spi]), C_spi)
+        return cls(stack([C_pi @ C_pi.T for C_pi in C_spi], xp), C_spi)
+
+
+Point = tuple[Any, Any, str]
+"""Orbitals in the orthonormal basis, their energies, and how they were made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A state, what its step keeps of it, and (where convergence had to be tested) the step's proposal for the next."""
+
+    state: State
+    kept: Any
+    proposal: Any = None
+    stationary: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """The state is."""
+        return self.state.converged
+
+
+class Step(Protocol):
+    """How a density is made of orbitals, and the next orbitals of a Fock matrix."""
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """Orbitals and density on the backend's device."""
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], Any]:
+        """The gradient, the scalars on the host (in one transfer with what else is read), and what is to be kept."""
+
+    def propose(self, made: Evaluation) -> Any:
+        """What leads to the next orbitals."""
+
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+        """Of the density (or its dipole moment, as the criteria have it): by the proposal, and by the last step."""
+
+    def finish(self, made: Evaluation) -> State:
+        """A stationary state with canonical orbitals, converged if it is sound."""
+
+    def follow(self, made: Evaluation) -> Point | None:
+        """The next orbitals: those proposed, or others after a stationary state that is not sound; None to give up."""
+
+
+@dataclass(frozen=True)
+class Scf:
+    """The fixed-point map of an SCF: from orbitals to a state, and by a step to the next orbitals."""
+
+    problem: Problem
+    step: Step
+    criteria: Criteria
+
+    def states(self, C_sjm: Any, eps_sm: Any, max_iterations: int) -> Iterator[State]:
+        """States until convergence, the last iteration, or until the step gives up."""
+        for made in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
+            yield made.state
+
+    def evaluate(self, point: Point, iteration: int, before: Evaluation | None) -> Evaluation:
+        """The state of orbitals; canonical if it is converged."""
+        made = evaluate(self.problem, self.step, point, iteration, np.inf if before is None else before.state.energy)
+        state = made.state
+        met = self.criteria.met(state.energy_change, state.gradient, state.energy)
+        if before is None or not met or state.D_spq.dtype != np.float64:
+            return made
+        if self.criteria.displacement is not None:
+            made = replace(made, proposal=self.step.propose(made))
+            if not self.criteria.settled(*self.step.changes(made, before)):
+                return made
+        return replace(made, state=self.step.finish(made), stationary=True)
+
+    def advance(self, made: Evaluation) -> Point | None:
+        """The next orbitals."""
+        ready = made.stationary or made.proposal is not None
+        return self.step.follow(made if ready else replace(made, proposal=self.step.propose(made)))
+
+
+def evaluate(
+    problem: Problem, step: Step, point: Point, iteration: int = 0, energy_before: float = np.inf
+) -> Evaluation:
+    """The state of orbitals, and what a step keeps of it."""
+    C_sjm, eps_sm, label = point
+    n_sm, entropy = problem.occupy(eps_sm)
+    C_spm, density = step.density(C_sjm, n_sm)
+    energies, F_spq = fock(problem, density)
+    scalars = [value for value in energies if not isinstance(value, float)]
+    gradient, read, kept = step.measure(C_sjm, n_sm, density, F_spq, scalars)
+    rest = iter(read)
+    numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
+    named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
+    if not problem.occupations.integer:
+        named["entropy"] = entropy
+    energy = sum(named.values())
+    about = (iteration, energy, named, energy - energy_before, gradient, False, label)
+    return Evaluation(State(*about, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
+
+
+class ExtrapolationStep:
+    """A step by an accelerator of Fock matrices and a diagonaliser (to evaluate orbitals alone, neither is needed).
+
+    It keeps the orbitals and the Fock matrices in the orthonormal basis: those of the spins and those of the orbitals.
+    """
+
+    def __init__(
+        self, problem: Problem, accelerator: Accelerator | None = None, diagonaliser: Diagonaliser | None = None
+    ) -> None:
+        self.problem, self._corrections = problem, 0
+        self.accelerator = accelerator or Accelerator(ScfOptions(history=2), problem.frame)
+        self.diagonaliser = diagonaliser or Full(problem.frame.xp)
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """D_spq = sum_m n_sm C_spm C_sqm."""
+        frame = self.problem.frame
+        with frame.single_threaded_blas:
+            C_spm = frame.X_pm @ C_sjm
+            C_spm, C_spi = frame.to_terms(C_spm, scale_orbitals(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
+            return C_spm, Density.of(C_spi, frame.backend.xp)
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], tuple[Any, Any, Any]]:
+        """The norm of FD - DF; numbers are read with F where the algebra is on the host, else with its products."""
+        problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
+        with problem.timings.measure("extrapolation"), frame.single_threaded_blas:
+            F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
+            F_sjk = frame.X_pm.T @ F_there @ frame.X_pm
+            F_eff = problem.effective(F_sjk, C_sjm, n_sm)
+            n_si = occupied(n_sm)
+            C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
+            own = scale_orbitals(C_sjm, n_si, xp)
+            both = scale_orbitals(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
+            D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
+            products = self.accelerator.history.push(F_sjk, FD - FD.transpose(0, 2, 1), D_sjk)
+            if not frame.algebra_on_host:
+                products, *read = frame.backend.download([products, *scalars])
+        return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
+
+    def propose(self, made: Evaluation) -> Point:
+        """Orbitals of an extrapolated Fock matrix."""
+        state, (C_sjm, F_sjk, _) = made.state, made.kept
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+            F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
+            F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
+            C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
+            return C_sjm, eps_sm, f"{mixing}, {step}"
+
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+        """Differences of densities."""
+        C_sjm, eps_sm, _ = made.proposal
+        _, ahead = self.density(C_sjm, self.problem.occupy(eps_sm)[0])
+        return ahead.D_spq - made.state.D_spq, made.state.D_spq - before.state.D_spq
+
+    def finish(self, made: Evaluation) -> State:
+        """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
+        state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
+        with frame.single_threaded_blas:
+            D_sjk = [C @ C.T for C in scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
+            found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            if not sound and self._corrections < CORRECTIONS:
+                return state
+            (C_spm,) = frame.to_terms(frame.X_pm @ found_sjm)
+            return replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
+
+    def follow(self, made: Evaluation) -> Point | None:
+        """What was proposed, unless the accelerator is lost; all eigenvectors, to begin anew, where an empty orbital of
+        a stationary state lies below an occupied one."""
+        if not made.stationary:
+            return None if self.accelerator.lost else made.proposal
+        if self._corrections == CORRECTIONS:
+            return None
+        self._corrections += 1
+        self.accelerator.restart()
+        self.diagonaliser.restart()
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+            return Full(self.problem.frame.xp)(made.kept[2], None, made.state.n_sm, made.state.energy)
 
 
 def iterate(
@@ -80,67 +258,13 @@ def iterate(
     `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
     in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
     """
-    C_sjm, eps_sm = _first(problem, start, accelerator, diagonaliser)
-    previous, before, corrections, step = np.inf, None, 0, "guess"
-    for iteration in range(1, max_iterations + 1):
-        state, F_sjk, F_eff = evaluate(problem, C_sjm, eps_sm, accelerator)
-        change, previous = state.energy - previous, state.energy
-        state = replace(state, iteration=iteration, energy_change=change, step=step)
-        following = None
-        converged = criteria.met(change, state.gradient, state.energy)
-        if converged and criteria.displacement is not None:
-            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
-            converged = criteria.settled(_ahead(problem, following, state), state.D_spq - before)
-        before = state.D_spq
-        if converged:
-            C_sjm, eps_sm, sound = _canonical_same(problem, F_eff, C_sjm, state.n_sm)
-            if sound or corrections == CORRECTIONS:
-                C_spm = problem.frame.outside(problem.frame.X_pm @ C_sjm)
-                yield replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
-                return
-        yield state
-        if converged:  # but an empty orbital lies below an occupied one: begin anew from there
-            corrections += 1
-            accelerator.restart()
-            diagonaliser.restart()
-            with problem.timings.measure("diagonalisation"), problem.frame.algebra:
-                following = Full(problem.frame.xp)(F_eff, None, state.n_sm, state.energy)
-        elif following is None:
-            following = _following(problem, state, F_sjk, C_sjm, accelerator, diagonaliser)
-        if accelerator.lost:
-            return
-        C_sjm, eps_sm, step = following
-
-
-def _following(
-    problem: Problem, state: State, F_sjk: Any, C_sjm: Any, accelerator: Accelerator, diagonaliser: Diagonaliser
-) -> tuple[Any, Any, str]:
-    """The next orbitals, their energies, and how they were made."""
-    with problem.timings.measure("diagonalisation"), problem.frame.algebra:
-        F_next, mixing = accelerator.next(F_sjk, state.energy, state.gradient)
-        F_next = problem.effective(F_next, C_sjm, state.n_sm)
-        C_sjm, eps_sm, step = diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
-        return C_sjm, eps_sm, f"{mixing}, {step}"
-
-
-def _ahead(problem: Problem, following: tuple[Any, Any, str], state: State) -> Any:
-    """What the next orbitals change of the density: [s, p, q] on the backend."""
-    frame, (C_sjm, eps_sm, _) = problem.frame, following
-    n_sm, _ = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.algebra:
-        return density_of(problem, frame.X_pm @ C_sjm, n_sm)[1].D_spq - state.D_spq
-
-
-def _first(
-    problem: Problem, start: Density | tuple[Any, Any], accelerator: Accelerator, diagonaliser: Diagonaliser
-) -> tuple[Any, Any]:
-    """Orbitals to begin with; rotations need no full diagonalisation where they are eigenvectors of the guess."""
-    if not isinstance(start, Density):
-        return start
-    C_sjm, eps_sm = first_orbitals(problem, start, accelerator)
-    if isinstance(diagonaliser, Pseudo):
-        diagonaliser.begin(eps_sm)
-    return C_sjm, eps_sm
+    if isinstance(start, Density):
+        start = first_orbitals(problem, start, accelerator)
+        if isinstance(diagonaliser, Pseudo):  # needs no full diagonalisation: these are eigenvectors
+            start = diagonaliser.begin(*start)
+    yield from Scf(problem, ExtrapolationStep(problem, accelerator, diagonaliser), criteria).states(
+        *start, max_iterations
+    )
 
 
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
@@ -149,24 +273,24 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     After a `first_step` that is only a part, which the accelerator may know of: it has seen where the whole one leads.
     """
     F_spq = fock(problem, start)[1]
-    with problem.frame.algebra:
+    with problem.frame.single_threaded_blas:
         F_sjk = problem.frame.matrix(F_spq)
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
         C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
     if start.first_step == 1.0 or problem.shared:
         return C_sjm, eps_sm
-    told = accelerator or Accelerator(ScfOptions(history=2), problem.frame.xp)
+    silent = replace(problem, timings=Timings())
     with problem.timings.measure("guess"):
-        _, whole_sjk, _ = evaluate(replace(problem, timings=Timings()), C_sjm, eps_sm, told)
-    with problem.frame.algebra:
+        _, whole_sjk, _ = evaluate(silent, ExtrapolationStep(silent, accelerator), (C_sjm, eps_sm, "")).kept
+    with problem.frame.single_threaded_blas:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     """Energies of all terms (numbers or device scalars) and the Fock matrices of the spins."""
     energies, F_spq = [], None
-    with problem.frame.tiny_terms:
+    with problem.frame.single_threaded_terms:
         for term in problem.terms:
             with problem.timings.measure(term.name):
                 energy, contribution = term.fock(density.D_spq, density.C_spi)
@@ -179,7 +303,7 @@ def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     return energies, F_spq
 
 
-def weighted(C_sjm: Any, n_si: Array, xp: Any) -> Any:
+def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
     """The first orbitals, each times its number; one factor for all where they have the same."""
     C_sji = C_sjm[:, :, : n_si.shape[1]]
     first = float(n_si[0, 0])
@@ -193,83 +317,18 @@ def occupied(n_sm: Array) -> Array:
     return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
 
 
-def density_of(problem: Problem, C_spm: Any, n_sm: Array) -> tuple[Any, Density]:
-    """Orbitals, and D_spq = sum_m n_sm C_spm C_sqm, on the backend's device; C_spm is where the algebra is done."""
-    frame = problem.frame
-    C_spm, C_spi = frame.all_outside(C_spm, weighted(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
-    return C_spm, Density.of(C_spi, frame.backend.xp)
-
-
-def same_density(C_sjm: Any, other_sjm: Any, n_sm: Array, xp: Any) -> bool:
-    """Two sets of orbitals have one density, but for rounding; in the orthonormal basis."""
-    n_si = occupied(n_sm)
-    one, other = (weighted(C, n_si, xp) @ C[:, :, : n_si.shape[1]].transpose(0, 2, 1) for C in (C_sjm, other_sjm))
-    return float(abs(one - other).max()) < SAME_DENSITY * max(1.0, float(n_si.max()))
-
-
-def evaluate(problem: Problem, C_sjm: Any, eps_sm: Any, accelerator: Accelerator) -> tuple[State, Any, Any]:
-    """The state of orbitals, and its Fock matrices in the orthonormal basis: of the spins, and of the orbitals."""
-    frame, xp = problem.frame, problem.frame.xp
-    n_sm, entropy = problem.occupations(None if problem.occupations.integer else frame.to_host(eps_sm))
-    with frame.algebra:
-        C_spm, density = density_of(problem, frame.X_pm @ C_sjm, n_sm)
-    energies, F_spq = fock(problem, density)
-    # All numbers of an iteration in one transfer: with F where the algebra is done on the host, else with the products.
-    scalars = [value for value in energies if not isinstance(value, float)]
-    with problem.timings.measure("extrapolation"), frame.algebra:
-        F_inside, *read = frame.backend.download([F_spq, *scalars]) if frame.apart else (F_spq,)
-        F_sjk = frame.X_pm.T @ F_inside @ frame.X_pm
-        F_eff = problem.effective(F_sjk, C_sjm, n_sm)
-        n_si = occupied(n_sm)
-        C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
-        own = weighted(C_sjm, n_si, xp)
-        both = weighted(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
-        D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
-        products = accelerator.push(F_sjk, D_sjk, FD - FD.transpose(0, 2, 1))
-        if not frame.apart:
-            products, *read = frame.backend.download([products, *scalars])
-    rest = iter(read)
-    numbers = [float(value if isinstance(value, float) else next(rest)) for value in energies]
-    named = {term.name: value for term, value in zip(problem.terms, numbers, strict=True)}
-    if not problem.occupations.integer:
-        named["entropy"] = entropy
-    state = State(
-        iteration=0,
-        energy=sum(named.values()),
-        energies=named,
-        energy_change=np.inf,
-        gradient=accelerator.absorb(products),
-        converged=False,
-        step="",
-        C_spm=C_spm,
-        eps_sm=eps_sm,
-        n_sm=n_sm,
-        D_spq=density.D_spq,
-        F_spq=F_spq,
-    )
-    return state, F_sjk, F_eff
-
-
-def _canonical_same(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
-    """Canonical orbitals and energies, and whether they are sound.
-
-    What is reported must belong together: these orbitals, the density of the old ones and its energy.
-    """
-    with problem.frame.algebra:
-        canonical_sjm, eps_sm, sound = canonical(problem, F_sjk, C_sjm, n_sm)
-        return canonical_sjm, eps_sm, sound and same_density(canonical_sjm, C_sjm, n_sm, problem.frame.xp)
-
-
-def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Any, Any, bool]:
-    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether no empty orbital lies
-    below an occupied one."""
-    xp = problem.frame.xp
-    orbitals, energies, aufbau = [], [], True
+def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
+    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are sound: no empty
+    orbital lies below an occupied one, and what is reported belongs together, these orbitals and the density D."""
+    xp, orbitals, energies, sound = problem.frame.xp, [], [], True
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
-        turned, levels = within_blocks(F_jk, C_jm, edges, xp)
-        orbitals.append(turned)
+        found_jm, levels = diagonalise_blocks(F_jk, C_jm, edges, xp)
+        orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
-            aufbau = aufbau and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
-    return xp.stack(orbitals), xp.stack(energies), aufbau
+            sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
+    found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
+    for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
+        sound = sound and float(abs(C_ji @ C_ji.T - D_jk).max()) < limit
+    return found_sjm, xp.stack(energies), sound

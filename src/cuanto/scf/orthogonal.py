@@ -24,7 +24,7 @@ TINY_FUNCTIONS = 64
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; `xp` computes with matrices `inside`, terms have theirs `outside` on the backend.
+    """X_pm with X^T S X = 1; `xp` does the algebra, which may be on the host while terms are on the backend's device.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
@@ -42,26 +42,22 @@ class Frame:
         return int(self.X_pm.shape[1])
 
     @property
-    def algebra(self) -> AbstractContextManager[None]:
-        """To work within: small matrices on one thread of the host."""
+    def single_threaded_blas(self) -> AbstractContextManager[None]:
+        """Context of the algebra: one BLAS thread for small matrices on the host."""
         return one_thread if self.xp is np and len(self.X_pm) <= HOST_FUNCTIONS else nullcontext()
 
     @property
-    def tiny_terms(self) -> AbstractContextManager[None]:
-        """The same for terms that the host makes: their products gain from threads much earlier."""
+    def single_threaded_terms(self) -> AbstractContextManager[None]:
+        """The same for terms that the host computes, whose products gain from threads much earlier."""
         return one_thread if self.backend.xp is np and len(self.X_pm) <= TINY_FUNCTIONS else nullcontext()
 
-    def inside(self, array: Any) -> Any:
-        """From the backend's device to where the algebra is done."""
-        return self.backend.to_host(array) if self.apart else array
+    def to_algebra(self, array: Any) -> Any:
+        """From where the terms are to where the algebra is done."""
+        return self.backend.to_host(array) if self.algebra_on_host else array
 
-    def outside(self, array: Any) -> Any:
-        """Back to the backend's device."""
-        return self.backend.to_device(array) if self.apart else array
-
-    def all_outside(self, *arrays: Any) -> list[Any]:
-        """Several in one copy."""
-        if not self.apart:
+    def to_terms(self, *arrays: Any) -> list[Any]:
+        """From where the algebra is done to where the terms are, in one copy."""
+        if not self.algebra_on_host:
             return list(arrays)
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
@@ -71,11 +67,11 @@ class Frame:
 
     def free(self) -> float:
         """Bytes free where the algebra is done; what the host has taken over from a device is small."""
-        return np.inf if self.apart else float(self.backend.memory()[0])
+        return np.inf if self.algebra_on_host else float(self.backend.memory()[0])
 
     def matrix(self, F_spq: Any) -> Any:
         """X^T F X of a matrix of the backend."""
-        return self.X_pm.T @ self.inside(F_spq) @ self.X_pm
+        return self.X_pm.T @ self.to_algebra(F_spq) @ self.X_pm
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
         """D and F D here, of occupied orbitals times their numbers (of one spin, of both where they share them) and the
@@ -84,12 +80,16 @@ class Frame:
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
         """Orbitals of the backend in the orthonormal basis."""
-        return self.X_pm.T @ self.inside(S_pq) @ self.inside(C_spm)
+        return self.X_pm.T @ self.to_algebra(S_pq) @ self.to_algebra(C_spm)
 
     @property
-    def apart(self) -> bool:
-        """The algebra is done elsewhere than the terms."""
+    def algebra_on_host(self) -> bool:
+        """The algebra is done in main memory, the terms on a device of their own."""
         return self.xp is not self.backend.xp
+
+
+Place = Frame | Backend
+"""Where arrays are, with the module that computes with them (`xp`) and copies to main memory (`to_host`)."""
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:

@@ -1,13 +1,20 @@
 """Next orbitals by rotating the ones at hand, with full diagonalisation where that is not safe.
 
 The density depends on the space of the occupied orbitals only, so it is enough to remove F_ov (see `rotations`). Full
-diagonalisation comes first (unless the orbitals at hand are eigenvectors already, as of a guess), whenever rotations
-would be large or levels cross, and when F_ov does not shrink.
+diagonalisation comes first (unless the orbitals at hand are eigenvectors already, as of a guess, or the variant begins
+from any), whenever rotations would be large or levels cross, and when F_ov does not shrink.
+
+The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
+is small, F is multiplied with the smaller one of the two blocks only; diagonal elements of the other follow from the
+rotations to second order, and their mean from the trace of F, for as denominators they need not be exact. Small
+rotations need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density
+and all products of the iteration (the Fock matrix and the energy are made in double always). The last step of that kind
+ends with orbitals that are orthonormal in double; it changes the energy by about SETTLED^2, far from any convergence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,128 +22,241 @@ from numpy.typing import NDArray
 
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full
+from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
+from cuanto.scf.orthogonal import Place
+from cuanto.scf.rotations import Limits, Split
 
-START = {"refined": 0.2, "block": 0.2, "two-kernel": 0.01, "jacobi": 0.01}
-"""Largest |F_ov| (Hartree) from which a variant may begin; those with energies frozen since the last full
-diagonalisation must begin late."""
-LARGEST_ROTATION = 0.3
-LARGEST_NORM = 2.0
-SMALLEST_GAP = 0.01
 STALLED = 5
 """Iterations in which |F_ov| must drop by a tenth."""
 RISE = 1e-3
 """Hartree by which the energy may rise."""
+NOISE = 1e-6
+"""The same per orbital of densities in single precision."""
 REPAIR = 10
 """Rotations after which rounding errors of the orthonormality are removed."""
+MANY_ORBITALS = 300
+"""Orbitals from which products are saved at the price of a cycle now and then."""
+CANONICAL = 0.04
+"""|F_ov| of the first step above which canonical orbitals pay."""
+WIDE_GAP = 0.1
+"""Hartree: from here on energies of orbitals need not be exact."""
+DISTANT_GAP = 0.1
+"""Hartree: the least distance of levels that is assumed where molecules are computed in each other's field."""
+POLARISED = 5e-3
+"""|F_ov| (Hartree) from which levels of distant molecules must have found their places."""
+SETTLED = 1e-4
+"""|F_ov| (Hartree) below which orbital energies hardly change any more; above it single precision is good enough."""
+REFINED = 1e-3
+"""|F_ov| (Hartree) above which the second order of rotations is worth its products."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to rotate: what its steps are called, limits, refinements of the angles.
+
+    `frozen`: with orbital energies of the last full diagonalisation, so that it must begin late. `one_by_one`: pair
+    after pair. `economical`: with the fewest operations.
+    """
+
+    name: str
+    limits: Limits
+    sweeps: int = 0
+    frozen: bool = False
+    one_by_one: bool = False
+    economical: bool = False
+
+
+VARIANTS = {
+    "refined": Variant("pseudo", Limits(), sweeps=2),
+    "block": Variant("pseudo", Limits()),
+    "two-kernel": Variant("pseudo", Limits(coupling=0.01), frozen=True),
+    "jacobi": Variant("pseudo", Limits(coupling=0.01), frozen=True, one_by_one=True),
+    "economical": Variant("block", Limits(norm=20.0), sweeps=1, economical=True),
+}
+"""Angles of `economical` are as many as the square of the system's size, and their norm grows with it."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Orbitals of one spin, F_ov between those of a split, angles that remove it, energies of orbitals before its end.
+
+    `numbers` of `rotations.measure`, still on the device.
+    """
+
+    C: Any
+    split: Split
+    F_ov: Any
+    X: Any
+    eps: Any
+    numbers: Any
 
 
 class Pseudo:
-    """Rotations, falling back to `Full`; occupied orbitals stand first, in restricted open shells closed ones."""
+    """A `Diagonaliser`: rotations, falling back to `Full`; occupied orbitals stand first, in restricted open shells
+    closed ones. `mixed`: early orbitals of the economical variant in single precision.
 
-    def __init__(
-        self,
-        xp: Any,
-        to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
-        variant: str = "refined",
-        level_shift: float = 0.0,
-    ) -> None:
-        self.xp, self.to_host, self.variant, self.level_shift = xp, to_host, variant, level_shift
-        self.full = Full(xp, level_shift)
-        self.full_steps = 0
+    The economical variant diagonalises F within both blocks after its first rotation, where F_ov was large. First-order
+    rotations take F_oo and F_vv for diagonal, and the orbitals of a guess are far from that: it saves four of fifteen
+    cycles of a cluster of 333 waters. All eigenvectors at this point would cost more, and may exchange an occupied
+    orbital for an empty one far away, since potentials across a large system are not yet those of its final charges.
+    """
+
+    def __init__(self, place: Place, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
+        self.place, self.xp, self.level_shift, self.mixed = place, place.xp, level_shift, mixed
+        self.variant, self.full = VARIANTS[variant], Full(place.xp, level_shift)
+        self.full_steps = self.steps = 0
+        self.canonicalised = False
         self.restart()
 
     def restart(self) -> None:
-        """The next call diagonalises fully."""
-        self._frozen: Any = None
-        self._rotations, self._smallest, self._since, self._energy = 0, np.inf, 0, np.inf
+        """Forget what earlier calls have shown; the next diagonalises fully or finds orbital energies by itself."""
+        self._eps_s: Any = None
+        self._distant, self._gap, self._settled = False, -np.inf, False
+        self._smallest, self._since, self._energy, self._rotated = np.inf, 0, np.inf, 0
 
-    def begin(self, eps_sm: Any) -> None:
-        """The orbitals of the next call are eigenvectors with these energies, of a matrix that may be near to its."""
-        self._frozen = eps_sm
+    def begin(self, C_sjm: Any, eps_sm: Any, distant: bool = False) -> tuple[Any, Any]:
+        """Orbitals to begin with and their energies: eigenvectors of a matrix that may be near to that of the next
+        call. `distant`: those of molecules far from each other.
+
+        Levels of two such molecules may cross, without any coupling, until they have polarised each other: a rotation
+        that goes downhill is all that is asked for meanwhile.
+        """
+        self._eps_s, self._distant = eps_sm, distant
+        return C_sjm.astype(np.float32) if self._single(C_sjm) else C_sjm, eps_sm
+
+    def first(self, F_sjk: Any) -> tuple[Any, Any]:
+        """Eigenvectors to begin with, and their energies."""
+        return self.begin(*eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.xp))
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals where it is safe, else eigenvectors."""
-        rises, self._energy = energy > self._energy + RISE, energy
-        if C_sjm is not None and self._frozen is not None and not rises:
+        rises, self._energy = energy > self._energy + RISE + self.noise(F_sjk), energy
+        if C_sjm is not None and (self.variant.economical or self._eps_s is not None) and not rises:
             # Spins that share their orbitals: closed, open and empty ones.
             levels = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
             rotated = self._rotate(F_sjk, C_sjm, levels)
             if rotated is not None:
-                return (*rotated, "pseudo")
+                return (*rotated, self.variant.name)
+        if self._single(F_sjk):
+            F_sjk, C_sjm = (array if array is None else array.astype(np.float32) for array in (F_sjk, C_sjm))
         C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
         self.full_steps += 1
-        self._frozen, self._rotations, self._smallest, self._since = eps_sm, 0, np.inf, 0
+        self._smallest, self._since, self._distant, self._eps_s = np.inf, 0, False, eps_sm
         return C_sjm, eps_sm, step
+
+    def noise(self, F_sjk: Any) -> float:
+        """By which single precision may raise an energy, Hartree."""
+        return NOISE * len(F_sjk) * len(F_sjk[0]) if self._single(F_sjk) else 0.0
+
+    def _single(self, F_sjk: Any) -> bool:
+        """Single precision is good enough for the next orbitals."""
+        return self.mixed and len(F_sjk[0]) >= MANY_ORBITALS and not self._settled
 
     def _rotate(self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64]) -> tuple[Any, Any] | None:
         """Rotated orbitals and their energies, or None when that is not safe. One read of the device for each split."""
-        splits_s = [rotations.splits(n_m) for n_m in levels]
-        if min(len(splits) for splits in splits_s) == 0:
-            return None
-        eps_sm, largest = None, 0.0
-        for splits in zip(*splits_s, strict=True):
-            blocks = [
-                _Block(F_jk, C_jm, split, n_m, frozen_m, self)
-                for F_jk, C_jm, split, n_m, frozen_m in zip(F_sjk, C_sjm, splits, levels, self._frozen, strict=True)
-            ]
-            values = self.xp.stack([value for block in blocks for value in block.numbers(self.xp)])
-            numbers = self.to_host(values).reshape(-1, 4)
-            if not self._safe(numbers):
+        eps_sm = None
+        for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # none: nothing to rotate
+            parts, measured = self.couple(F_sjk, C_sjm, levels, splits)
+            numbers = self.place.to_host(measured)
+            # Of restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
+            if not (self.safe(numbers) if eps_sm is None else self.variant.limits.allow(numbers).all()):
                 return None
-            largest = max(largest, float(numbers[:, 0].max()))
-            apply = self._jacobi if self.variant == "jacobi" else self._at_once
-            C_sjm = self.xp.stack(
-                [apply(b, C_jm, norm) for b, C_jm, norm in zip(blocks, C_sjm, numbers[:, 3], strict=True)]
-            )
-            eps_sm = self.xp.stack([block.eps_m for block in blocks]) if eps_sm is None else eps_sm
-        if not self._shrinks(largest):
-            return None
-        self._rotations += 1
-        if self._rotations % REPAIR == 0:  # a Newton-Schulz step, at the cost of two products
-            C_sjm = 1.5 * C_sjm - 0.5 * C_sjm @ (C_sjm.transpose(0, 2, 1) @ C_sjm)
-        return C_sjm, eps_sm
+            own = [(part.X, norm) for part, norm in zip(parts, numbers[:, 3].tolist(), strict=True)]
+            C_sjm, energies = self.apply(F_sjk, parts, own, float(numbers[:, 0].max()))
+            eps_sm = energies if eps_sm is None else eps_sm
+        return None if eps_sm is None else (C_sjm, eps_sm)
 
-    def _at_once(self, block: _Block, C_jm: Any, norm: float) -> Any:
-        return rotations.turn(C_jm, [(block.split, block.X_ov, float(norm))], self.xp)
+    def couple(
+        self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64], splits: tuple[Split, ...]
+    ) -> tuple[list[Coupling], Any]:
+        """What F asks for of every spin, and the numbers of all, [s, 4], still on the device."""
+        single, parts = self._single(F_sjk), []
+        known = [None] * len(C_sjm) if self._eps_s is None else self._eps_s
+        for F, C, eps, n_m, split in zip(F_sjk, C_sjm, known, levels, splits, strict=True):
+            if single:
+                F, C = F.astype(np.float32), C.astype(np.float32, copy=False)
+            parts.append(self._coupling(F, C, eps, n_m, split))
+        return parts, self.xp.stack([part.numbers for part in parts])
 
-    def _jacobi(self, block: _Block, C_jm: Any, norm: float) -> Any:
-        C_jm, F_ov, frozen_m = (self.to_host(array) for array in (C_jm, block.F_ov, block.frozen_m))
-        mid, end = block.split
-        rotated = rotations.jacobi(C_jm[:, :mid], C_jm[:, mid:end], F_ov, frozen_m[:mid], frozen_m[mid:end])
-        return self.xp.asarray(np.concatenate([*rotated, C_jm[:, end:]], axis=1))
-
-    def _safe(self, numbers: NDArray[np.float64]) -> bool:
-        """By the largest |F_ov|, the smallest gap, the largest angle and the norm of the angles, of each spin."""
-        largest_F, gap, angle, norm = numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].max(), numbers[:, 3].max()
-        fine = np.isfinite(numbers).all() and largest_F < START[self.variant]
-        return bool(fine and gap > SMALLEST_GAP and angle < LARGEST_ROTATION and norm < LARGEST_NORM)
-
-    def _shrinks(self, largest_F: float) -> bool:
-        """|F_ov| is on its way to zero."""
-        self._since = 0 if largest_F < 0.9 * self._smallest else self._since + 1
-        self._smallest = min(self._smallest, largest_F)
-        return self._since < STALLED
-
-
-class _Block:
-    """F of one set of orbitals in their basis, and the angles of a variant, for one split."""
-
-    def __init__(
-        self, F_jk: Any, C_jm: Any, split: rotations.Split, n_m: NDArray[np.float64], frozen_m: Any, of: Pseudo
-    ) -> None:
-        mid, end = self.split = split
-        F_mm = C_jm[:, :end].T @ F_jk @ C_jm[:, :end]
-        self.frozen_m, self.eps_m, self.F_ov = frozen_m, F_mm.diagonal(), F_mm[:mid, mid:]
-        energies = self.eps_m if of.variant in ("refined", "block") else frozen_m
-        self.gap_ov = energies[:mid, None] - energies[None, mid:end]
-        if of.level_shift:
-            share = (n_m[:mid, None] - n_m[None, mid:end]) / n_m.max()
-            self.gap_ov = self.gap_ov - of.level_shift * of.xp.asarray(share)
-        if of.variant == "refined":
-            self.X_ov = rotations.refined_angles(self.F_ov, F_mm[:mid, :mid], F_mm[mid:, mid:], self.gap_ov)
+    def _coupling(self, F: Any, C: Any, known: Any, n_m: NDArray[np.float64], split: Split) -> Coupling:
+        mid, end = split
+        front = C[:, :end]
+        wide = self._distant or self._gap > WIDE_GAP
+        one_block = self.variant.economical and self._smallest <= REFINED and wide and len(C) >= MANY_ORBITALS
+        if one_block:
+            F_ov, eps = self._smaller_block(F, C, known, mid)
         else:
-            self.X_ov = rotations.angles(self.F_ov, self.gap_ov)
+            FC, F_ov, eps = rotations.couple(F, front, mid)
+        used = known[:end] if self.variant.frozen else eps
+        if self.level_shift:
+            empty_m = 1.0 - n_m[:end] / n_m.max()
+            used = used + self.xp.asarray(self.level_shift * empty_m).astype(used.dtype, copy=False)
+        gap = rotations.gaps(used, mid)
+        if self._distant:
+            gap = self.xp.minimum(gap, gap.dtype.type(-DISTANT_GAP))
+        X = (F_ov / gap).astype(C.dtype, copy=False)
+        if self.variant.sweeps and not one_block:
+            X = rotations.refine(X, front, FC, gap, self.variant.sweeps)
+        return Coupling(C, split, F_ov, X, eps, rotations.measure(F_ov, used, X, self.xp))
 
-    def numbers(self, xp: Any) -> list[Any]:
-        """Largest |F_ov|, smallest gap, largest angle, norm of the angles."""
-        return [abs(self.F_ov).max(), -self.gap_ov.max(), abs(self.X_ov).max(), xp.sqrt((self.X_ov**2).sum())]
+    def _smaller_block(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any]:
+        """F_ov and orbital energies from the product of F with the smaller block, whose energies alone are exact."""
+        virtual = C.shape[1] - o <= o
+        block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
+        FC = F @ block
+        exact = (block * FC).sum(axis=0)
+        others = others + (F.trace() - exact.sum() - others.sum()) / len(others)
+        if virtual:
+            return C[:, :o].T @ FC, self.xp.concatenate([others, exact])
+        return FC.T @ C[:, o:], self.xp.concatenate([exact, others])
+
+    def apply(
+        self, F_sjk: Any, parts: list[Coupling], angles: list[tuple[Any, float]], largest: float
+    ) -> tuple[Any, Any]:
+        """Orbitals rotated by angles with their norms, and energies to go on with; `largest`: |F_ov|.
+
+        `canonicalised` tells whether elements between these orbitals have nothing to do with those before.
+        """
+        rotated, energies = [], []
+        was_single = parts[0].C.dtype == np.float32
+        self.canonicalised = self.variant.economical and not self.steps and largest > CANONICAL
+        for s, (F, part, (X, norm)) in enumerate(zip(F_sjk, parts, angles, strict=True)):
+            (mid, end), change = part.split, part.F_ov * part.X
+            eps = self.xp.concatenate([part.eps[:mid] + change.sum(axis=1), part.eps[mid:] - change.sum(axis=0)])
+            C = self._rotated_by(part, X, norm, s)
+            if self.canonicalised:
+                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.xp)
+                eps = self.xp.concatenate(levels)
+            rotated.append(C)
+            energies.append(eps)
+        if self.variant.economical:
+            self._eps_s = energies
+        self.steps, self._rotated = self.steps + 1, self._rotated + 1
+        if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
+            rotated, self._rotated = [rotations.make_orthonormal(C) for C in rotated], 0
+        return stack(rotated, self.xp), self.xp.stack(energies)
+
+    def _rotated_by(self, part: Coupling, X: Any, norm: float, s: int) -> Any:
+        """Orthonormal orbitals of one spin."""
+        end = part.split[1]
+        C = part.C[:, :end]
+        if self.variant.one_by_one:
+            front = self.xp.asarray(rotations.jacobi(*(self.place.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
+        elif not self.variant.economical:
+            front = rotations.rotate_nearest(C, X, norm, self.xp)
+        elif norm < rotations.SMALL_NORM:
+            front = rotations.rotate_slightly(C, X, self.xp)
+        else:
+            front = rotations.rotate_by_factors(C, X, self.xp)
+        return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
+
+    def safe(self, numbers: NDArray[np.float64]) -> bool:
+        """Rotations with these `numbers` may be made; remembers how far |F_ov| has come down."""
+        largest = float(numbers[:, 0].max())
+        self._since = 0 if largest < 0.9 * self._smallest else self._since + 1
+        self._smallest = min(self._smallest, largest)
+        self._settled = self._settled or self._smallest <= SETTLED
+        self._gap = float(numbers[:, 1].min())
+        uncoupled = self._distant and largest > POLARISED
+        limits = replace(self.variant.limits, gap=-np.inf) if uncoupled else self.variant.limits
+        return bool(limits.allow(numbers).all()) and self._since < STALLED

@@ -1,24 +1,29 @@
-"""Rotations between occupied and virtual orbitals that remove F_ov: the ways to do it.
+"""Rotations between occupied and virtual orbitals that remove F_ov: the equations, for single matrices and stacks.
 
 J. J. P. Stewart, P. Csaszar and P. Pulay, J. Comput. Chem. 3, 227 (1982), doi:10.1002/jcc.540030214 (one pair after
 the other); J. D. C. Maia et al., J. Chem. Theory Comput. 8, 3072 (2012), doi:10.1021/ct3004645 (all pairs at once).
-The block forms make all pairs at once, X_ia = F_ia/(e_i - e_a), and need only matrix products: C_o + C_v X^T and
-C_v - C_o X are orthogonal to each other exactly, so each needs only its own inverse root (1 + X X^T)^(-1/2), and the
-one of the virtual orbitals follows from that of the occupied ones.
+The block forms rotate all pairs at once, X_ia = F_ia/(e_i - e_a), and need only matrix products: C_o + C_v X^T and
+C_v - C_o X are orthogonal to each other exactly, so that only the Gram matrices 1 + X X^T and 1 + X^T X are left to be
+removed: by their inverse roots, which change orbitals least, by Cholesky factors, which cost least, or, where rotations
+are small, by the first terms of the series of the inverse root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Pair = tuple[Any, Any]
+from cuanto.scf.linear_algebra import add_to_diagonal, factors_beside, transpose
+
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
+SMALL_NORM = 2e-3
+"""Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 
 
 def splits(n_m: NDArray[np.float64]) -> list[Split]:
@@ -28,45 +33,134 @@ def splits(n_m: NDArray[np.float64]) -> list[Split]:
     return list(pairwise([*edges, len(n_m)]))[::-1]
 
 
-def turn(C_jm: Any, parts: Iterable[tuple[Split, Any, float]], xp: Any) -> Any:
-    """Orbitals turned by the angles X_ov (and their norm) of one split after the other, orthonormal."""
-    for (mid, end), X_ov, norm in parts:
-        rotated = rotate(C_jm[:, :mid], C_jm[:, mid:end], X_ov)
-        C_jm = xp.concatenate([*orthonormalise(*rotated, X_ov, norm, xp), C_jm[:, end:]], axis=1)
-    return C_jm
+@dataclass(frozen=True)
+class Limits:
+    """Within these rotations are safe: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""
+
+    coupling: float = 0.2
+    norm: float = 2.0
+    angle: float = 0.3
+    gap: float = 0.01
+
+    def allow(self, numbers: Any) -> Any:
+        """Whether `numbers` of `measure` are within the limits; what is not a number never is."""
+        coupling, gap, angle, norm = (numbers[..., k] for k in range(4))
+        within = (coupling < self.coupling) & (angle < self.angle) & (norm < self.norm)
+        return within & (gap > self.gap)
 
 
-def angles(F_ov: Any, gap_ov: Any) -> Any:
-    """First-order rotations; `gap_ov` = e_i - e_a is negative."""
-    return F_ov / gap_ov
+def couple(F: Any, C: Any, mid: int) -> tuple[Any, Any, Any]:
+    """F C, its block between the first `mid` orbitals and the others, and the orbital energies."""
+    FC = F @ C
+    return FC, transpose(C[..., :mid]) @ FC[..., mid:], (C * FC).sum(axis=-2)
 
 
-def refined_angles(F_ov: Any, F_oo: Any, F_vv: Any, gap_ov: Any, sweeps: int = 2) -> Any:
-    """Rotations that nearly solve F_ov + X F_vv - F_oo X - X F_vo X = 0, the exact decoupling of the blocks."""
-    X_ov = F_ov / gap_ov
+def gaps(eps_m: Any, mid: int) -> Any:
+    """e_i - e_a, negative where levels do not cross."""
+    return eps_m[..., :mid, None] - eps_m[..., None, mid:]
+
+
+def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int) -> Any:
+    """Angles nearer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
+    blocks rotated by X, before they are normalised."""
+    mid = X.shape[-2]
     for _ in range(sweeps):
-        residual = F_ov + X_ov @ F_vv - (F_oo + X_ov @ F_ov.T) @ X_ov
-        X_ov = X_ov + residual / gap_ov
-    return X_ov
+        residual = transpose(C[..., :mid] + C[..., mid:] @ transpose(X)) @ (FC[..., mid:] - FC[..., :mid] @ X)
+        X = (X + residual / gap).astype(C.dtype, copy=False)
+    return X
 
 
-def rotate(C_o: Any, C_v: Any, X_ov: Any) -> Pair:
+def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
+    """Largest |F_ov|, smallest gap, largest angle, norm of the angles: what `Limits` look at, [..., 4]."""
+    mid, both = X.shape[-2], (-2, -1)
+    squared = xp.vdot(X, X) if X.ndim == 2 else (X * X).sum(axis=both)
+    gap = eps_m[..., mid:].min(axis=-1) - eps_m[..., :mid].max(axis=-1)
+    numbers = [abs(F_ov).max(axis=both), gap, abs(X).max(axis=both), xp.sqrt(squared)]
+    return xp.stack([number.astype(np.float64) for number in numbers], axis=-1)
+
+
+def rotate(C: Any, X: Any, xp: Any) -> Any:
     """All pairs at once, not orthonormal: errors of second order remain."""
-    return C_o + C_v @ X_ov.T, C_v - C_o @ X_ov
+    mid = X.shape[-2]
+    rotated = xp.empty_like(C)
+    xp.add(C[..., :mid], C[..., mid:] @ transpose(X), out=rotated[..., :mid])
+    xp.subtract(C[..., mid:], C[..., :mid] @ X, out=rotated[..., mid:])
+    return rotated
 
 
-def orthonormalise(C_o: Any, C_v: Any, X_ov: Any, norm: float, xp: Any) -> Pair:
-    """What `rotate` made, orthonormal and as near to it as possible (Loewdin); `norm` = |X|_F.
+def rotate_nearest(C: Any, X: Any, norm: float, xp: Any) -> Any:
+    """Orthonormal orbitals as near as possible to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
 
     With W = 1 + X X^T: C_o W^(-1/2), and (1 + X^T X)^(-1/2) = 1 - X^T (W + W^(1/2))^(-1) X for the virtual ones.
     """
-    W_oo = xp.eye(len(X_ov)) + X_ov @ X_ov.T
+    rotated, mid = rotate(C, X, xp), len(X)
+    W_oo = xp.eye(mid) + X @ X.T
     root_oo, inverse_oo = _roots(W_oo, norm * norm, xp)
-    correction = xp.linalg.solve(W_oo + root_oo, X_ov)
-    return C_o @ inverse_oo, C_v - (C_v @ X_ov.T) @ correction
+    correction = xp.linalg.solve(W_oo + root_oo, X)
+    rotated[:, :mid] = rotated[:, :mid] @ inverse_oo
+    rotated[:, mid:] -= (rotated[:, mid:] @ X.T) @ correction
+    return rotated
 
 
-def _roots(W: Any, largest: float, xp: Any) -> Pair:
+def rotate_by_factors(C: Any, X: Any, xp: Any) -> Any:
+    """Orthonormal rotated orbitals by Cholesky factors of their Gram matrices: the fewest operations."""
+    mid = X.shape[-2]
+    factors, rotated = factors_beside(X, xp), rotate(C, X, xp)
+    for part, own in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
+        own.divide(part)
+    return rotated
+
+
+def rotate_slightly(C: Any, X: Any, xp: Any) -> Any:
+    """Rotated orbitals, orthonormal to third order, by products alone: for angles with a norm below `SMALL_NORM`."""
+    mid, half = X.shape[-2], X.dtype.type(0.5)
+    C_o, C_v, X_vo = C[..., :mid], C[..., mid:], transpose(X)
+    empty, occupied = C_o @ X, C_v @ X_vo
+    parts = [C_o + (occupied - half * (empty @ X_vo)), C_v - (empty + half * (occupied @ X))]
+    return xp.concatenate(parts, axis=-1)
+
+
+def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray[np.float64]], xp: Any) -> Any:
+    """Orbitals of every spin with occupations `levels`, rotated by host arrays of angles: one for each of its `splits`,
+    all of one spin after the other."""
+    angles, rotated = iter(X_ov), []
+    for C_jm, n_m in zip(C_sjm, levels, strict=True):
+        for _, end in splits(n_m):
+            X = next(angles)
+            front = rotate_nearest(C_jm[:, :end], xp.asarray(X), float(np.linalg.norm(X)), xp)
+            C_jm = xp.concatenate([front, C_jm[:, end:]], axis=1)
+        rotated.append(C_jm)
+    return xp.stack(rotated)
+
+
+def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The angles of `rotate_spins` that are joined in one vector."""
+    angles, begin = [], 0
+    for mid, end in (split for n_m in levels for split in splits(n_m)):
+        size = mid * (end - mid)
+        angles.append(x[begin : begin + size].reshape(mid, -1))
+        begin += size
+    return angles
+
+
+def make_orthonormal(C: Any) -> Any:
+    """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
+
+    A Newton-Schulz step, and one order more where orbitals were in single precision: every orbital would keep E^2 of
+    about 1e-11, and a thousand of them are seen in the energy. E itself is so small that products with it are good
+    enough in the precision that orbitals had.
+    """
+    kind, C = C.dtype.type, C.astype(np.float64, copy=False)
+    E = C.T @ C
+    add_to_diagonal(E, -1.0)
+    E = E.astype(kind, copy=False)
+    change = kind(0.5) * E
+    if kind is np.float32:
+        change -= kind(0.375) * (E @ E.T)
+    return C - C.astype(kind, copy=False) @ change
+
+
+def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
     """W^(1/2) and W^(-1/2) by coupled Newton-Schulz steps, for eigenvalues of W from 1 to 1 + `largest`.
 
     N. J. Higham, Functions of Matrices (SIAM, 2008), eq. (6.35), doi:10.1137/1.9780898717778.
@@ -82,18 +176,19 @@ def _roots(W: Any, largest: float, xp: Any) -> Pair:
     return Y * scale**0.5, Z / scale**0.5
 
 
-def jacobi(C_o: Any, C_v: Any, F_ov: Any, eps_o: Any, eps_v: Any) -> Pair:
+def jacobi(C_jm: Any, F_ov: Any, eps_m: Any) -> Any:
     """One pair after the other on vectors already rotated, with F_ov and energies as they were; a NumPy reference.
 
     Elements below a twentieth of the largest are left for the next iteration. The angle is taken from tau = tan(angle),
     which keeps its digits where it is small.
     """
-    C_o, C_v = C_o.copy(), C_v.copy()
+    C_jm, mid = C_jm.copy(), len(F_ov)
     tiny = 0.05 * float(np.abs(F_ov).max())
     for i, a in np.argwhere(np.abs(F_ov) >= tiny):
-        d = float(eps_o[i] - eps_v[a])
+        d = float(eps_m[i] - eps_m[mid + a])
         tau = 2.0 * float(F_ov[i, a]) / (d + np.copysign(np.hypot(2.0 * F_ov[i, a], d), d))
         c = 1.0 / np.hypot(1.0, tau)
         s = c * tau
-        C_o[:, i], C_v[:, a] = c * C_o[:, i] + s * C_v[:, a], c * C_v[:, a] - s * C_o[:, i]
-    return C_o, C_v
+        C_i, C_a = C_jm[:, i].copy(), C_jm[:, mid + a].copy()
+        C_jm[:, i], C_jm[:, mid + a] = c * C_i + s * C_a, c * C_a - s * C_i
+    return C_jm

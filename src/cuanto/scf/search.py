@@ -26,7 +26,7 @@ FALLS = 1e-7
 CLOSE = 1e-4
 """Gradient from which a stationary point is so close that curvatures say where it is."""
 IMPROVEMENTS = 5
-"""How often a converged state is left for a minimum that is foretold farther away than tolerances allow."""
+"""How often a converged state is left for a minimum that is predicted farther away than tolerances allow."""
 
 Start = Density | tuple[Any, Any]
 
@@ -51,8 +51,8 @@ def search(
     """States until one is converged (and a minimum, where that is asked for), or until iterations run out."""
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
-    accelerator = Accelerator(options, frame.xp, watched, frame.to_host, frame.free)
-    start = mixed(problem, start, options)
+    accelerator = Accelerator(options, frame, watched, frame.free)
+    start = mix_guess(problem, start, options)
     handover, saddle, improvements = HANDOVER, np.inf, 0
     if options.accelerator == "descent":
         start = yield from _descend(problem, start, counted, handover, S_pq)
@@ -112,7 +112,7 @@ def _descend(
     return orbitals if state is None else (problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm)
 
 
-def mixed(problem: Problem, start: Start, options: ScfOptions) -> Start:
+def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
     """The start with random rotations of its occupied orbitals, as far as `guess_mixing` says.
 
     They come from a random antisymmetric matrix of the basis functions, so that signs of orbitals and the choice among
@@ -123,13 +123,13 @@ def mixed(problem: Problem, start: Start, options: ScfOptions) -> Start:
     frame, xp = problem.frame, problem.frame.xp
     C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
     n_sm, _ = problem.occupations(frame.to_host(eps_sm))
-    rng, turned = np.random.default_rng(int(options.seed)), []
-    for C_jm, n_m in zip(C_sjm, problem.levels(n_sm), strict=True):
+    rng, angles = np.random.default_rng(int(options.seed)), []
+    levels = problem.levels(n_sm)
+    for C_jm, n_m in zip(C_sjm, levels, strict=True):
         C_pm = frame.X_pm @ C_jm
         A_pq = rng.normal(size=(len(C_pm), len(C_pm)))
         T_mm = frame.to_host(C_pm.T @ xp.asarray(A_pq - A_pq.T) @ C_pm)
-        parts = [((mid, end), T_mm[:mid, mid:end]) for mid, end in rotations.splits(n_m)]
-        norm = float(np.sqrt(sum(float(np.sum(X**2)) for _, X in parts))) or 1.0
-        scaled = [(split, X * (options.guess_mixing / norm)) for split, X in parts]
-        turned.append(rotations.turn(C_jm, [(s, xp.asarray(X), float(np.linalg.norm(X))) for s, X in scaled], xp))
-    return xp.stack(turned), eps_sm
+        parts = [T_mm[:mid, mid:end] for mid, end in rotations.splits(n_m)]
+        norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in parts))) or 1.0
+        angles += [X * (options.guess_mixing / norm) for X in parts]
+    return rotations.rotate_spins(C_sjm, levels, angles, xp), eps_sm

@@ -73,7 +73,6 @@ class _Hessian:
             for k, mid, end in self.splits
             for n_m, eps_m in [(self.levels[k], eps_sm[k])]
         ]
-        self.shapes = [gap.shape for gap in gaps]
         self.diagonal = np.concatenate([np.zeros(0), *(gap.reshape(-1) / self.capacity for gap in gaps)])
 
     def slope(self) -> Array:
@@ -83,32 +82,27 @@ class _Hessian:
             G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * F
         return np.concatenate([G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]) / self.capacity
 
-    def split(self, x: Array) -> list[Array]:
-        """The rotations of each split of each set of orbitals."""
-        ends = np.cumsum([a * b for a, b in self.shapes])
-        return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), self.shapes, strict=True)]
-
-    def _turns(self, x: Array) -> Array:
-        """T of every spin."""
+    def _generators(self, x: Array) -> Array:
+        """T = -T^T of every spin, whose exponential rotates the orbitals."""
         M = self.C_s.shape[2]
         T_kmm = np.zeros((len(self.levels), M, M))
-        for (k, mid, end), X in zip(self.splits, self.split(x), strict=True):
+        for (k, mid, end), X in zip(self.splits, rotations.split_angles(x, self.levels), strict=True):
             T_kmm[k, mid:end, :mid] += X.T
             T_kmm[k, :mid, mid:end] -= X
         return np.broadcast_to(T_kmm, (len(self.C_s), M, M))
 
     def change(self, x: Array) -> Any:
         """dD = C (T n - n T) C^T of every spin, on the backend."""
-        turns = zip(self.C_s, self._turns(x), self.state.n_sm, strict=True)
-        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in turns]
+        spins = zip(self.C_s, self._generators(x), self.state.n_sm, strict=True)
+        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in spins]
         return self.problem.frame.backend.to_device(np.stack(changes))
 
     def __call__(self, x: Array) -> Array:
-        """sum_s (n_sp - n_sq) (F T - T F + C^T dF C)_pq with C (1 + T) the turned orbitals, T_qp = X_pq = -T_pq.
+        """sum_s (n_sp - n_sq) (F T - T F + C^T dF C)_pq with C (1 + T) the rotated orbitals, T_qp = X_pq = -T_pq.
 
         dF is the response to dD = C (T n - n T) C^T.
         """
-        T_s, n_sm = self._turns(x), self.state.n_sm
+        T_s, n_sm = self._generators(x), self.state.n_sm
         D_spq = self.state.D_spq + self.change(x)
         dF_s = self.problem.frame.backend.to_host(fock(self.problem, Density(D_spq, None))[1]) - self.F_spq
         G_kmm = np.zeros((len(self.levels), *T_s.shape[1:]))
@@ -151,25 +145,21 @@ def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
     lowest = vectors[0] / np.linalg.norm(vectors[0])
     gain = -hessian.capacity * float(slopes @ steps)
     newton = steps @ vectors
-    return Mode(float(values[0]), hessian.split(lowest), hessian.split(newton), gain, hessian.change(newton))
+    X_ov, newton_ov = (rotations.split_angles(x, hessian.levels) for x in (lowest, newton))
+    return Mode(float(values[0]), X_ov, newton_ov, gain, hessian.change(newton))
 
 
 def leave(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
-    """Orbitals (in the orthonormal basis) turned along a mode, and their former energies: where to start again."""
-    return _turned(problem, state, [STEP * X for X in mode.X_ov], S_pq)
+    """Orbitals (in the orthonormal basis) rotated along a mode, and their former energies: where to start again."""
+    return _rotate(problem, state, [STEP * X for X in mode.X_ov], S_pq)
 
 
 def improve(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
-    """The same for orbitals turned to the minimum that slopes and curvatures foretell."""
+    """The same for orbitals rotated to the minimum that slopes and curvatures predict."""
     norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in mode.newton)))
-    return _turned(problem, state, [X * min(1.0, STEP / max(norm, 1e-300)) for X in mode.newton], S_pq)
+    return _rotate(problem, state, [X * min(1.0, STEP / max(norm, 1e-300)) for X in mode.newton], S_pq)
 
 
-def _turned(problem: Problem, state: State, X_ov: list[Array], S_pq: Any) -> tuple[Any, Any]:
-    frame, left = problem.frame, list(X_ov)
-    turned = []
-    for C_jm, n_m in zip(frame.coefficients(state.C_spm, S_pq), problem.levels(state.n_sm), strict=True):
-        mine = [(split, left.pop(0)) for split in rotations.splits(n_m)]
-        parts = [(split, frame.xp.asarray(X), float(np.linalg.norm(X))) for split, X in mine]
-        turned.append(rotations.turn(C_jm, parts, frame.xp))
-    return frame.xp.stack(turned), state.eps_sm
+def _rotate(problem: Problem, state: State, X_ov: list[Array], S_pq: Any) -> tuple[Any, Any]:
+    C_sjm, levels = problem.frame.coefficients(state.C_spm, S_pq), problem.levels(state.n_sm)
+    return rotations.rotate_spins(C_sjm, levels, X_ov, problem.frame.xp), state.eps_sm

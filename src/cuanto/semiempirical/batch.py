@@ -1,12 +1,12 @@
 """Many molecules at once: those of one composition share kernels, launches and every array operation.
 
-DIIS: P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413; orbitals are turned by block rotations (see
-`cuanto.scf.rotations`), with a diagonalisation of those molecules for which that is not safe. Stragglers are
-handed to the common SCF loop, one by one.
+Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), with a
+diagonalisation of those molecules for which that is not safe. Stragglers are handed to the common SCF, one by one.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
+from cuanto.scf import rotations
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.diis import History
+from cuanto.scf.fixed_point import iterations
+from cuanto.scf.linear_algebra import transpose
+from cuanto.scf.rotations import Limits
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
@@ -22,10 +28,8 @@ from cuanto.semiempirical.terms import start_density
 Array = NDArray[np.float64]
 
 HISTORY = 8
-LARGEST_ROTATION = 0.3
-SMALLEST_GAP = 0.01
-LARGEST_COUPLING = 0.2
-"""Hartree; from here on orbitals are diagonalised."""
+LIMITS = Limits(norm=np.inf)
+"""Beyond them orbitals are diagonalised."""
 SHARE = 0.4
 """Of the free memory."""
 MOLECULES = {"cpu": 64, "cuda": 1024}
@@ -54,35 +58,80 @@ class Converged:
     engine: PairEngine
 
 
-class _History:
-    """Fock matrices and errors of all molecules."""
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """One iteration of all molecules: which of them meet the criteria `now`, and how many each has taken so far."""
 
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
-        self.F: list[Any] = []
-        self.e: list[Any] = []
+    energy_b: Array
+    now_b: NDArray[np.bool_]
+    done_b: NDArray[np.bool_]
+    iterations_b: NDArray[np.int64]
+    C_bsjm: Any
+    D_bspq: Any
+    F_bspq: Any
 
-    def next(self, F: Any, e: Any) -> Any:
-        """The combination of each molecule with the smallest error."""
-        xp = self.xp
-        self.F, self.e = [*self.F, F][-HISTORY:], [*self.e, e][-HISTORY:]
-        n = len(self.F)
-        if n == 1:
-            return F
-        flat = xp.stack([one.reshape(len(F), -1) for one in self.e], axis=1)
-        B = flat @ flat.transpose(0, 2, 1)
-        size = xp.sqrt(xp.maximum(xp.diagonal(B, axis1=1, axis2=2), 1e-300))
-        M = xp.zeros((len(F), n + 1, n + 1))
-        M[:, :n, :n] = B / (size[:, :, None] * size[:, None, :])
-        M[:, :n, n] = M[:, n, :n] = size.min(axis=1)[:, None] / size
-        values, vectors = xp.linalg.eigh(M)
-        weight = xp.where(abs(values) > 1e-13, vectors[:, n, :] / xp.where(values == 0.0, 1.0, values), 0.0)
-        c = (vectors[:, :n, :] @ weight[:, :, None])[:, :, 0] / size
-        total = c.sum(axis=1, keepdims=True)
-        good = xp.isfinite(total) & (total != 0.0)
-        c = xp.where(good, c / xp.where(good, total, 1.0), xp.eye(n)[-1])
-        mixed = sum(c[:, k].reshape(-1, 1, 1, 1) * one for k, one in enumerate(self.F))
-        return mixed
+    @property
+    def converged(self) -> bool:
+        """All of them do."""
+        return bool(self.now_b.all())
+
+
+@dataclass(frozen=True)
+class _BatchScf:
+    """The fixed-point map of many molecules: from their orbitals to the next ones."""
+
+    fock: Fock
+    filled: list[int]
+    capacity: float
+    criteria: Criteria
+    backend: Backend
+    history: History
+
+    def evaluate(self, C_bsjm: Any, iteration: int, before: _Evaluation | None) -> _Evaluation:
+        """Densities, energies and Fock matrices; energies and gradients are read in one transfer."""
+        fock, D = self.fock, self.density(C_bsjm)
+        electronic_b, F = fock.two_electron(D)
+        electronic_b = electronic_b + (D * fock.H_bpq[:, None]).sum(axis=(1, 2, 3))
+        F = F + fock.H_bpq[:, None]
+        FD = F @ D
+        norm_b = self.history.absorb(self.history.push(F, FD - transpose(FD)))
+        electronic_b, norm_b = self.backend.download([electronic_b, norm_b])
+        energy_b = electronic_b + fock.screened_b
+        change_b = energy_b - (np.inf if before is None else before.energy_b)
+        now_b = self.criteria.met(change_b, norm_b, energy_b)
+        if before is None:
+            return _Evaluation(energy_b, now_b, now_b, np.ones(len(D), dtype=np.int64), C_bsjm, D, F)
+        taken_b = np.where(before.done_b, before.iterations_b, iteration)
+        return _Evaluation(energy_b, now_b, before.done_b | now_b, taken_b, C_bsjm, D, F)
+
+    def advance(self, made: _Evaluation) -> Any:
+        """Orbitals rotated where that is safe for a molecule, eigenvectors where it is not."""
+        xp, C, F = self.backend.xp, made.C_bsjm, self.history.extrapolate()
+        found, safe_b = [], np.ones(len(F), dtype=bool)
+        for s, o in enumerate(self.filled):
+            rotated = C[:, s]
+            if 0 < o < C.shape[-1]:
+                rotated, fine_b = self._rotate(F[:, s], C[:, s], o)
+                safe_b &= self.backend.to_host(fine_b)
+            found.append(rotated)
+        C = xp.stack(found, axis=1)
+        if not safe_b.all():
+            chosen = xp.asarray(np.flatnonzero(~safe_b))
+            C[chosen] = xp.linalg.eigh(F[chosen])[1]
+        return C
+
+    def _rotate(self, F: Any, C: Any, o: int) -> tuple[Any, Any]:
+        """Orbitals of one spin, as they are where it is not safe to rotate them; and where it is."""
+        xp = self.backend.xp
+        _, F_ov, eps = rotations.couple(F, C, o)
+        X = F_ov / xp.minimum(rotations.gaps(eps, o), -LIMITS.gap)
+        fine_b = LIMITS.allow(rotations.measure(F_ov, eps, X, xp))
+        return rotations.rotate_by_factors(C, xp.where(fine_b[:, None, None], X, 0.0), xp), fine_b
+
+    def density(self, C_bsjm: Any) -> Any:
+        """Of the lowest orbitals."""
+        occupied = [C_bsjm[:, s, :, :o] for s, o in enumerate(self.filled)]
+        return self.capacity * self.backend.xp.stack([C @ transpose(C) for C in occupied], axis=1)
 
 
 def solve(
@@ -98,71 +147,14 @@ def solve(
     xp = backend.xp
     engine = PairEngine(layout, R_bax, backend)
     engine.prepare()
-    fock, count = Fock(engine), len(R_bax)
+    fock = Fock(engine)
     filled = [sum(electrons) // 2] if spins == 1 else list(electrons)
-    capacity = 2.0 if spins == 1 else 1.0
+    history = History(HISTORY, backend, batched=True)
+    scf = _BatchScf(fock, filled, 2.0 / spins, Criteria(*tolerances), backend, history)
     start = start_density(layout, electrons, spins, backend).D_spq
-    F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], count, axis=0))[1]
-    eps, C = xp.linalg.eigh(F)
-    history, previous = _History(xp), np.full(count, np.inf)
-    done, iterations = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
-    for iteration in range(1, max_iterations + 1):
-        D = _density(C, filled, capacity, xp)
-        repulsion_b, F = fock.two_electron(D)
-        energy = backend.to_host(repulsion_b + (D * fock.H_bpq[:, None]).sum(axis=(1, 2, 3))) + fock.screened_b
-        F = F + fock.H_bpq[:, None]
-        FD = F @ D
-        error = FD - FD.transpose(0, 1, 3, 2)
-        gradient = np.sqrt(backend.to_host((error**2).sum(axis=(1, 2, 3))))
-        now = (np.abs(energy - previous) < tolerances[0]) & (gradient < tolerances[1])
-        iterations = np.where(done, iterations, iteration)
-        done, previous = done | now, energy
-        if done.all() and now.all():
-            break
-        eps, C = _turn(history.next(F, error), C, filled, xp, backend.to_host)
-    eps, C = xp.linalg.eigh(F)
-    lowest = _density(C, filled, capacity, xp)
-    outside = sum(filled) * capacity - backend.to_host((lowest * D).sum(axis=(1, 2, 3))) / capacity
-    return Converged(energy, now & (np.abs(outside) < AUFBAU), iterations, D, C, eps, engine)
-
-
-def _density(C: Any, filled: list[int], capacity: float, xp: Any) -> Any:
-    parts = [C[:, s, :, :o] @ C[:, s, :, :o].transpose(0, 2, 1) for s, o in enumerate(filled)]
-    return capacity * xp.stack(parts, axis=1)
-
-
-def _turn(F: Any, C: Any, filled: list[int], xp: Any, to_host: Any) -> tuple[Any, Any]:
-    """Rotated orbitals where that is safe for a molecule, eigenvectors where it is not."""
-    turned, energies, safe = [], [], np.ones(len(F), dtype=bool)
-    for s, o in enumerate(filled):
-        C_s = C[:, s]
-        FC = F[:, s] @ C_s
-        eps = (C_s * FC).sum(axis=1)
-        if 0 < o < C_s.shape[2]:
-            C_s, fine = _rotate(C_s, FC, eps, o, xp)
-            safe &= to_host(fine)
-        turned.append(C_s)
-        energies.append(eps)
-    C, eps_sm = xp.stack(turned, axis=1), xp.stack(energies, axis=1)
-    if not safe.all():
-        chosen = xp.asarray(np.flatnonzero(~safe))
-        eps_sm[chosen], C[chosen] = xp.linalg.eigh(F[chosen])
-    return eps_sm, C
-
-
-def _rotate(C: Any, FC: Any, eps: Any, o: int, xp: Any) -> tuple[Any, Any]:
-    """One block rotation of every molecule, orthonormal by Cholesky's factors of the exact Gram matrices."""
-    F_ov = C[:, :, :o].transpose(0, 2, 1) @ FC[:, :, o:]
-    gap = eps[:, :o, None] - eps[:, None, o:]
-    X = F_ov / xp.minimum(gap, -SMALLEST_GAP)
-    largest = abs(X).max(axis=(1, 2))
-    fine = (gap.max(axis=(1, 2)) < -SMALLEST_GAP) & (largest < LARGEST_ROTATION)
-    fine &= abs(F_ov).max(axis=(1, 2)) < LARGEST_COUPLING
-    X = xp.where(fine[:, None, None], X, 0.0)
-    T = X.transpose(0, 2, 1)
-    occupied, empty = C[:, :, :o] + C[:, :, o:] @ T, C[:, :, o:] - C[:, :, :o] @ X
-    parts = []
-    for part, gram in ((occupied, X @ T), (empty, T @ X)):
-        L = xp.linalg.cholesky(gram + xp.eye(gram.shape[1]))
-        parts.append(xp.linalg.solve(L, part.transpose(0, 2, 1)).transpose(0, 2, 1))
-    return xp.concatenate(parts, axis=2), fine
+    F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], len(R_bax), axis=0))[1]
+    (last,) = deque(iterations(scf, xp.linalg.eigh(F)[1], max_iterations), maxlen=1)
+    eps, C = xp.linalg.eigh(last.F_bspq)
+    both = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
+    aufbau_b = np.abs(sum(filled) * scf.capacity - both) < AUFBAU
+    return Converged(last.energy_b, last.now_b & aufbau_b, last.iterations_b, last.D_bspq, C, eps, engine)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.loop import fock as fock_matrix
+from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.semiempirical import fragments
 from cuanto.semiempirical.layout import Layout
-from cuanto.semiempirical.rotations import BlockRotations
+from cuanto.semiempirical.rotation_steps import projectors
 from cuanto.semiempirical.terms import start_density
-from cuanto.semiempirical.turning import projectors
 
 FRAGMENT_ORBITALS = 200
 """Orbitals from which molecules are worth being computed first."""
@@ -29,23 +29,23 @@ def begin(
     made: Diagonaliser,
     given: Density | None,
 ) -> Density | tuple[Any, Any]:
-    """The density to begin with, `given` or not; block rotations begin from orbitals and their energies: those of the
-    molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
-    frame, timings = problem.frame, problem.timings
-    start = given
+    """The density to begin with, `given` or not; economical rotations begin from orbitals and their energies: those of
+    the molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
+    frame, timings, start = problem.frame, problem.timings, given
+    rotations = made if isinstance(made, Pseudo) and made.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
     if start is None and neutral and layout.orbitals >= FRAGMENT_ORBITALS:
         with timings.measure("guess"):
             found = fragments.orbitals(layout, R_ax, frame.backend)
         if found is not None:
             C_sjm, eps_sm = (frame.backend.xp.stack([array] * spins) for array in found)
-            if isinstance(made, BlockRotations):
-                return made.adopt(C_sjm), eps_sm
+            if rotations is not None:
+                return rotations.begin(C_sjm, eps_sm, distant=True)
             start = Density(projectors(C_sjm, list(electrons)[:spins], 2.0 / spins, frame.backend.xp), None)
     if start is None:
         start = start_density(layout, electrons, spins, frame.backend)
-    if not isinstance(made, BlockRotations):
+    if rotations is None:
         return start
     F_sjk = frame.matrix(fock_matrix(problem, start)[1])
     with timings.measure("diagonalisation"):
-        return made.first(F_sjk)
+        return rotations.first(F_sjk)

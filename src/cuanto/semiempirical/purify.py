@@ -6,14 +6,14 @@ J. Chem. Theory Comput. 8, 4094 (2012), doi:10.1021/ct300442w.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
-from cuanto.semiempirical.triangles import factor, gram
+from cuanto.scf.linear_algebra import factor, gram
+from cuanto.scf.orthogonal import Place
 
 LARGEST = 100
 """Most products of one purification."""
@@ -23,26 +23,20 @@ DEPENDENT = 1e-3
 """Smallest diagonal element of a Cholesky factor of projected orbitals; below, they are dependent."""
 
 
-def project(
-    F_pq: Any,
-    electrons: int,
-    xp: Any,
-    to_host: Callable[[Any], NDArray[np.float64]],
-    frontier: tuple[float, float] | None = None,
-) -> tuple[Any, int]:
+def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
     """The projector on the lowest eigenvectors of F, and how many products it took.
 
-    X starts as F mapped to [0, 1] with the order turned round (Gershgorin's bounds); X^2 moves eigenvalues down,
+    X starts as F mapped to [0, 1] with the order reversed (Gershgorin's bounds); X^2 moves eigenvalues down,
     2 X - X^2 up: each step takes the one that brings the trace nearer to the number of electrons. Where the `frontier`
     is known, estimates of the highest occupied and the lowest empty level, X is stretched first so far that all empty
     (all occupied) levels fold into the place of the lowest (highest): a third fewer steps (E. H. Rubensson, J. Chem.
     Theory Comput. 7, 1233 (2011), arXiv:1101.0265). Where estimates were so wrong that this does not end with all
     electrons, once more without.
     """
-    n = len(F_pq)
+    n, xp = len(F_pq), place.xp
     diagonal = F_pq.diagonal()
     radius = abs(F_pq).sum(axis=1) - abs(diagonal)
-    low, high = to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
+    low, high = place.to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
     X = (high * xp.eye(n) - F_pq) / (high - low)
     full, empty = 1.0, 0.0
     if frontier is not None and low < frontier[0] < frontier[1] < high:
@@ -65,20 +59,20 @@ def project(
         X += square
         X.reshape(-1)[:: n + 1] += c[2]
     if frontier is not None and not abs(trace - electrons) < 0.5:
-        X, more = project(F_pq, electrons, xp, to_host)
+        X, more = project(F_pq, electrons, place)
         return X, products + more
     return X, products
 
 
 class Purification:
-    """A `Diagonaliser` that turns orbitals into those of SP2's projector; the last levels are its estimates.
+    """A `Diagonaliser` that makes orbitals into those of SP2's projector; the last levels are its estimates.
 
     The density needs no orbitals, but the common loop asks for them: those at hand are projected and made orthonormal.
-    Where the occupied space turns too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
+    Where the occupied space moves too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
     """
 
-    def __init__(self, xp: Any, to_host: Callable[[Any], NDArray[np.float64]] = np.asarray) -> None:
-        self.xp, self.to_host, self.full = xp, to_host, Full(xp)
+    def __init__(self, place: Place) -> None:
+        self.place, self.xp, self.full = place, place.xp, Full(place.xp)
         self.products = self.full_steps = 0
         self.restart()
 
@@ -88,26 +82,26 @@ class Purification:
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
         """Orbitals that span the projector, occupied ones first."""
-        turned, energies, filled = [], [], [int(np.count_nonzero(n_m)) for n_m in n_sm]
+        projected, energies, filled = [], [], [int(np.count_nonzero(n_m)) for n_m in n_sm]
         frontiers = self._frontiers or [None] * len(filled)
         known = () if C_sjm is None or len(C_sjm) != len(n_sm) else zip(F_sjk, C_sjm, filled, frontiers, strict=True)
         for F_jk, C_jm, o, frontier in known:
             C = self._projected(F_jk, C_jm, o, frontier)
             if C is None:
                 break
-            turned.append(C)
+            projected.append(C)
             energies.append(((F_jk @ C) * C).sum(axis=0))
-        if len(turned) < len(F_sjk):
+        if len(projected) < len(F_sjk):
             self.full_steps += 1
             C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
         else:
-            C_sjm, eps_sm, step = self.xp.stack(turned), self.xp.stack(energies), "sp2"
-        levels = zip(self.to_host(eps_sm), filled, strict=True)
+            C_sjm, eps_sm, step = self.xp.stack(projected), self.xp.stack(energies), "sp2"
+        levels = zip(self.place.to_host(eps_sm), filled, strict=True)
         self._frontiers = [(eps_m[:o].max(), eps_m[o:].min()) if 0 < o < len(eps_m) else None for eps_m, o in levels]
         return C_sjm, eps_sm, step
 
     def _projected(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
-        P, products = project(F_jk, o, self.xp, self.to_host, frontier)
+        P, products = project(F_jk, o, self.place, frontier)
         self.products += products
         C = C_jm.copy()
         C[:, :o] = P @ C_jm[:, :o]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cuanto.backends.base import get_backend
-from cuanto.semiempirical.triangles import factor, factors_beside, gram, with_inverses
+from cuanto.scf.linear_algebra import factor, factors_beside, gram, with_inverses
 
 BACKENDS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 

@@ -1,0 +1,166 @@
+"""Steps of the SCF by rotations alone, for thousands of orbitals: besides density and Fock matrix all arrays are blocks
+o x v.
+
+The commutator of Fock and density matrix is F_ov, which rotations need anyway. Elements between orbitals that rotate
+keep their meaning from one iteration to the next (to second order in the rotations: it is how tangent vectors are
+carried along; A. Edelman, T. A. Arias and S. T. Smith, SIAM J. Matrix Anal. Appl. 20, 303 (1998),
+doi:10.1137/S0895479895290954), so that DIIS can combine rotations instead of Fock matrices, as it does with geometries
+(P. Csaszar and P. Pulay, J. Mol. Struct. 114, 31 (1984), doi:10.1016/S0022-2860(84)87198-7):
+
+    X = sum_n c_n (x_n + X_n) - x,   with the c_n that make sum_n c_n F_ov,n smallest,
+
+where x_n are the rotations that had led to iteration n, X_n those that it asked for. That saves a matrix product, and
+half of what the others cost, in every iteration. Where rotations are not safe, it is left to the common step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.options import ScfOptions
+from cuanto.scf import rotations
+from cuanto.scf.diis import History, flatten, unflatten
+from cuanto.scf.linear_algebra import add_to_diagonal, stack
+from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
+from cuanto.scf.orthogonal import Place
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
+from cuanto.scf.rotations import Limits
+from cuanto.scf.state import State
+from cuanto.semiempirical.terms import Moment
+
+Array = NDArray[np.float64]
+Angles = list[tuple[Any, float]]
+"""Of every spin, with their norms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What an iteration leaves for the next: couplings, their numbers, and the dipole moment of the electrons."""
+
+    parts: list[Coupling]
+    numbers: Array
+    moment: Array
+
+
+class RotationStep:
+    """A `Step` by rotations whose angles DIIS extrapolates; `history`: how many it remembers."""
+
+    def __init__(self, problem: Problem, pseudo: Pseudo, moment: Moment, history: int) -> None:
+        self.problem, self.pseudo, self.moment = problem, pseudo, moment
+        frame = problem.frame
+        self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
+
+    def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
+        """By the smaller block; the orbitals as they are."""
+        filled = np.count_nonzero(n_sm, axis=1).tolist()
+        return C_sjm, Density(projectors(C_sjm, filled, float(n_sm.max()), self.problem.frame.xp), None)
+
+    def measure(
+        self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
+    ) -> tuple[float, list[Any], Kept]:
+        """The norm of FD - DF, from F_ov."""
+        problem = self.problem
+        with problem.timings.measure("diagonalisation"):
+            splits = tuple(rotations.splits(n_m)[0] for n_m in n_sm)
+            parts, numbers = self.pseudo.couple(F_spq, C_sjm, n_sm, splits)
+            moment = self.moment.at(density.D_spq)
+        with problem.timings.measure("extrapolation"):
+            wanted = [numbers, moment, self.angles.push(parts), *scalars]
+            numbers, moment, products, *read = problem.frame.backend.download(wanted)
+        gradient = float(n_sm.max()) * np.sqrt(2.0) * float(self.angles.history.absorb(products))
+        return gradient, read, Kept(parts, numbers, moment)
+
+    def propose(self, made: Evaluation) -> Angles:
+        """Extrapolated angles."""
+        with self.problem.timings.measure("diagonalisation"):
+            return self.angles.next(made.kept.parts)
+
+    def changes(self, made: Evaluation, before: Evaluation) -> tuple[float, float]:
+        """Of the dipole moment: by the rotations, to first order, and by the last step."""
+        halves = []
+        for part, (X, _), n_m in zip(made.kept.parts, made.proposal, made.state.n_sm, strict=True):
+            mid = part.split[0]
+            halves.append((part.C[:, :mid] @ (float(n_m.max()) * X), part.C[:, mid:]))
+        return self.moment.of_change(halves), float(np.abs(made.kept.moment - before.kept.moment).max())
+
+    def finish(self, made: Evaluation) -> State:
+        """Canonical orbitals, converged if they have the same density and are aufbau."""
+        state = made.state
+        with self.problem.timings.measure("diagonalisation"):
+            C_sjm, eps_sm, sound = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
+        return replace(state, converged=sound, C_spm=C_sjm, eps_sm=eps_sm)
+
+    def follow(self, made: Evaluation) -> Point | None:
+        """Rotated orbitals, unless that is not safe."""
+        pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
+        if made.stationary or not pseudo.safe(numbers) or made.state.energy_change > RISE + pseudo.noise(F_spq):
+            return None
+        with self.problem.timings.measure("diagonalisation"):
+            C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
+        if pseudo.canonicalised:
+            self.angles.history.clear()
+        return C_sjm, eps_sm, f"{self.angles.method}, {pseudo.variant.name}"
+
+
+class AngleHistory:
+    """Rotations so far, and what DIIS makes of them; all spins in one row. `method`: what gave the last ones."""
+
+    def __init__(self, history: History, place: Place, limits: Limits) -> None:
+        self.history, self.place, self.xp, self.limits = history, place, place.xp, limits
+        self._position: Any = 0.0
+        self.method = ""
+
+    def push(self, parts: list[Coupling]) -> Any:
+        """Keep what belongs together; numbers for the history to absorb, still on the device."""
+        return self.history.push(self._position + self._row(part.X for part in parts), self._row(p.F_ov for p in parts))
+
+    def next(self, parts: list[Coupling]) -> Angles:
+        """Angles of every spin with their norms: DIIS's, or those asked for last where they are too large."""
+        own, self.method = [part.X for part in parts], "plain"
+        if len(self.history) > 1:
+            row = self.history.extrapolate() - self._position
+            mixed = unflatten(row, own)
+            measured = self._measure(mixed)
+            if (measured < (self.limits.angle, self.limits.norm)).all():
+                self._position, self.method = self._position + row, "diis"
+                return list(zip(mixed, measured[:, 1].tolist(), strict=True))
+            self.history.clear()
+        self._position = self._position + self._row(own)
+        return list(zip(own, self._measure(own)[:, 1].tolist(), strict=True))
+
+    def _measure(self, X_s: list[Any]) -> Array:
+        """Largest angle and norm of every spin."""
+        values = [value for X in X_s for value in (abs(X).max(), self.xp.sqrt((X * X).sum()))]
+        return np.asarray(self.place.to_host(self.xp.stack(values)), dtype=np.float64).reshape(-1, 2)
+
+    def _row(self, blocks: Iterable[Any]) -> Any:
+        return flatten(list(blocks), self.xp).astype(np.float64, copy=False)
+
+
+def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
+    """Nothing is asked for that only the common step has, and there are orbitals enough to gain from this one."""
+    if not problem.occupations.integer or problem.frame.algebra_on_host or problem.frame.size < MANY_ORBITALS:
+        return False
+    filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)
+    plain = options.accelerator in ("auto", "diis") and not (options.damping or options.level_shift)
+    plain = plain and options.stability == "none" and not options.guess_mixing
+    return plain and bool(((filled_s > 0) & (filled_s < problem.frame.size)).all())
+
+
+def projectors(C_sjm: Any, filled: list[int], capacity: float, xp: Any) -> Any:
+    """Densities by the smaller block: with n orbitals in all, C_o C_o^T = 1 - C_v C_v^T."""
+    found = []
+    for C, o in zip(C_sjm, filled, strict=True):
+        few = 2 * o <= len(C)
+        block = (C[:, :o] if few else C[:, o:]) * C.dtype.type(np.sqrt(capacity))
+        D = block @ block.T
+        if not few:
+            D *= D.dtype.type(-1.0)
+            add_to_diagonal(D, D.dtype.type(capacity))
+        found.append(D)
+    return stack(found, xp)

@@ -1,0 +1,56 @@
+"""The loop of every SCF, on the fixed point of the cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import cos
+
+import pytest
+
+from cuanto.scf.fixed_point import iterations
+
+
+@dataclass(frozen=True)
+class Value:
+    iteration: int
+    x: float
+    change: float
+    converged: bool
+
+
+@dataclass
+class Cosine:
+    """Gives up below `lowest`; notes how often it was asked for a next point."""
+
+    lowest: float = -1.0
+    asked: list[int] = field(default_factory=list)
+
+    def evaluate(self, point: float, iteration: int, before: Value | None) -> Value:
+        change = float("inf") if before is None else abs(point - before.x)
+        return Value(iteration, point, change, change < 1e-10)
+
+    def advance(self, made: Value) -> float | None:
+        self.asked.append(made.iteration)
+        return cos(made.x) if cos(made.x) > self.lowest else None
+
+
+def test_until_it_is_converged() -> None:
+    *_, last = found = list(iterations(Cosine(), 1.0, 200))
+    assert last.converged and last.x == pytest.approx(0.7390851332151607, abs=1e-9)
+    assert [made.iteration for made in found] == list(range(1, len(found) + 1))
+    assert not any(made.converged for made in found[:-1])
+
+
+def test_no_step_follows_the_last_iteration() -> None:
+    """Nor is one taken before it is asked for."""
+    map_ = Cosine()
+    states = iterations(map_, 1.0, 5)
+    next(states)
+    assert map_.asked == []
+    assert len(list(states)) == 4 and map_.asked == [1, 2, 3, 4]
+    assert list(iterations(map_, 1.0, 0)) == []
+
+
+def test_where_no_point_follows() -> None:
+    found = list(iterations(Cosine(lowest=0.6), 1.0, 200))
+    assert len(found) == 1 and not found[0].converged  # cos 1 = 0.54
