@@ -49,8 +49,8 @@ def cores() -> int:
 class CpuProgram:
     """A kernel on the CPU."""
 
-    def __init__(self, source: Source, library: Future[ctypes.CDLL]) -> None:
-        self.source, self._library = source, library
+    def __init__(self, source: Source, library: Future[ctypes.CDLL], compilers: Background) -> None:
+        self.source, self._library, self._compilers = source, library, compilers
         self._pack = Packing(source.arguments)
 
     @property
@@ -60,7 +60,11 @@ class CpuProgram:
 
     def wait(self) -> None:
         """Until it is compiled."""
-        self._library.result()
+        self._loaded()
+
+    def _loaded(self) -> ctypes.CDLL:
+        """Compiled here and now if it still waits for its turn."""
+        return self._compilers.result(self._library, partial(load_library, self.source))
 
     @cached_property
     def entry(self) -> int:
@@ -82,7 +86,7 @@ class CpuProgram:
         return Variant(self.items, self._pack(arguments), arguments)
 
     def _address(self, name: str, optional: bool = False) -> int:
-        function = getattr(self._library.result(), name, None)
+        function = getattr(self._loaded(), name, None)
         if function is None and optional:
             return 0
         return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
@@ -96,7 +100,7 @@ class CpuBackend(HostMemory):
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
         self.schedule = schedule_name(schedule, "cpu")
-        self.traits = Traits("cpu", self.schedule, unified_memory=True, workers=self.threads)
+        self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
@@ -105,16 +109,16 @@ class CpuBackend(HostMemory):
 
     # ---- compilation --------------------------------------------------------------------------------------
 
-    def compile(self, source: Source) -> CpuProgram:
+    def compile(self, source: Source, later: bool = False) -> CpuProgram:
         """From the cache at once, else from the background."""
         with self._lock:
             if source.hash not in self._programs:
-                self._programs[source.hash] = CpuProgram(source, self._load(source))
+                self._programs[source.hash] = CpuProgram(source, self._load(source, later), self._compilers)
             return self._programs[source.hash]
 
-    def _load(self, source: Source) -> Future[ctypes.CDLL]:
+    def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
-            return self._compilers.submit(partial(_compile_politely, source))
+            return self._compilers.submit(partial(_compile, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
@@ -123,6 +127,10 @@ class CpuBackend(HostMemory):
         """Wait for the background."""
         for program in list(self._programs.values()):
             program.wait()
+
+    def address(self, target: Any) -> int:
+        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
+        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- launches -----------------------------------------------------------------------------------------
 
@@ -137,11 +145,10 @@ class CpuBackend(HostMemory):
 
     def _native(self, launch: Launch) -> NativeLaunch:
         """In chunks that depend on the number of threads only where nothing is added up."""
-        program, grain, better = self.compile(launch.program.source), launch.grain, launch.better
+        program, grain = self.compile(launch.program.source), launch.grain
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
         target = launch.arguments[launch.sums] if launch.sums else None
-        later = {} if better is None else {0: _when_ready(self.compile(better.program.source), better.arguments)}
         return NativeLaunch(
             (program.variant(launch.arguments),),
             launch.items,
@@ -150,8 +157,12 @@ class CpuBackend(HostMemory):
             0 if target is None else target.size,
             0 if target is None else address(target),
             program.merge if launch.sums else 0,
-            later,
+            {} if launch.better is None else {0: self._better(launch.better)},
         )
+
+    def _better(self, launches: Iterator[Launch | None]) -> Iterator[Variant | None]:
+        for launch in launches:
+            yield None if launch is None else self.compile(launch.program.source).variant(launch.arguments)
 
     def synchronize(self) -> None:
         """A launch is done when it returns."""
@@ -206,7 +217,7 @@ class CpuBackend(HostMemory):
         with self._lock:
             if key not in self._special:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec))
+                self._special[key] = self.compile(straight_source(spec), later=True)
             return self._special[key]
 
     def _general(self, job: Job) -> Variant:
@@ -220,8 +231,8 @@ class CpuBackend(HostMemory):
         return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
 
 
-def _compile_politely(source: Source) -> ctypes.CDLL:
-    compile_library(source, polite=True)
+def _compile(source: Source, polite: bool) -> ctypes.CDLL:
+    compile_library(source, polite)
     return load_library(source)
 
 
