@@ -13,6 +13,7 @@ from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.emit.cpp import CPP
 from cuanto.kernels.emit.cuda import CUDA
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
+from cuanto.kernels.layout import SIDES, TABLES
 from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
@@ -94,6 +95,11 @@ def template(name: str) -> str:
     return (resources.files("cuanto.kernels") / "templates" / name).read_text()
 
 
+def piece(part: str) -> str:
+    """A template by its name; generated text as it is."""
+    return template(part) if part.endswith((".h", ".cuh")) else part
+
+
 def head(target: str, real: str, arguments: abi.Arguments, defines: dict[str, object]) -> str:
     defines = {
         "REAL": real,
@@ -134,19 +140,20 @@ def straight_text(
         "COLUMNS": spec.columns,
         **extra,
     }
-    loops = "\n".join(template(name) for name in skeleton)
+    loops = "\n".join(piece(part) for part in skeleton)
     body = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
     text = "\n".join([head(target, spec.real, arguments, defines), body, loops])
     return Source(text, spec.name, target, arguments)
 
 
+RECORDS = (SIDES.text, TABLES.text)
 STRAIGHT_SKELETONS = {
-    "cpu": ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
-    "cuda": ("sides.h", "thread_sums.cuh", "thread.cuh"),
+    "cpu": (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
+    "cuda": (*RECORDS, "thread_sums.cuh", "thread.cuh"),
 }
 TABLE_SKELETONS = {
-    "cpu": ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
-    "cuda": ("sides.h", "program.h", "group.cuh", "group_batch.cuh"),
+    "cpu": (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
+    "cuda": (*RECORDS, "program.h", "group.cuh", "group_batch.cuh"),
 }
 TABLE_EXTRAS: dict[str, abi.Arguments] = {
     "cpu": (("int", "vectors"),),
@@ -159,7 +166,7 @@ def table_source(target: str, real: str) -> Source:
     """The general kernel: any class from its index tables (`table` on the CPU, `group` on CUDA)."""
     arguments = abi.BATCH + abi.TABLES
     entry = "table_kernel" if target == "cpu" else "group_kernel"
-    skeleton = "\n".join(template(name) for name in TABLE_SKELETONS[target])
+    skeleton = "\n".join(piece(part) for part in TABLE_SKELETONS[target])
     text = "\n".join([head(target, real, arguments, {"ENTRY": entry}), skeleton])
     return Source(text, entry, target, arguments + TABLE_EXTRAS[target])
 
