@@ -6,8 +6,18 @@ from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels import abi
-from cuanto.kernels.build import TABLE_EXTRAS, Source, head, straight_text, template
+from cuanto.kernels.build import RECORDS, TABLE_EXTRAS, Source, head, piece, straight_text
+from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
 from cuanto.kernels.spec import KernelSpec
+
+LIST_KERNEL = (
+    "typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);\n"
+)
+"""A kernel for lists on the CPU, as others call it."""
+QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
+
+LIST_THREADS = 128
+"""Threads of a block of the kernels for lists on a GPU; they go on with the list where there are fewer than items."""
 
 CPU_LIST: abi.Arguments = (
     ("const void*", "sides"),
@@ -17,20 +27,18 @@ CPU_LIST: abi.Arguments = (
     ("REAL*", "out"),
 )
 
-CPU_DIGEST: abi.Arguments = (
+CPU_QUARTETS: abi.Arguments = (
+    ("INDEX", "begin"),
+    ("INDEX", "end"),
     ("const void*", "densities"),
     ("const void*", "kets"),
     ("const void*", "bras"),
     ("INDEX", "classes"),
-    ("INDEX", "begin"),
-    ("INDEX", "step"),
-    ("double*", "J"),
-    ("double*", "K"),
-    ("INDEX*", "quartets"),
+    ("INDEX", "chunks"),
 )
-
-CPU_STORE: abi.Arguments = (*CPU_DIGEST[:6], ("void*", "store"), ("INDEX*", "quartets"))
-CPU_STORED: abi.Arguments = (*CPU_DIGEST[:8], ("const void*", "head"), ("const void*", "value"))
+CPU_DIGEST: abi.Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
+CPU_STORE: abi.Arguments = (*CPU_QUARTETS, ("void*", "stores"))
+CPU_STORED: abi.Arguments = (*CPU_STORE, ("double*", "sums"))
 
 CPU_BOUNDS: abi.Arguments = (
     ("const void*", "kernel"),
@@ -113,7 +121,7 @@ CUDA_DIGEST: abi.Arguments = (
 @cache
 def cpu_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, first of a vector of kets)."""
-    return straight_text(spec, "cpu", ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
+    return straight_text(spec, "cpu", (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
 
 
 @cache
@@ -122,7 +130,7 @@ def cpu_table(real: str) -> Source:
     return _assembled(
         "listed_table",
         real,
-        ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h"),
+        (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h"),
         CPU_LIST,
         SCREENED=1,
     )
@@ -131,66 +139,68 @@ def cpu_table(real: str) -> Source:
 @cache
 def cpu_digest(real: str) -> Source:
     """Selection of quartets, their integrals by one of the kernels above, and J and K."""
-    return _assembled("digest", real, ("batch_cpu.h", "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST)
+    return _assembled("digest", real, (*QUARTETS, "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST)
 
 
 @cache
 def cpu_store(real: str) -> Source:
     """Selection of quartets for any density, and their integrals into memory."""
-    return _assembled("store", real, ("batch_cpu.h", "digest_cpu.h", "store_cpu.h"), CPU_STORE)
+    return _assembled("store", real, (*QUARTETS, "digest_cpu.h", "store_cpu.h"), CPU_STORE)
 
 
 @cache
 def cpu_stored(real: str) -> Source:
     """J and K from these."""
-    return _assembled("stored", real, ("batch_cpu.h", "digest_cpu.h", "stored_cpu.h"), CPU_STORED)
+    return _assembled("stored", real, (*QUARTETS, "digest_cpu.h", "stored_cpu.h"), CPU_STORED)
 
 
 @cache
 def cpu_bounds(real: str) -> Source:
     """Schwarz bounds of pairs by one of these kernels."""
-    return _assembled("bounds", real, ("batch_cpu.h", "bounds_cpu.h"), CPU_BOUNDS)
+    return _assembled("bounds", real, ("batch_cpu.h", LIST_KERNEL, "bounds_cpu.h"), CPU_BOUNDS)
 
 
 @cache
 def cuda_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, ket)."""
-    return straight_text(
-        spec, "cuda", ("sides.h", "thread_sums.cuh", "thread_listed.cuh"), CUDA_LIST, SCREENED=1, CUTOFF="cutoff"
-    )
+    skeleton = (*RECORDS, "thread_sums.cuh", "thread_listed.cuh")
+    text = straight_text(spec, "cuda", skeleton, CUDA_LIST, SCREENED=1, CUTOFF="cutoff")
+    return replace(text, threads=LIST_THREADS)
 
 
 @cache
-def cuda_group(real: str) -> Source:
-    """The general kernel for such a list."""
+def cuda_group(real: str, threads: int) -> Source:
+    """The general kernel for such a list, by blocks of so many threads."""
     arguments = CUDA_LIST + abi.TABLES
     text = _assembled(
         "listed_group",
         real,
-        ("sides.h", "program.h", "group.cuh", "group_listed.cuh"),
+        (*RECORDS, "program.h", "group.cuh", "group_listed.cuh"),
         arguments,
         "cuda",
         CUTOFF="cutoff",
     )
-    return replace(text, arguments=arguments + TABLE_EXTRAS["cuda"])
+    return replace(text, arguments=arguments + TABLE_EXTRAS["cuda"], threads=threads)
 
 
 @cache
 def cuda_select() -> Source:
-    """The quartets that matter, as a list."""
-    return _assembled("select_quartets", "double", ("select.cuh",), CUDA_SELECT, "cuda")
+    """The quartets that matter, as a list; an item is a bra with a span of kets, for a warp."""
+    text = _assembled("select_quartets", "double", ("select.cuh",), CUDA_SELECT, "cuda")
+    return replace(text, threads=LIST_THREADS, per_block=LIST_THREADS // 32)
 
 
 @cache
 def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
     """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
-    return _assembled("digest", real, ("digest.cuh",), CUDA_DIGEST, "cuda", FIXED=len(known), **known)
+    text = _assembled("digest", real, ("digest.cuh",), CUDA_DIGEST, "cuda", FIXED=len(known), **known)
+    return replace(text, threads=LIST_THREADS)
 
 
 def _assembled(
     entry: str, real: str, skeleton: tuple[str, ...], arguments: abi.Arguments, target: str = "cpu", **extra: object
 ) -> Source:
     macros: dict[str, object] = {"ENTRY": entry, **extra}
-    text = "\n".join([head(target, real, arguments, macros), *(template(name) for name in skeleton)])
+    text = "\n".join([head(target, real, arguments, macros), *(piece(part) for part in skeleton)])
     return Source(text, entry, target, arguments)
