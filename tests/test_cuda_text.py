@@ -19,10 +19,11 @@ import pytest
 from bundle import Case, bundle
 from cuanto import integrals
 from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import GroupTables, group_launch, straight_is_right, thread_launch
+from cuanto.backends.cuda.launch import thread_source
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.backends.host import HostMemory
-from cuanto.kernels.build import cost_of, source_of, unrolled
+from cuanto.backends.kinds import kind_of
+from cuanto.kernels.build import cost_of, source_of, table_source, unrolled
 from cuanto.kernels.cost import Cost
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -151,8 +152,8 @@ def four_centre_jobs() -> list[Job]:
 
 def texts(job: Job) -> list[Source]:
     """The straight-line kernel where it is right, and the general one."""
-    general = group_launch(job, GroupTables(np.asarray), 200_000, 8, np.zeros).source
-    return [thread_launch(job).source, general] if straight_is_right(job) else [general]
+    general = table_source("cuda", job.real_name)
+    return [thread_source(job), general] if kind_of(job).straight else [general]
 
 
 def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_centre_jobs: list[Job]) -> None:

@@ -12,6 +12,8 @@ import pytest
 from bundle import Case, backend, bundle, on
 from cuanto import Basis
 from cuanto.backends import Backend, reference
+from cuanto.backends.base import Launch
+from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
@@ -93,6 +95,28 @@ def test_straight_line_kernels(name: str, algorithm: str) -> None:
     check(backend(name), bundle(Case("pure", "general", l_max=1))[0], KINDS, algorithm=algorithm, one_pass=True)
 
 
+def test_straight_line_kernels_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled while general ones are at work, they go on with the same quartets."""
+    compiled = False
+    monkeypatch.setattr(CpuProgram, "ready", property(lambda self: compiled))
+    device, basis = CpuBackend(threads=2), bundle(Case("pure", "general", l_max=1))[0]
+    device.traits = replace(device.traits, worth_compiling=0.0)
+    direct, D = DirectJK(basis, backend=device, threshold=1e-15, one_pass=True), densities(basis.nbf)["general"]
+    general = direct(D)
+    digest: Any = direct.quartets._parts[0][0]
+    before = digest.bras()
+    better = digest._better(Launch(digest._digest, digest.chunks, {"bras": before}))
+    assert next(better) is None and before["tables"].all()
+    device.finish_compiling()
+    compiled = True
+    now = next(better).arguments["bras"]
+    assert not now["tables"].any() and not (now["kernel"] == before["kernel"]).any()
+    with pytest.raises(StopIteration):
+        next(better)
+    for M, straight in zip(general, direct(D), strict=True):
+        close(straight, M)
+
+
 @cache
 def few_shells(momenta: str) -> Basis:
     """Contracted shells at places of their own; capitals are cartesian. The first one has two columns."""
@@ -167,8 +191,8 @@ TEXTS = {
     "digest any float": cuda_digest("float", None),
     "digest 1 3 3": cuda_digest("double", (1, 3, 3)),
     "digest 6 6 6": cuda_digest("float", (6, 6, 6)),
-    "group": cuda_group("double"),
-    "group float": cuda_group("float"),
+    "group": cuda_group("double", 256),
+    "group float": cuda_group("float", 256),
     "straight": cuda_straight(STRAIGHT),
     "straight md": cuda_straight(replace(STRAIGHT, algorithm="md", columns=2)),
     "straight float": cuda_straight(replace(STRAIGHT, real="float")),

@@ -305,7 +305,7 @@ def test_the_cuda_text_compiles(orders: tuple[int, int], real: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_steps_compile(step: str) -> None:
-    assert compile_nvrtc(step_source(step).text, "sm_90")[0][:4] == b"\x7fELF"
+    assert compile_nvrtc(step_source("cuda", step).text, "sm_90")[0][:4] == b"\x7fELF"
 
 
 def test_operations_are_those_of_the_text() -> None:

@@ -117,6 +117,18 @@ def test_a_task_may_have_more_than_its_share(
     assert count_quartets(digest, window, len(quartets._members), 2**30).complete
 
 
+@pytest.mark.parametrize("storage", ["direct", "stored"])
+def test_same_bits_with_other_threads(water: tuple[cuanto.Molecule, Basis], storage: str) -> None:
+    D = densities(water[1].nbf)["general"]
+    builders = [
+        DirectJK(water[1], backend=CpuBackend(threads, "table"), storage=storage, one_pass=True) for threads in (1, 3)
+    ]
+    for build in builders:
+        build.finish_compiling()
+    for M, other in zip(*(build(D) for build in builders), strict=True):
+        assert np.array_equal(M, other)
+
+
 def test_coulomb_in_single_precision_is_the_engine_s(water: tuple[cuanto.Molecule, Basis]) -> None:
     stored, J, K = matrices(water[1], storage="stored", precision="single")
     _, *without = matrices(water[1], precision="single")

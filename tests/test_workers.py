@@ -74,6 +74,18 @@ def test_the_end_drops_what_waits_and_finishes_what_is_under_way() -> None:
     assert waiting.cancelled() and not ready(waiting) and not ready(unwanted)
 
 
+def test_nobody_waits_for_what_has_not_begun() -> None:
+    work, begun, go = Background(1, "test", finish_running=True), threading.Event(), threading.Event()
+    running = work.submit(lambda: begun.set() or go.wait(10))
+    queued, failing = work.submit(lambda: "in its turn"), work.submit(lambda: "in its turn")
+    assert begun.wait(10) and work.result(queued, lambda: "here and now") == "here and now"
+    with pytest.raises(ZeroDivisionError):
+        work.result(failing, lambda: f"{1 // 0}")
+    go.set()
+    assert work.result(running, lambda: None) is True
+    assert work.submit(lambda: "alive").result(timeout=10) == "alive" and queued.result() == "here and now"
+
+
 # ---------------------------------------------------------------------------------------------- other processes
 
 

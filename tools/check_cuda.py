@@ -18,8 +18,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 
 from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import columns_at_once
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.kinds import columns_at_once
 from cuanto.errors import CompilerError
 from cuanto.kernels.build import cost_of, source_of, unrolled
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells

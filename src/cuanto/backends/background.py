@@ -28,7 +28,8 @@ class Background:
 
     def __init__(self, threads: int, name: str, finish_running: bool) -> None:
         self._threads, self._name, self._finish_running = threads, name, finish_running
-        self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+        self._waiting: dict[Future[Any], Callable[[], Any]] = {}
         self._workers: list[threading.Thread] = []
         self._ending = False
         self._lock = threading.Lock()
@@ -39,8 +40,15 @@ class Background:
             if not self._workers:
                 self._start()
         future: Future[T] = Future()
-        self._queue.put((future, call))
+        self._waiting[future] = call
+        self._queue.put(future)
         return future
+
+    def result(self, future: Future[T], urgently: Callable[[], T]) -> T:
+        """Wait for a result; what nobody has begun is done here and now, by another call."""
+        if self._waiting.pop(future, None) is not None:
+            self._run(future, urgently)
+        return future.result()
 
     def _start(self) -> None:
         for k in range(self._threads):
@@ -50,16 +58,27 @@ class Background:
         atexit.register(self._end)
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            future, call = item
-            if self._ending or not future.set_running_or_notify_cancel():
+        while (future := self._queue.get()) is not None:
+            call = self._waiting.pop(future, None)
+            if call is None:
+                continue  # somebody could not wait
+            if self._ending:
                 future.cancel()
                 continue
             try:
-                future.set_result(call())
-            except BaseException as error:  # delivered to whoever asks for the result
+                self._run(future, call)
+            except BaseException as error:
                 logger.warning("a kernel could not be compiled; the general one serves: %s", str(error)[-300:])
+
+    @staticmethod
+    def _run(future: Future[T], call: Callable[[], T]) -> None:
+        """Errors are also delivered to whoever asks for the result."""
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except BaseException as error:
                 future.set_exception(error)
+                raise
 
     def _end(self) -> None:
         self._ending = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -43,13 +43,18 @@ class Traits:
     """What is different from device to device, as data.
 
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
-    `workers`: threads or multiprocessors.
+    `workers`: threads or multiprocessors. `worth_compiling`: operations of a job from which a straight-line kernel
+    repays its compilation. On a GPU: `group_threads` of a block of the general kernel, which has `shared_limit` bytes
+    of fast memory at most.
     """
 
     language: str
     schedule: str
     unified_memory: bool
     workers: int
+    worth_compiling: float
+    group_threads: int = 0
+    shared_limit: int = 0
 
 
 class Program(Protocol):
@@ -73,7 +78,8 @@ class Launch:
     `grain`: items that a thread of the CPU takes at once (0: as many as balance the work).
     `sums`: name of the argument, an array of doubles, to which items add; on a CPU, in a fixed order, from `sums_size`
     numbers of each chunk where the kernel has its own way to add them (`Source.merge`).
-    `better`: the same work by another kernel, which takes over as soon as it is compiled.
+    `better`: asked now and then, while items are left, for a faster launch of the same work to go on with; None: not
+    yet.
     """
 
     program: Program
@@ -83,7 +89,14 @@ class Launch:
     grain: int = 0
     sums: str = ""
     sums_size: int = 0
-    better: Launch | None = None
+    better: Iterator[Launch | None] | None = None
+
+
+def when_ready(launch: Launch) -> Iterator[Launch | None]:
+    """The launch, as soon as its kernel is compiled."""
+    while not launch.program.ready:
+        yield None
+    yield launch
 
 
 @dataclass(frozen=True)
@@ -129,11 +142,17 @@ class Backend(Protocol):
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies of several arrays here, with one wait for the device."""
 
+    def address(self, target: Any) -> int:
+        """Where an array lies, for records that kernels follow; on the CPU also where a kernel's code begins."""
+
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Memory for results."""
 
-    def compile(self, source: Source) -> Program:
-        """Begin to compile a kernel in the background, unless it is there already."""
+    def compile(self, source: Source, later: bool = False) -> Program:
+        """Begin to compile a kernel in the background, unless it is there already.
+
+        `later`: another one serves until then, so that computations come first.
+        """
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel, as soon as it is compiled, after everything that was launched before."""

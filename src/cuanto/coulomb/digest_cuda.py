@@ -1,4 +1,4 @@
-"""Direct J and K on a GPU: select quartets, make their integrals, digest them; class by class, without waiting."""
+"""Direct J and K by lists: select quartets, make their integrals, digest them; class by class, without waiting."""
 
 from __future__ import annotations
 
@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.backends.base import Job
-from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import (
-    THREAD_BLOCK,
-    GroupTables,
-    columns_at_once,
-    group_lanes,
-    kind_of,
-    straight_is_right,
-    worth_compiling,
-)
-from cuanto.backends.programs import class_tables
-from cuanto.backends.simt.backend import SimtBackend
+from cuanto.backends.base import Backend, Job, Program
+from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.coulomb.pair_classes import PairClass, with_bounds
 from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
-from cuanto.kernels.text import Source
 from cuanto.kernels.tuning import choose_algorithm
 
 BUFFER_BYTES = 2 * 2**30
@@ -35,6 +23,10 @@ BUFFER_BYTES = 2 * 2**30
 SPAN = 1024
 """Kets that a warp looks through for one bra."""
 BLOCKS_PER_PROCESSOR = 16
+STATIC_SHARED = 64
+"""Bytes of shared memory that the general kernel has beside what it asks for."""
+MOST_FIXED = 6
+"""Functions of a shell up to which a kernel of its own digests the integrals."""
 
 
 class DevicePairs:
@@ -77,24 +69,29 @@ class DevicePairs:
 
 
 class CudaDigest:
-    """Pairs of a basis on a GPU, with their bounds; quartets whose bound lies between two numbers into J and K."""
+    """Pairs of a basis, with their bounds; quartets whose bound lies between two numbers into J and K."""
+
+    storable = False
+    """Integrals can be kept."""
 
     def __init__(
-        self,
-        backend: CudaBackend | SimtBackend,
-        pairs: Sequence[PairClass],
-        algorithm: str,
-        real: type[np.floating[Any]],
-        cutoff: float,
+        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
     ) -> None:
         self.backend, self.algorithm, self.cutoff = backend, algorithm, cutoff
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
+        self._group, self._select, self._any_digest = self.begin(backend, self.name)
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
         self._device = [DevicePairs(pair, backend.to_device, self.real) for pair in self.pairs]
+
+    @staticmethod
+    def begin(backend: Backend, real: str) -> list[Program]:
+        """Begin to compile the kernels that are needed whatever the molecule: integrals, selection, digestion."""
+        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), cuda_digest(real, None)
+        return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
         """Half of J and K, to be completed by their transposes; returns the number of quartets (on the device).
@@ -155,7 +152,7 @@ class CudaDigest:
         stride = (end - begin) * (ket.host.ket.count + 32 * spans)  # quartets at most, each span filled up
         functions = bra.host.columns * prod(bra.host.functions) * prod(ket.host.functions)
         integrals = self._buffer("integrals", functions * stride, self.real)
-        source, grid, block, shared, extra = self._integrals(bra.host, ket.host, stride)
+        program, blocks, shared, extra = self._integrals(bra.host, ket.host, stride)
         values = {
             **bra.bra,
             **ket.ket,
@@ -175,20 +172,23 @@ class CudaDigest:
             "boys_table": self.boys,
             "cutoff": self.cutoff,
         }
-        warps = (end - begin) * spans
-        self.backend.launch(cuda_select(), -(-warps // 4), 128, 0, values)
-        self.backend.launch(source, grid, block, shared, values)
+        self.backend.launch(self._select, (end - begin) * spans, values)
+        self.backend.launch(program, blocks, values, shared)
         digest = self._digest((bra.host.functions[1], *ket.host.functions))
-        self.backend.launch(digest, self._grid(stride * bra.host.columns, 128), 128, 0, values)
+        self.backend.launch(digest, self._blocks(stride * bra.host.columns, LIST_THREADS), values)
 
-    def _grid(self, items: int, block: int) -> int:
-        processors = self.backend.multiprocessors
-        return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * processors))
+    def _blocks(self, items: int, block: int) -> int:
+        """Blocks of threads that keep all multiprocessors busy."""
+        return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * self.backend.traits.workers))
 
-    def _digest(self, sizes: tuple[int, int, int]) -> Source:
+    def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """For these numbers of functions of b, c and d when it is compiled, meanwhile for any."""
-        special = cuda_digest(self.name, sizes)
-        return special if max(sizes) <= 6 and self.backend.ready(special) else cuda_digest(self.name, None)
+        if (
+            max(sizes) <= MOST_FIXED
+            and (special := self.backend.compile(cuda_digest(self.name, sizes), later=True)).ready
+        ):
+            return special
+        return self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:
         """Classes and counts, for the choice of a kernel."""
@@ -201,29 +201,28 @@ class CudaDigest:
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
 
-    def _integrals(self, bra: PairClass, ket: PairClass, items: int) -> tuple[Source, int, int, int, dict[str, Any]]:
-        """Kernel, grid, block, shared memory and further arguments for the integrals of a list."""
-        job = self._job(bra, ket)
-        schedule = self.backend.schedule
-        if schedule == "thread" or (schedule == "auto" and straight_is_right(job) and worth_compiling(job)):
-            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, columns_at_once(job))
-            if schedule == "thread" or self.backend.ready(cuda_straight(spec)):
-                return cuda_straight(spec), self._grid(items, THREAD_BLOCK), THREAD_BLOCK, 0, {}
-        tables, need = self._tables(job)[1], kind_of(job).need
-        lanes, shared = group_lanes(job, need, self.real.itemsize, self.backend.shared_limit - 64)
-        grid = self._grid(items // lanes + 1, 1)
+    def _integrals(self, bra: PairClass, ket: PairClass, items: int) -> tuple[Program, int, int, dict[str, Any]]:
+        """Kernel, blocks of threads, shared memory and further arguments for the integrals of a list."""
+        job, traits = self._job(bra, ket), self.backend.traits
+        kind = kind_of(job)
+        work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
+        wait = traits.schedule == "thread"
+        if wait or (traits.schedule == "auto" and kind.straight and work > traits.worth_compiling):
+            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, kind.at_once)
+            program = self.backend.compile(cuda_straight(spec), later=True)
+            if wait or program.ready:
+                return program, self._blocks(items, LIST_THREADS), 0, {}
+        lanes, shared = group_lanes(job, kind.need, self.real.itemsize, traits.shared_limit - STATIC_SHARED)
+        blocks = self._blocks(items // lanes + 1, 1)
+        stride = 0 if shared else kind.need.numbers(lanes)
         extra = {
-            **tables,
-            "bra_functions": class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=True).bra_functions,
+            **self._tables(job)[1],
             "lanes": lanes,
-            "slots": need.slots,
-            "scratch": self._buffer("scratch", 1, self.real),
-            "scratch_stride": 0,
+            "slots": kind.need.slots,
+            "scratch": self._buffer("scratch", max(1, blocks * stride), self.real),
+            "scratch_stride": stride,
         }
-        if shared == 0:
-            stride = need.numbers(lanes)
-            extra |= {"scratch": self._buffer("scratch", grid * stride, self.real), "scratch_stride": stride}
-        return cuda_group(self.name), grid, self.backend.group_block, shared, extra
+        return self._group, blocks, shared, extra
 
     def _with_bounds(self, pairs: PairClass) -> PairClass:
         """sqrt (ab|ab) of every ket, in a list of pairs with themselves."""
@@ -232,7 +231,7 @@ class CudaDigest:
         device = DevicePairs(pairs, self.backend.to_device, self.real)
         bound = np.zeros(kets)
         step = max(1, BUFFER_BYTES // (pairs.columns * functions**2 * self.real.itemsize * 32))
-        source, grid, block, shared, extra = self._integrals(pairs, pairs, step)
+        program, blocks, shared, extra = self._integrals(pairs, pairs, step)
         lanes = extra.get("lanes", 1)
         for begin in range(0, kets, step):
             part = np.arange(begin, min(begin + step, kets))
@@ -252,7 +251,7 @@ class CudaDigest:
                 "stride": stride,
                 **extra,
             }
-            self.backend.launch(source, grid, block, shared, values)
+            self.backend.launch(program, blocks, values, shared)
             diagonal = self.backend.to_host(xp.diagonal(out, axis1=1, axis2=2)[:, ::lanes].max(axis=2))
             bound[part] = np.sqrt(np.maximum(0.0, diagonal[pairs.ket_column[part], np.arange(len(part))]))
         return with_bounds(pairs, bound)

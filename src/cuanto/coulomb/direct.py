@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend
-from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
@@ -77,9 +76,10 @@ class DirectJK:
 
     def _plan(self, storage: str, max_memory: float | None) -> StorePlan | None:
         """Store the integrals where that was asked for and can be; None where it was not."""
-        if storage == "direct" or (storage == "auto" and not isinstance(self.backend, CpuBackend)):
+        can_store = QuartetEngine.can_store(self.backend)
+        if storage == "direct" or (storage == "auto" and not can_store):
             return None
-        if not isinstance(self.backend, CpuBackend):
+        if not can_store:
             raise InputError(f"storage='stored' needs backend='cpu', not {self.backend.name!r}: use storage='direct'")
         asked = storage == "stored"
         plan = self.quartets.store(store_limit(self.backend, max_memory, asked))
@@ -125,6 +125,8 @@ class DirectJK:
         symmetric, odd = self._parts(D_npq)
         # In single precision the J engine keeps more digits than quartets do.
         by_quartets = want_j and (self.one_pass or (self.stored and self.precision != "single"))
+        if want_k and self._quartets is None:
+            QuartetEngine.begin(self.backend, self.precision)  # while the J engine works
         J = self.j_engine(symmetric) if want_j and not by_quartets else None
         K = None
         if want_k or by_quartets:

@@ -12,10 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from cuanto.backends.base import Backend
-from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.hermite_pairs import (
     CHUNK_NUMBERS,
@@ -25,16 +22,9 @@ from cuanto.coulomb.hermite_pairs import (
     primitives,
     single_blocks,
 )
-from cuanto.coulomb.j_engine import (
-    DENSITIES,
-    Distributions,
-    Potentials,
-    Statistics,
-    contracted,
-    contraction_on,
-    primitive_density,
-)
+from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
 from cuanto.coulomb.j_launch import chunks_of_kets
+from cuanto.coulomb.j_steps import Contraction
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-13
@@ -58,7 +48,7 @@ class DirectFit:
         self.backend = backend
         groups, contraction = primitives(basis)
         single, own_contraction = primitives(aux)
-        self._C_pk, self._C_Pk = (contraction_on(backend, C) for C in (contraction, own_contraction))
+        self._C_pk, self._C_Pk = (Contraction(C, backend) for C in (contraction, own_contraction))
         pairs = Distributions.of(pair_blocks(groups, threshold, backend), contraction.shape[1], backend, omega)
         fitting = Distributions.of(single_blocks(single, backend), 1, backend, omega)
         self._to_fit = Potentials(fitting, pairs, backend, threshold, "double")
@@ -71,8 +61,8 @@ class DirectFit:
 
         def some(D_npq: Any) -> Any:
             x_nk = xp.zeros((len(D_npq), self._C_Pk.shape[1]))
-            self._to_fit(primitive_density(self._C_pk, D_npq, xp), x_nk)
-            return 2.0 * (self._C_Pk @ x_nk.T).T  # `Potentials` makes half
+            self._to_fit(self._C_pk.density(D_npq), x_nk)
+            return 2.0 * self._C_Pk.gather(x_nk)  # `Potentials` makes half
 
         return self._in_parts(some, D_npq)
 
@@ -83,8 +73,8 @@ class DirectFit:
 
         def some(c_nP: Any) -> Any:
             J_nkl = xp.zeros((len(c_nP), functions, functions))
-            self._to_pairs(xp.ascontiguousarray((self._C_Pk.T @ c_nP.T).T), J_nkl)
-            return contracted(self._C_pk, J_nkl, xp)
+            self._to_pairs(self._C_Pk.spread(c_nP), J_nkl)
+            return self._C_pk.matrix(J_nkl)
 
         return self._in_parts(some, c_nP)
 
@@ -101,7 +91,7 @@ class DirectFit:
 
 def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD) -> int:
     """Memory that a `DirectFit` will take at most, from the number of pairs."""
-    (groups, contraction), (single, own_contraction) = primitives(basis), primitives(aux)
+    (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
     kinds = [
         (a, b, len(candidates(a, b, NEGLIGIBLE * threshold)[0])) for i, a in enumerate(groups) for b in groups[: i + 1]
@@ -119,8 +109,6 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
         fitting[a.order] += a.count
         kept += a.count * (a.functions * (hermite_count(a.order) + 1) + GEOMETRY_NUMBERS)
     matrices = (2 * DENSITIES + MATRIX_COPIES) * size**2
-    if backend.xp is not np:
-        matrices += basis.nbf * size + aux.nbf * int(own_contraction.shape[1])
     sums = max(_sums(fitting, pairs, backend), _sums(pairs, fitting, backend))
     temporary = max(EXPANSION_COPIES * made, CANDIDATE_COPIES * searched, matrices + sums)
     return 8 * (kept + temporary)
@@ -128,9 +116,9 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
 
 def _sums(bras: Counter[int], kets: Counter[int], backend: Backend) -> int:
     """Numbers of the steps and of the sums of all jobs, before these are added up."""
-    host, total = isinstance(backend, CpuBackend), 0
+    total = 0
     for order, count in bras.items():
-        parts = len(kets) + 1 if host else sum(chunks_of_kets(backend, count, k) for k in kets.values() if k)
+        parts = 1 + sum(chunks_of_kets(backend, count, k) for k in kets.values() if k)
         total += count * parts * DENSITIES * hermite_count(order)
     steps = max((count * hermite_count(order) for order, count in (bras | kets).items()), default=0)
     return total + STEP_COPIES * DENSITIES * steps

@@ -212,9 +212,10 @@ def _expansion(a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Ba
         g, fa = 0, function_count(la, pure_a)
         for lb, pure_b in b.kind:
             fb = function_count(lb, pure_b)
-            t = np.array(hermite_tuples(la + lb))
-            i, j = np.array(powers(la))[:, None, None, :], np.array(powers(lb))[None, :, None, :]
-            E_abtk = prod((axes[x][i[..., x], j[..., x], t[:, x]] for x in range(3)), start=xp.ones(()))
+            i, j, t = (put(np.array(x)) for x in (powers(la), powers(lb), hermite_tuples(la + lb)))
+            E_abtk = prod(
+                (axes[x][i[:, None, None, x], j[None, :, None, x], t[:, x]] for x in range(3)), start=xp.ones(())
+            )
             Ca, Cb = (put(np.array(kernel_matrix(*shell))) for shell in ((la, pure_a), (lb, pure_b)))
             E_fbtk = E_abtk if fa == E_abtk.shape[0] else xp.tensordot(Ca, E_abtk, (1, 0))
             E_fgtk = E_fbtk if fb == E_fbtk.shape[1] else xp.tensordot(Cb, E_fbtk, (1, 1)).transpose(1, 0, 2, 3)

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend
-from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.hermite_pairs import (
     PairBlock,
@@ -30,11 +29,12 @@ from cuanto.coulomb.hermite_pairs import (
     self_repulsion_factor,
     self_repulsion_scale,
 )
-from cuanto.coulomb.j_launch import Interactions, groups_of_bras, launcher
-from cuanto.coulomb.j_steps import ArraySteps, HermiteClass, KernelSteps, Steps
+from cuanto.coulomb.j_launch import Interactions, Launcher
+from cuanto.coulomb.j_steps import Contraction, HermiteClass, Steps
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import met_exponents
 from cuanto.integrals.engine import resolve
+from cuanto.kernels.hermite_build import GROUPINGS
 from cuanto.kernels.recurrences.components import degree
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
@@ -122,7 +122,7 @@ def _hermite_class(blocks: list[PairBlock], size: int, backend: Backend, omega: 
     rank = np.empty(len(p), dtype=np.int64)
     rank[sorted_bras] = np.arange(len(p))
     signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
-    starts = np.arange(0, len(p), groups_of_bras(backend))
+    starts = np.arange(0, len(p), GROUPINGS[backend.traits.language].bras)
     return HermiteClass(
         order,
         len(p),
@@ -149,8 +149,8 @@ class Potentials:
         self.backend, self.threshold = backend, threshold
         self._bras, self._kets = bras, kets
         self.precision = precision if bras.single and kets.single else "double"
-        self._steps: Steps = ArraySteps() if isinstance(backend, CpuBackend) else KernelSteps(backend)
-        self._launcher = launcher(backend, bras.sizes, kets.sizes, NUMBERS[self.precision])
+        self._steps = Steps(backend)
+        self._launcher = Launcher(backend, bras.sizes, kets.sizes, NUMBERS[self.precision])
         self._nothing = backend.zeros((len(bras.bounds),), np.int32)
         self._last: list[_Reach] = []
 
@@ -160,44 +160,45 @@ class Potentials:
 
     def __call__(self, X: Any, out: Any) -> None:
         """Half the potentials of densities X [n, ...] of the kets, into `out` [n, ...]; bras of weight two: all."""
-        V = self._launcher.run(self._jobs(X))
-        for c in self._bras.classes:
-            self._steps.collect(c, V[c.order], out)
+        V = self._steps.add_up(self._launcher.run(list(self._jobs(X))))
+        self._steps.collect(self._bras.classes, V, out)
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
-        """The Hermite densities of one class after the other as kets, each for all classes of bras."""
-        xp, n = self.backend.xp, len(X)
-        for ket in self._kets.classes:
-            density = self._steps.density(ket, X)
-            # By powers of four, within them along a curve: any order is right as far as sums of the rest go.
-            order = xp.argsort(density.key)
-            reach = self._reach(xp.cumsum(density.bound[order][::-1]))
-            self._last.append(reach)
-            for real in NUMBERS[self.precision]:
-                record = self._steps.record(ket, real, order, density.H_knt)
+        """The Hermite densities of every class as kets, each for all classes of bras."""
+        xp, classes = self.backend.xp, self._kets.classes
+        densities = self._steps.densities(classes, X)
+        # By powers of four, within them along a curve: any order is right as far as sums of the rest go.
+        orders = [xp.argsort(density.key) for density in densities]
+        reaches = self._reach(
+            [xp.cumsum(density.bound[order][::-1]) for density, order in zip(densities, orders, strict=True)]
+        )
+        self._last += reaches
+        kets = list(zip(classes, orders, densities, strict=True))
+        for real in NUMBERS[self.precision]:
+            for ket, reach, record in zip(classes, reaches, self._steps.records(kets, len(X), real), strict=True):
                 first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
                 at = 0
                 for bra in self._bras.classes:
                     mine = slice(at, at + len(bra.bra_bound))
                     at = mine.stop
                     sides = (bra.count, ket.count, bra.bra_record[real], record)
-                    yield Interactions((bra.order, ket.order), n, real, *sides, first[mine], last[mine])
+                    yield Interactions((bra.order, ket.order), len(X), real, *sides, first[mine], last[mine])
 
-    def _reach(self, rest: Any) -> _Reach:
-        """How far each group of bras goes in double precision (`split`), and in all (`end`)."""
+    def _reach(self, rests: list[Any]) -> list[_Reach]:
+        """How far each group of bras goes in double precision (`split`), and in all (`end`), for classes of kets."""
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        split, end = self._steps.reach(rest, self._bras.bounds, self.threshold, single)
-        return _Reach(rest, end, split)
+        found = self._steps.reach(rests, self._bras.bounds, self.threshold, single)
+        return [_Reach(rest, end, split) for rest, (split, end) in zip(rests, found, strict=True)]
 
     def finish_compiling(self) -> None:
         """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
-        self._launcher.finish_compiling()
+        self.backend.finish_compiling()
 
     @property
     def statistics(self) -> Statistics:
         """What was done since `begin`; copies a few small arrays from the device."""
-        to_host, launch = self.backend.to_host, self._launcher
-        sizes = [np.minimum(launch.bra_group, c.count - launch.bra_group * np.arange(len(c.bra_bound)))
+        to_host, grouping = self.backend.to_host, GROUPINGS[self.backend.traits.language]
+        sizes = [np.minimum(grouping.bras, c.count - grouping.bras * np.arange(len(c.bra_bound)))
                  for c in self._bras.classes]  # fmt: skip
         bras, bounds = np.concatenate(sizes), to_host(self._bras.bounds)
         done = single = possible = 0
@@ -205,7 +206,7 @@ class Potentials:
         for reach in self._last:
             tail, end, split = (to_host(x) for x in (reach.rest, reach.end, reach.split))
             rest = np.append(tail[::-1], 0.0)
-            last, first = (np.minimum(x * launch.ket_group, len(tail)) for x in (end, split))
+            last, first = (np.minimum(x * grouping.kets, len(tail)) for x in (end, split))
             done += int(bras @ last)
             single += int(bras @ (last - first))
             possible += int(bras.sum()) * len(tail)
@@ -232,7 +233,7 @@ class JEngine:
         self.backend = resolve(backend)
         self.threshold, self.nbf = threshold, basis.nbf
         groups, contraction = primitives(basis)
-        self._C_pk = contraction_on(self.backend, contraction)
+        self._contraction = Contraction(contraction, self.backend)
         blocks = pair_blocks(groups, threshold, self.backend)
         pairs = Distributions.of(blocks, contraction.shape[1], self.backend, omega)
         self._potentials = Potentials(pairs, pairs, self.backend, threshold, precision)
@@ -251,11 +252,10 @@ class JEngine:
 
     def _coulomb(self, D_npq: Any) -> Any:
         """J of so many densities as the kernels treat at once."""
-        xp = self.backend.xp
-        X_nkl = primitive_density(self._C_pk, D_npq, xp)
-        J_nkl = xp.zeros_like(X_nkl)
+        X_nkl = self._contraction.density(D_npq)
+        J_nkl = self.backend.xp.zeros_like(X_nkl)
         self._potentials(X_nkl, J_nkl)
-        return contracted(self._C_pk, J_nkl, xp)
+        return self._contraction.matrix(J_nkl)
 
     def finish_compiling(self) -> None:
         """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
@@ -265,19 +265,3 @@ class JEngine:
     def statistics(self) -> Statistics:
         """What the last call did; copies a few small arrays from the device."""
         return self._potentials.statistics
-
-
-def contraction_on(backend: Backend, contraction: Any) -> Any:
-    """Sparse on the host; a GPU multiplies dense matrices faster than it would look up sparse ones."""
-    return contraction if backend.xp is np else backend.to_device(contraction.toarray())
-
-
-def primitive_density(C_pk: Any, D_npq: Any, xp: Any) -> Any:
-    """X_nkl of the symmetric parts of densities."""
-    return xp.stack([C_pk.T @ (C_pk.T @ (0.5 * (D_pq + D_pq.T))).T for D_pq in D_npq])
-
-
-def contracted(C_pk: Any, J_nkl: Any, xp: Any) -> Any:
-    """J_npq from what `Potentials` leaves: one triangle of pairs, those on the diagonal by half."""
-    J_npq = xp.stack([C_pk @ (C_pk @ J_kl).T for J_kl in J_nkl])
-    return J_npq + J_npq.transpose(0, 2, 1)

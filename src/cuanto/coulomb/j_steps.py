@@ -1,18 +1,19 @@
 """The steps of the J engine around the interactions: density to Hermite densities, order of the kets, potential to J.
 
-On the host they are array operations; on a GPU each is one launch (templates/j_steps.cuh), because many small array
-operations would take longer than the interactions of a small molecule.
+Each step is one call for all classes (templates/j_density.h, ...).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from cuanto.coulomb.hermite_pairs import PairBlock, bound_buckets
-from cuanto.kernels.hermite_build import KETS, STEP_THREADS, step_source
+from cuanto.backends.base import Backend, Launch
+from cuanto.coulomb.hermite_pairs import PairBlock
+from cuanto.kernels.hermite_build import GROUPINGS, STEPS, step_source
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
 
 
@@ -44,115 +45,137 @@ class HermiteDensity:
     key: Any
 
 
-class Steps(Protocol):
-    """A device's way through the steps; potentials V are as its launcher leaves them."""
+class Contraction:
+    """The matrix C_pk from functions of primitives to basis functions, by its elements that are not zero."""
 
-    def density(self, c: HermiteClass, X_nkl: Any) -> HermiteDensity:
-        """Hermite densities of a class from the density X of primitive functions."""
+    def __init__(self, C_pk: Any, backend: Backend) -> None:
+        self.backend, self.shape = backend, C_pk.shape
+        self._by_p, self._by_k = (_nonzero(C, backend) for C in (C_pk.tocsr(), C_pk.T.tocsr()))
 
-    def reach(self, rest: Any, bounds: Any, limit: float, single_limit: float) -> tuple[Any, Any]:
-        """For every group of bras the groups of kets in double precision, and all that it meets.
+    def density(self, D_npq: Any) -> Any:
+        """X_nkl of the symmetric parts of densities."""
+        return self._apply("j_transform", self._by_k, D_npq, 2, 0.5)
+
+    def matrix(self, J_nkl: Any) -> Any:
+        """J_npq from what `Potentials` leaves: one triangle of pairs, those on the diagonal by half."""
+        return self._apply("j_transform", self._by_p, J_nkl, 2, 1.0)
+
+    def spread(self, c_np: Any) -> Any:
+        """c_nk = sum_p C_pk c_np"""
+        return self._apply("j_product", self._by_k, c_np, 1, 1.0)
+
+    def gather(self, x_nk: Any) -> Any:
+        """x_np = sum_k C_pk x_nk"""
+        return self._apply("j_product", self._by_p, x_nk, 1, 1.0)
+
+    def _apply(self, step: str, matrix: dict[str, Any], array: Any, indices: int, scale: float) -> Any:
+        rows, xp = matrix["rows"], self.backend.xp
+        out = xp.empty((len(array), *(rows,) * indices))
+        program = self.backend.compile(step_source(self.backend.traits.language, step))
+        values = {**matrix, "scale": scale, "in": xp.ascontiguousarray(array), "out": out}
+        self.backend.launch(program, len(array) * rows, values, 8 * matrix["columns"] if indices == 2 else 0)
+        return out
+
+
+def _nonzero(C: Any, backend: Backend) -> dict[str, Any]:
+    arrays = {"start": C.indptr.astype(np.int32), "index": C.indices.astype(np.int32), "value": C.data}
+    return {"rows": C.shape[0], "columns": C.shape[1], **backend.upload(arrays)}
+
+
+class Steps:
+    """Hermite densities, records of kets, and J of primitive functions."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend, self._grouping = backend, GROUPINGS[backend.traits.language]
+        for step in STEPS:  # compiled side by side
+            backend.compile(step_source(backend.traits.language, step))
+
+    def _launch(
+        self, step: str, items: int, values: Mapping[str, Any], scratch: int = 0, real: str = "double"
+    ) -> Launch:
+        program = self.backend.compile(step_source(self.backend.traits.language, step, real))
+        return Launch(program, items, values, scratch)
+
+    def densities(self, classes: Sequence[HermiteClass], X_nkl: Any) -> list[HermiteDensity]:
+        """Hermite densities of classes from the density X of primitive functions."""
+        xp, n = self.backend.xp, len(X_nkl)
+        found, launches = [], []
+        for c in classes:
+            width = n * hermite_count(c.order)
+            mine = HermiteDensity(xp.empty((c.count, width)), xp.empty(c.count), xp.empty(c.count, dtype=np.int64))
+            common = {**_sizes(c, X_nkl), "X": X_nkl, "factor": c.bound_factor, "W": c.bound_matrix, "curve": c.curve}
+            common |= {"count": c.count, "H": mine.H_knt, "bound": mine.bound, "key": mine.key}
+            launches += [
+                self._launch("j_density", block.count, {**common, **values}, 8 * width) for block, values in _blocks(c)
+            ]
+            found.append(mine)
+        self.backend.launch_all(launches)
+        return found
+
+    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[tuple[Any, Any]]:
+        """For every group of bras the groups of kets in double precision, and all that it meets, for classes of kets.
 
         rest[k] is the sum of the bounds of the last k + 1 kets; a limit is what those left out may do together.
         """
-
-    def record(self, c: HermiteClass, real: str, order: Any, H_knt: Any) -> Any:
-        """Records of kets in the order in which they are met."""
-
-    def collect(self, c: HermiteClass, V: Any, J_nkl: Any) -> None:
-        """Write the potentials of a class, contracted with its expansions, into J of primitive functions."""
-
-
-class ArraySteps:
-    """NumPy."""
-
-    def density(self, c: HermiteClass, X_nkl: Any) -> HermiteDensity:
-        """A small matrix product for every pair."""
-        X_nK = X_nkl.reshape(len(X_nkl), -1)
-        H_knt = np.concatenate(
-            [X_nK[:, at].transpose(1, 0, 2) @ block.E_kft for block, at in zip(c.blocks, c.places, strict=True)]
+        found = [tuple(self.backend.xp.empty((2, len(bounds)), dtype=np.int32)) for _ in rests]
+        common = {"bounds": bounds, "limit": limit, "single_limit": single_limit}
+        self.backend.launch_all(
+            [
+                self._launch("j_reach", len(bounds), {**common, "kets": len(rest), "rest": rest, "split": x, "last": y})
+                for rest, (x, y) in zip(rests, found, strict=True)
+            ]
         )
-        g_kw = ((H_knt * c.bound_factor[:, None, :]) @ c.bound_matrix).reshape(c.count, -1)
-        bound = np.sqrt((g_kw**2).sum(axis=1))
-        return HermiteDensity(H_knt, bound, c.curve - bound_buckets(bound) * c.count)
+        return found
 
-    def reach(self, rest: Any, bounds: Any, limit: float, single_limit: float) -> tuple[Any, Any]:
-        """In blocks of kets."""
-        end, split = (
-            -(-(len(rest) - np.searchsorted(rest, x / bounds, side="right")) // KETS) for x in (limit, single_limit)
+    def records(self, kets: Sequence[tuple[HermiteClass, Any, HermiteDensity]], n: int, real: str) -> list[Any]:
+        """Records of the kets of classes in the order in which they are met: [group, field, ket of the group]."""
+        found, launches = [], []
+        for c, order, density in kets:
+            geometry, tuples, side = c.geometry[real], hermite_count(c.order), self._grouping.kets
+            shape = (-(-c.count // side), GEOMETRY[real] + n * tuples, side)
+            record = self.backend.xp.empty(shape, dtype=geometry.dtype)
+            values = {"kets": c.count, "densities": n, "tuples": tuples, "order": order, "geometry": geometry}
+            values |= {"H": density.H_knt, "factor": c.ket_factor, "record": record}
+            launches.append(self._launch("j_record", shape[0] * shape[1], values, real=real))
+            found.append(record)
+        self.backend.launch_all(launches)
+        return found
+
+    def add_up(self, parts: Mapping[int, Any]) -> dict[int, Any]:
+        """Sums of potentials [part, ...] by Hermite order."""
+        sums = {order: self.backend.xp.empty(V.shape[1]) for order, V in parts.items()}
+        self.backend.launch_all(
+            [
+                self._launch(
+                    "j_sum", V.shape[1], {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
+                )
+                for order, V in parts.items()
+            ]
         )
-        return np.minimum(split, end).astype(np.int32), end.astype(np.int32)
+        return sums
 
-    def record(self, c: HermiteClass, real: str, order: Any, H_knt: Any) -> Any:
-        """[block, field, lane]; lanes without a ket have no density, but an exponent."""
-        geometry = c.geometry[real]
-        fields_kf = np.concatenate([geometry, (H_knt * c.ket_factor[:, None, :]).reshape(c.count, -1)], axis=1)[order]
-        blocks = -(-c.count // KETS)
-        padded = np.zeros((blocks * KETS, fields_kf.shape[1]), dtype=geometry.dtype)
-        padded[: c.count] = fields_kf
-        padded[c.count :, 0] = 1.0
-        return np.ascontiguousarray(padded.reshape(blocks, KETS, -1).transpose(0, 2, 1))
-
-    def collect(self, c: HermiteClass, V: Any, J_nkl: Any) -> None:
-        """V_kw"""
-        n = len(J_nkl)
-        V_ktn = (V[c.rank] * c.bra_factor[:, None]).reshape(c.count, n, -1).transpose(0, 2, 1)
-        first = 0
-        for block, places in zip(c.blocks, c.places, strict=True):
-            values_kfn = block.E_kft @ V_ktn[first : first + block.count]
-            J_nkl.reshape(n, -1)[:, places] = values_kfn.transpose(2, 0, 1)
-            first += block.count
+    def collect(self, classes: Sequence[HermiteClass], V: Mapping[int, Any], J_nkl: Any) -> None:
+        """Write the potentials of classes, contracted with their expansions, into J of primitive functions."""
+        launches = []
+        for c in classes:
+            width = len(J_nkl) * hermite_count(c.order)
+            bra, value = (width, 1) if self._grouping.bra_major else (1, c.count)
+            common = {**_sizes(c, J_nkl), "bra_stride": bra, "value_stride": value, "rank": c.rank}
+            common |= {"factor": c.bra_factor, "V": V[c.order], "J": J_nkl}
+            launches += [
+                self._launch("j_collect", block.count * block.functions, {**common, **values})
+                for block, values in _blocks(c)
+            ]
+        self.backend.launch_all(launches)
 
 
-class KernelSteps:
-    """Launches on a GPU."""
+def _sizes(c: HermiteClass, matrices: Any) -> dict[str, int]:
+    return {"densities": len(matrices), "tuples": hermite_count(c.order), "size": matrices[0].size}
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
 
-    def _launch(self, step: str, blocks: int, values: dict[str, Any], shared: int = 0, real: str = "double") -> None:
-        self.backend.launch(step_source(step, real), blocks, STEP_THREADS, shared, values)
-
-    def density(self, c: HermiteClass, X_nkl: Any) -> HermiteDensity:
-        """A block of threads for every pair."""
-        xp, n, tuples = self.backend.xp, len(X_nkl), hermite_count(c.order)
-        H_knt, bound = xp.empty((c.count, n, tuples)), xp.empty(c.count)
-        key = xp.empty(c.count, dtype=np.int64)
-        shared = {"densities": n, "tuples": tuples, "X": X_nkl, "size": X_nkl[0].size, "factor": c.bound_factor}
-        shared |= {"W": c.bound_matrix, "curve": c.curve, "count": c.count, "H": H_knt, "bound": bound, "key": key}
-        first = 0
-        for block, places in zip(c.blocks, c.places, strict=True):
-            values = {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
-            self._launch("j_density", block.count, {**shared, **values}, 8 * n * tuples)
-            first += block.count
-        return HermiteDensity(H_knt, bound, key)
-
-    def reach(self, rest: Any, bounds: Any, limit: float, single_limit: float) -> tuple[Any, Any]:
-        """A thread for every group of bras."""
-        groups = len(bounds)
-        split, end = self.backend.xp.empty((2, groups), dtype=np.int32)
-        values = {"groups": groups, "kets": len(rest), "rest": rest, "bounds": bounds, "limit": limit}
-        values |= {"single_limit": single_limit, "split": split, "end": end}
-        self._launch("j_reach", -(-groups // STEP_THREADS), values)
-        return split, end
-
-    def record(self, c: HermiteClass, real: str, order: Any, H_knt: Any) -> Any:
-        """[ket, field]; a thread for every number."""
-        n, tuples = H_knt.shape[1:]
-        geometry = c.geometry[real]
-        record = self.backend.xp.empty((c.count, GEOMETRY[real] + n * tuples), dtype=geometry.dtype)
-        values = {"kets": c.count, "densities": n, "tuples": tuples, "order": order, "geometry": geometry}
-        values |= {"H": H_knt, "factor": c.ket_factor, "record": record}
-        self._launch("j_record", -(-record.size // STEP_THREADS), values, real=real)
-        return record
-
-    def collect(self, c: HermiteClass, V: Any, J_nkl: Any) -> None:
-        """V_wk; a thread for every function of every pair."""
-        shared = {"densities": len(J_nkl), "tuples": hermite_count(c.order), "bras": c.count, "rank": c.rank}
-        shared |= {"factor": c.bra_factor, "V": V, "J": J_nkl, "size": J_nkl[0].size}
-        first = 0
-        for block, places in zip(c.blocks, c.places, strict=True):
-            values = {"first": first, "pairs": block.count, "functions": block.functions, "places": places}
-            grid = -(-block.count * block.functions // STEP_THREADS)
-            self._launch("j_collect", grid, {**shared, **values, "E": block.E_kft})
-            first += block.count
+def _blocks(c: HermiteClass) -> Iterator[tuple[PairBlock, dict[str, Any]]]:
+    """The blocks of a class, with the arguments that tell them apart."""
+    first = 0
+    for block, places in zip(c.blocks, c.places, strict=True):
+        yield block, {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
+        first += block.count

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cuanto.backends.base import Backend
-from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
@@ -32,8 +31,10 @@ SINGLE_BOUND = 1e-5
 """Quartets that add less may be evaluated in single precision, when precision is mixed."""
 SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
-TASK_MATRICES = 2
-"""Matrices of each task of a build."""
+CHUNK_MATRICES = 2
+"""Matrices of each chunk of a build."""
+DIGESTS: dict[str, type[CpuDigest] | type[CudaDigest]] = {"cpu": CpuDigest, "cuda": CudaDigest}
+"""By the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class QuartetEngine:
     ) -> None:
         self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
         pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, omega)
-        make: Any = CpuDigest if isinstance(backend, CpuBackend) else CudaDigest
+        make: Any = DIGESTS[backend.traits.language]
         cutoff = threshold * SIZE_SHARE
         # Bounds need double precision, whatever the integrals have.
         double = make(backend, pairs, algorithm, np.float64, cutoff)
@@ -80,12 +81,23 @@ class QuartetEngine:
         self._members = backend.to_device(_members(basis))
         self._done: list[Any] = []
 
+    @staticmethod
+    def begin(backend: Backend, precision: str) -> None:
+        """Begin to compile what every calculation needs."""
+        for real in ("double", "float")[: 1 + (precision != "double")]:
+            DIGESTS[backend.traits.language].begin(backend, real)
+
+    @staticmethod
+    def can_store(backend: Backend) -> bool:
+        """Can integrals be kept in this backend's memory?"""
+        return DIGESTS[backend.traits.language].storable
+
     def store(self, limit: int) -> StorePlan:
-        """Keep all integrals where they fit into so many bytes; to be called once, on the host."""
+        """Keep all integrals where they fit into so many bytes; to be called once, where `can_store`."""
         segments, matrix = len(self._members), 8 * self.nbf**2
         amounts, needed, complete = [], SQUARE_MATRICES * matrix, True
         for digest, window in self._parts:
-            needed += TASK_MATRICES * digest.most_tasks * matrix
+            needed += CHUNK_MATRICES * digest.copies * matrix
             amounts.append(count_quartets(digest, window, segments, max(0, limit - needed)))
             needed, complete = needed + amounts[-1].bytes, complete and amounts[-1].complete
         stored = complete and needed <= limit

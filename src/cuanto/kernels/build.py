@@ -8,6 +8,7 @@ from functools import cache
 from cuanto.kernels import abi, md_blocks
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
+from cuanto.kernels.layout import SIDES, TABLES
 from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
@@ -67,13 +68,14 @@ def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
     return zip(graph.kind, graph.label, strict=True)
 
 
+RECORDS = (SIDES.text, TABLES.text)
 STRAIGHT_SKELETONS = {
-    "cpu": ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
-    "cuda": ("sides.h", "thread_sums.cuh", "thread.cuh"),
+    "cpu": (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
+    "cuda": (*RECORDS, "thread_sums.cuh", "thread.cuh"),
 }
 TABLE_SKELETONS = {
-    "cpu": ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
-    "cuda": ("sides.h", "program.h", "group.cuh", "group_batch.cuh"),
+    "cpu": (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
+    "cuda": (*RECORDS, "program.h", "group.cuh", "group_batch.cuh"),
 }
 TABLE_ENTRIES = {"cpu": "table_kernel", "cuda": "group_kernel"}
 TABLE_EXTRAS: dict[str, abi.Arguments] = {

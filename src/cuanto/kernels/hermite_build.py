@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -25,6 +26,29 @@ THREADS = 128
 """Bras of a block of threads: not many, since all of them go as far as the one with the largest bound."""
 TILE = 32
 """Kets in shared memory at a time."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How bras and kets are grouped for a target; what differs beside the kernels themselves.
+
+    `bras` that share their range of kets, `kets` side by side in a record, `blocks` of threads to aim at for every
+    multiprocessor (0: the kets of a job stay together), `shared` bytes of fast memory for a block of the general
+    kernel, `bra_major`: the potentials of a bra lie side by side.
+    """
+
+    bras: int
+    kets: int
+    blocks: int
+    shared: int
+    bra_major: bool
+
+
+GROUPINGS = {"cpu": Grouping(1, KETS, 0, 0, True), "cuda": Grouping(THREADS, 1, 24, 72_000, False)}
+"""On a GPU: enough blocks to even out their different lengths; three blocks of the general kernel share a
+multiprocessor of Hopper or Ampere."""
+GENERAL_LANES = 16
+"""Kets that a block of the general kernel treats at once, if there is room."""
 UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
 """Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
 (4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
@@ -57,7 +81,20 @@ CLASS: Arguments = (
 GENERAL: dict[str, Arguments] = {"cpu": CLASS, "cuda": (*CLASS, ("int", "lanes"))}
 STEP_THREADS = 64
 """Threads of a block of the steps around the interactions."""
+SPARSE: Arguments = (
+    ("INDEX", "rows"),
+    ("INDEX", "columns"),
+    ("const int*", "start"),
+    ("const int*", "index"),
+    ("const double*", "value"),
+    ("double", "scale"),
+    ("const double*", "in"),
+    ("double*", "out"),
+)
+"""Products with a sparse matrix."""
 STEPS: dict[str, Arguments] = {
+    "j_transform": SPARSE,
+    "j_product": SPARSE,
     "j_density": (
         ("INDEX", "first"),
         ("int", "densities"),
@@ -76,14 +113,13 @@ STEPS: dict[str, Arguments] = {
         ("INDEX*", "key"),
     ),
     "j_reach": (
-        ("INDEX", "groups"),
         ("INDEX", "kets"),
         ("const double*", "rest"),
         ("const double*", "bounds"),
         ("double", "limit"),
         ("double", "single_limit"),
         ("int*", "split"),
-        ("int*", "end"),
+        ("int*", "last"),
     ),
     "j_record": (
         ("INDEX", "kets"),
@@ -95,13 +131,14 @@ STEPS: dict[str, Arguments] = {
         ("const double*", "factor"),
         ("REAL*", "record"),
     ),
+    "j_sum": (("INDEX", "parts"), ("INDEX", "size"), ("const double*", "potentials"), ("double*", "V")),
     "j_collect": (
-        ("INDEX", "pairs"),
         ("INDEX", "first"),
         ("int", "densities"),
         ("int", "functions"),
         ("int", "tuples"),
-        ("INDEX", "bras"),
+        ("INDEX", "bra_stride"),
+        ("INDEX", "value_stride"),
         ("const INDEX*", "places"),
         ("const double*", "E"),
         ("const INDEX*", "rank"),
@@ -111,7 +148,10 @@ STEPS: dict[str, Arguments] = {
         ("INDEX", "size"),
     ),
 }
-"""Argument lists of the steps around the interactions on a GPU (templates/j_density.cuh, ...)."""
+"""Arguments of the steps around the interactions (templates/j_density.h, ...), beside the range of items."""
+TEAM_STEPS = ("j_transform", "j_density")
+"""Steps in which a team of threads shares an item."""
+SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
 
 
 def operations(bra_order: int, ket_order: int, densities: int) -> int:
@@ -146,10 +186,18 @@ def tuple_table() -> NDArray[np.int32]:
 
 
 def _source(
-    entry: str, target: str, real: str, arguments: Arguments, defines: Mapping[str, int], body: Iterable[str]
+    entry: str,
+    target: str,
+    real: str,
+    arguments: Arguments,
+    defines: Mapping[str, int],
+    body: Iterable[str],
+    threads: int = THREADS,
+    per_block: int = 1,
 ) -> Source:
     macros = {"GEOMETRY": GEOMETRY[real], **defines}
-    return assemble(entry, target, real, arguments, macros, body, before=WIDER.get((target, real), ""))
+    before = WIDER.get((target, real), "")
+    return assemble(entry, target, real, arguments, macros, body, before, threads, per_block)
 
 
 def _interact(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> str:
@@ -183,7 +231,7 @@ def straight_source(target: str, bra_order: int, ket_order: int, densities: int,
     interact = _interact(target, bra_order, ket_order, densities, real)
     entry = f"j_{bra_order}_{ket_order}_{densities}_{real}"
     body = ("boys.h", "j_base.h", interact, STRAIGHT_SKELETONS[target])
-    return _source(entry, target, real, RANGE[target] + BATCH, defines, body)
+    return _source(entry, target, real, RANGE[target] + BATCH, defines, body, per_block=GROUPINGS[target].bras)
 
 
 @cache
@@ -194,6 +242,24 @@ def general_source(target: str, real: str) -> Source:
 
 
 @cache
-def step_source(step: str, real: str = "double") -> Source:
-    """A step around the interactions, on CUDA."""
-    return _source(step, "cuda", real, STEPS[step], {"KETS": 1, "THREADS": STEP_THREADS}, (f"{step}.cuh",))
+def step_source(target: str, step: str, real: str = "double") -> Source:
+    """A step around the interactions."""
+    shared = step in TEAM_STEPS
+    arguments = RANGE["cpu"] + STEPS[step] + (SCRATCH[target] if shared else ())
+    defines = {"KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
+    per_block = 1 if shared else STEP_THREADS
+    return _source(step, target, real, arguments, defines, (f"{step}.h",), STEP_THREADS, per_block)
+
+
+def general_memory(target: str, orders: tuple[int, int], densities: int, real: str) -> tuple[int, int]:
+    """Kets at once and bytes of shared memory of the general kernel.
+
+    Shared memory holds sums, Boys function, P - Q, densities, R of two orders.
+    """
+    limit = GROUPINGS[target].shared
+    numbers = MAX_ORDER + 1 + 3 + densities * hermite_count(orders[1]) + 2 * hermite_count(sum(orders))
+    size = 8 * densities * hermite_count(orders[0]) + (8 if real == "double" else 4) * numbers
+    lanes = GENERAL_LANES
+    while lanes > 1 and lanes * size > limit:
+        lanes //= 2
+    return lanes, lanes * size if limit else 0

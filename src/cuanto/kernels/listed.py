@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels import abi
-from cuanto.kernels.build import TABLE_EXTRAS, integral_source, straight_text
+from cuanto.kernels.build import RECORDS, TABLE_EXTRAS, integral_source, straight_text
+from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
 from cuanto.kernels.spec import KernelSpec
 from cuanto.kernels.text import Source
+
+LIST_KERNEL = (
+    "typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);\n"
+)
+"""A kernel for lists on the CPU, as others call it."""
+QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
+
+LIST_THREADS = 128
+"""Threads of a block of the kernels for lists on a GPU; they go on with the list where there are fewer than items."""
 
 CPU_LIST: abi.Arguments = (
     ("const void*", "sides"),
@@ -17,20 +28,18 @@ CPU_LIST: abi.Arguments = (
     ("REAL*", "out"),
 )
 
-CPU_DIGEST: abi.Arguments = (
+CPU_QUARTETS: abi.Arguments = (
+    ("INDEX", "begin"),
+    ("INDEX", "end"),
     ("const void*", "densities"),
     ("const void*", "kets"),
     ("const void*", "bras"),
     ("INDEX", "classes"),
-    ("INDEX", "begin"),
-    ("INDEX", "step"),
-    ("double*", "J"),
-    ("double*", "K"),
-    ("INDEX*", "quartets"),
+    ("INDEX", "chunks"),
 )
-
-CPU_STORE: abi.Arguments = (*CPU_DIGEST[:6], ("void*", "store"), ("INDEX*", "quartets"))
-CPU_STORED: abi.Arguments = (*CPU_DIGEST[:8], ("const void*", "head"), ("const void*", "value"))
+CPU_DIGEST: abi.Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
+CPU_STORE: abi.Arguments = (*CPU_QUARTETS, ("void*", "stores"))
+CPU_STORED: abi.Arguments = (*CPU_STORE, ("double*", "sums"))
 
 CPU_BOUNDS: abi.Arguments = (
     ("const void*", "kernel"),
@@ -113,63 +122,65 @@ CUDA_DIGEST: abi.Arguments = (
 @cache
 def cpu_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, first of a vector of kets)."""
-    return straight_text(spec, ("sides.h", "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
+    return straight_text(spec, (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_listed.h"), CPU_LIST, SCREENED=1)
 
 
 @cache
 def cpu_table(real: str) -> Source:
     """The general kernel for such a list."""
-    body = ("sides.h", "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h")
+    body = (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_listed.h")
     return integral_source("listed_table", "cpu", real, CPU_LIST, body, SCREENED=1)
 
 
 @cache
 def cpu_digest(real: str) -> Source:
     """Selection of quartets, their integrals by one of the kernels above, and J and K."""
-    return integral_source("digest", "cpu", real, CPU_DIGEST, ("batch_cpu.h", "digest_cpu.h", "direct_cpu.h"))
+    return integral_source("digest", "cpu", real, CPU_DIGEST, (*QUARTETS, "digest_cpu.h", "direct_cpu.h"))
 
 
 @cache
 def cpu_store(real: str) -> Source:
     """Selection of quartets for any density, and their integrals into memory."""
-    return integral_source("store", "cpu", real, CPU_STORE, ("batch_cpu.h", "digest_cpu.h", "store_cpu.h"))
+    return integral_source("store", "cpu", real, CPU_STORE, (*QUARTETS, "digest_cpu.h", "store_cpu.h"))
 
 
 @cache
 def cpu_stored(real: str) -> Source:
     """J and K from these."""
-    return integral_source("stored", "cpu", real, CPU_STORED, ("batch_cpu.h", "digest_cpu.h", "stored_cpu.h"))
+    return integral_source("stored", "cpu", real, CPU_STORED, (*QUARTETS, "digest_cpu.h", "stored_cpu.h"))
 
 
 @cache
 def cpu_bounds(real: str) -> Source:
     """Schwarz bounds of pairs by one of these kernels."""
-    return integral_source("bounds", "cpu", real, CPU_BOUNDS, ("batch_cpu.h", "bounds_cpu.h"))
+    return integral_source("bounds", "cpu", real, CPU_BOUNDS, ("batch_cpu.h", LIST_KERNEL, "bounds_cpu.h"))
 
 
 @cache
 def cuda_straight(spec: KernelSpec) -> Source:
     """Straight-line kernel of one class for a list of (bra, ket)."""
-    body = ("sides.h", "thread_sums.cuh", "thread_listed.cuh")
-    return straight_text(spec, body, CUDA_LIST, SCREENED=1, CUTOFF="cutoff")
+    body = (*RECORDS, "thread_sums.cuh", "thread_listed.cuh")
+    return replace(straight_text(spec, body, CUDA_LIST, SCREENED=1, CUTOFF="cutoff"), threads=LIST_THREADS)
 
 
 @cache
-def cuda_group(real: str) -> Source:
-    """The general kernel for such a list."""
+def cuda_group(real: str, threads: int) -> Source:
+    """The general kernel for such a list, by blocks of so many threads."""
     arguments = CUDA_LIST + abi.TABLES + TABLE_EXTRAS["cuda"]
-    body = ("sides.h", "program.h", "group.cuh", "group_listed.cuh")
-    return integral_source("listed_group", "cuda", real, arguments, body, CUTOFF="cutoff")
+    body = (*RECORDS, "program.h", "group.cuh", "group_listed.cuh")
+    return replace(integral_source("listed_group", "cuda", real, arguments, body, CUTOFF="cutoff"), threads=threads)
 
 
 @cache
 def cuda_select() -> Source:
-    """The quartets that matter, as a list."""
-    return integral_source("select_quartets", "cuda", "double", CUDA_SELECT, ("select.cuh",))
+    """The quartets that matter, as a list; an item is a bra with a span of kets, for a warp."""
+    text = integral_source("select_quartets", "cuda", "double", CUDA_SELECT, ("select.cuh",))
+    return replace(text, threads=LIST_THREADS, per_block=LIST_THREADS // 32)
 
 
 @cache
 def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
     """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
-    return integral_source("digest", "cuda", real, CUDA_DIGEST, ("digest.cuh",), FIXED=len(known), **known)
+    text = integral_source("digest", "cuda", real, CUDA_DIGEST, ("digest.cuh",), FIXED=len(known), **known)
+    return replace(text, threads=LIST_THREADS)

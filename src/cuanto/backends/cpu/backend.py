@@ -52,8 +52,8 @@ def cores() -> int:
 class CpuProgram:
     """A kernel on the CPU."""
 
-    def __init__(self, source: Source, library: Future[ctypes.CDLL]) -> None:
-        self.source, self._library = source, library
+    def __init__(self, source: Source, library: Future[ctypes.CDLL], compilers: Background) -> None:
+        self.source, self._library, self._compilers = source, library, compilers
         self._pack = Packing(source.arguments)
         self.uses_blas = "blas" in self._pack.names
 
@@ -64,7 +64,11 @@ class CpuProgram:
 
     def wait(self) -> None:
         """Until it is compiled."""
-        self._library.result()
+        self._loaded()
+
+    def _loaded(self) -> ctypes.CDLL:
+        """Compiled here and now if it still waits for its turn."""
+        return self._compilers.result(self._library, partial(load_library, self.source))
 
     @cached_property
     def entry(self) -> int:
@@ -88,7 +92,7 @@ class CpuProgram:
         return Variant(self.items, self._pack(arguments), arguments)
 
     def _address(self, name: str) -> int:
-        return ctypes.cast(getattr(self._library.result(), name), ctypes.c_void_p).value or 0
+        return ctypes.cast(getattr(self._loaded(), name), ctypes.c_void_p).value or 0
 
 
 class CpuBackend(HostMemory):
@@ -99,7 +103,7 @@ class CpuBackend(HostMemory):
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
         self.schedule = schedule_name(schedule, "cpu")
-        self.traits = Traits("cpu", self.schedule, unified_memory=True, workers=self.threads)
+        self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
         self.linalg = HostLinalg(self)
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
@@ -109,16 +113,16 @@ class CpuBackend(HostMemory):
 
     # ---- compilation --------------------------------------------------------------------------------------
 
-    def compile(self, source: Source, polite: bool = False) -> CpuProgram:
-        """From the cache at once, else from the background; `polite` compilers yield to everything else."""
+    def compile(self, source: Source, later: bool = False) -> CpuProgram:
+        """From the cache at once, else from the background; what is needed `later` yields to everything else."""
         with self._lock:
             if source.hash not in self._programs:
-                self._programs[source.hash] = CpuProgram(source, self._load(source, polite))
+                self._programs[source.hash] = CpuProgram(source, self._load(source, later), self._compilers)
             return self._programs[source.hash]
 
-    def _load(self, source: Source, polite: bool) -> Future[ctypes.CDLL]:
+    def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
-            return self._compilers.submit(partial(_compile, source, polite))
+            return self._compilers.submit(partial(_compile, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
@@ -127,6 +131,10 @@ class CpuBackend(HostMemory):
         """Wait for the background."""
         for program in list(self._programs.values()):
             program.wait()
+
+    def address(self, target: Any) -> int:
+        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
+        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- launches -----------------------------------------------------------------------------------------
 
@@ -144,12 +152,11 @@ class CpuBackend(HostMemory):
 
     def _native(self, launch: Launch) -> NativeLaunch:
         """In chunks that depend on the number of threads only where nothing is added up."""
-        program, grain, better = self.compile(launch.program.source), launch.grain, launch.better
+        program, grain = self.compile(launch.program.source), launch.grain
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
         target = launch.arguments[launch.sums] if launch.sums else None
         sums = 0 if target is None else launch.sums_size or target.size
-        later = {} if better is None else {0: _when_ready(self.compile(better.program.source), better.arguments)}
         return NativeLaunch(
             (program.variant(launch.arguments),),
             launch.items,
@@ -158,8 +165,12 @@ class CpuBackend(HostMemory):
             sums,
             0 if target is None else address(target),
             program.merge if launch.sums else 0,
-            later,
+            {} if launch.better is None else {0: self._better(launch.better)},
         )
+
+    def _better(self, launches: Iterator[Launch | None]) -> Iterator[Variant | None]:
+        for launch in launches:
+            yield None if launch is None else self.compile(launch.program.source).variant(launch.arguments)
 
     def synchronize(self) -> None:
         """A launch is done when it returns."""
@@ -214,7 +225,7 @@ class CpuBackend(HostMemory):
         with self._lock:
             if key not in self._special:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec), polite=True)
+                self._special[key] = self.compile(straight_source(spec), later=True)
             return self._special[key]
 
     def _general(self, job: Job) -> Variant:

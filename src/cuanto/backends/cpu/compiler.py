@@ -154,6 +154,3 @@ def load_library(source: Source) -> ctypes.CDLL:
     except OSError:
         library.unlink(missing_ok=True)
         return ctypes.CDLL(str(compile_library(source)))
-
-
-Function = object  # TEMPORARY

@@ -83,7 +83,8 @@ class CudaBackend:
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self.multiprocessors = int(properties["multiProcessorCount"])
-        self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=self.multiprocessors)
+        tuning = WORTH_COMPILING, GROUP_THREADS, self.shared_limit
+        self.traits = Traits("cuda", self.schedule, False, self.multiprocessors, *tuning)
         self.linalg = DeviceLinalg(cupy)
         self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
@@ -125,6 +126,10 @@ class CudaBackend:
         self.synchronize()
         return found
 
+    def address(self, target: Any) -> int:
+        """Of an array."""
+        return int(target.data.ptr)
+
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
         """Cleared device memory."""
         return self.xp.zeros(shape, dtype=dtype)
@@ -138,7 +143,7 @@ class CudaBackend:
             free, total = info()
         return int(free), int(total)
 
-    def compile(self, source: Source) -> CudaProgram:
+    def compile(self, source: Source, later: bool = False) -> CudaProgram:
         """Begin in the background what is not in the cache."""
         known = source.hash in self._functions or source.hash in self._compiling
         if not known and not disk.complete(self._path(source)):

@@ -42,15 +42,19 @@ class SimtBackend(HostMemory):
 
     def __init__(self, schedule: str = "auto", shared_limit: int = MAX_SHARED_BYTES) -> None:
         self.schedule = schedule_name(schedule, "cuda")
-        self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=MULTIPROCESSORS)
+        self.traits = Traits("cuda", self.schedule, False, MULTIPROCESSORS, 0.0, GROUP_THREADS, shared_limit)
         self.shared_limit = shared_limit
         self.linalg = DeviceLinalg(self.xp)
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 
-    def compile(self, source: Source) -> SimtProgram:
+    def compile(self, source: Source, later: bool = False) -> SimtProgram:
         """Kernels are compiled when they are launched."""
         return SimtProgram(source)
+
+    def address(self, target: Any) -> int:
+        """Of an array."""
+        return int(target.ctypes.data)
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Block after block."""

@@ -1,7 +1,5 @@
 // Schwarz bounds sqrt |(ab|ab)| of all kets, by a kernel for lists; pairs are bras and kets in the same numbering.
 
-typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);
-
 extern "C" void ENTRY(PARAMETERS) {
     const INDEX size = columns * functions * functions;
     VEC* integrals = (VEC*)digest_workspace.ask(size * sizeof(VEC));

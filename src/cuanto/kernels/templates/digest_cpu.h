@@ -7,34 +7,6 @@
 // bras; so are the columns of K.
 
 typedef double ACC __attribute__((vector_size(LANES * sizeof(double))));
-typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);
-
-struct BraClass {
-    Kernel kernel;
-    const void *sides, *tables;
-    INDEX bras, columns, na, nb;
-    INDEX same;           // are bras and kets the same pairs?
-    const double* bound;  // [bra], descending
-    const int* pair;      // [bra]: number of the pair, counted as for kets
-    const int* ao;        // [bra, column, 2]: first functions of a and b
-    const int* segment;   // [bra, 2]
-};
-
-struct KetClass {
-    INDEX kets, nc, nd;
-    const double* bound;  // [ket]
-    const int* pair;      // [ket]
-    const int* ao;        // [ket, 2]
-    const int* segment;   // [ket, 2]
-};
-
-struct Densities {
-    INDEX nbf, segments, count;
-    const double* D;        // [density, row, column], transposed
-    const double* largest;  // [segment, segment]
-    double lower, upper;    // quartets whose bound lies between
-    INDEX want_j, want_k;
-};
 
 static ACC acc_set(double x) { return x - (ACC){}; }
 static ACC larger(ACC a, ACC b) { return a > b ? a : b; }
@@ -254,3 +226,26 @@ static double largest_density(const Densities& x) {
     for (INDEX i = 0; i < x.segments * x.segments; ++i) largest = x.largest[i] > largest ? x.largest[i] : largest;
     return x.want_j ? 2 * largest : largest;
 }
+
+// The vectors of kets of a chunk, from all classes: visit(work, kets, bras, classes of bras, first ket). They are dealt
+// out to the chunks in turn, so that every chunk has some of every class.
+template <class VISIT>
+static void vectors_of_chunk(const Densities& x, const KetClass* kets, const BraClass* bras, INDEX classes, INDEX chunk,
+                             INDEX chunks, const VISIT& visit) {
+    INDEX turn = chunk;
+    for (INDEX y = 0; y < classes; ++y) {
+        const INDEX vectors = (kets[y].kets + LANES - 1) / LANES;
+        const BraClass* bra = bras + y * (y + 1) / 2;
+        if (turn < vectors) {
+            Work w = workspace(x, kets[y], bra, y + 1);
+            for (; turn < vectors; turn += chunks) {
+                gather(x, kets[y], turn * LANES, w.kets);
+                visit(w, kets[y], bra, y + 1, turn * LANES);
+            }
+        }
+        turn -= vectors;
+    }
+}
+
+// J and K of a chunk, one after the other; those that are not wanted take no place.
+static double* sums_of_k(const Densities& x, double* sums) { return x.want_j ? sums + x.count * x.nbf * x.nbf : sums; }

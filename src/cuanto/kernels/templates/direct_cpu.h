@@ -1,22 +1,21 @@
-// Vectors of kets number `begin`, `begin` + `step`, ... of a class with all classes of bras, their integrals by a kernel
-// for lists; J and K are added to.
+// Chunks of vectors of kets with all classes of bras, their integrals by a kernel for lists.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
-    const KetClass& k = *(const KetClass*)kets;
-    const BraClass* bra = (const BraClass*)bras;
-    Work w = workspace(x, k, bra, classes);
-    const Kets& v = w.kets;
-    const DigestK<ACC>::Function add_k = DigestK<ACC>::of(k.nc, k.nd);
     const double largest = largest_density(x);
-    for (INDEX first = begin * LANES; first < k.kets; first += step * LANES) {
-        gather(x, k, first, w.kets);
-        for (INDEX i = 0; i < classes; ++i)
-            *quartets += all_bras(x, bra[i], largest, first, w, [&](INDEX count) {
-                bra[i].kernel(bra[i].sides, bra[i].tables, w.list, count, w.integrals);
-                const VEC* integrals = (const VEC*)w.integrals;
-                for (INDEX item = 0; item < count; ++item)
-                    integrals = digest_bra(x, bra[i], w.list[2 * item], integrals, w.weights[item], add_k, v, J);
-            });
-        scatter(x, v, J, K);
+    for (INDEX chunk = begin; chunk < end; ++chunk) {
+        INDEX found = 0;
+        vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
+                         [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
+            const DigestK<ACC>::Function add_k = DigestK<ACC>::of(k.nc, k.nd);
+            for (INDEX i = 0; i < count; ++i)
+                found += all_bras(x, bra[i], largest, first, w, [&](INDEX items) {
+                    bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);
+                    const VEC* integrals = (const VEC*)w.integrals;
+                    for (INDEX item = 0; item < items; ++item)
+                        integrals = digest_bra(x, bra[i], w.list[2 * item], integrals, w.weights[item], add_k, w.kets, sums);
+                });
+            scatter(x, w.kets, sums, sums_of_k(x, sums));
+        });
+        quartets[chunk] = found;
     }
 }

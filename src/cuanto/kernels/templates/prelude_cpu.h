@@ -48,6 +48,8 @@
 #define MEMBER_BEGIN(count) INDEX(0)
 #define MEMBER_END(count) INDEX(count)
 #define FIRST_MEMBER true
+#define SCRATCH  // declares `scratch`, memory of a team; here an argument
+#define BARRIER  // members wait for each other
 // Others: TABLE constants; FOR_LANES(count) runs over the first lanes of vectors, LANE(v) is the number of `v` in that lane;
 // SUMS(array): where items add to `array`, with ADD(place, value); UNROLL_REGISTERS: unrolled where arrays have to be in
 // registers.
@@ -80,6 +82,12 @@ typedef unsigned long long UINT;
 typedef REAL VEC __attribute__((vector_size(LANES * sizeof(REAL))));
 typedef INT MASK __attribute__((vector_size(LANES * sizeof(REAL))));  // -1 where true, 0 where false
 typedef UINT VBITS __attribute__((vector_size(LANES * sizeof(REAL))));
+
+FN INDEX bits_of(double x) {
+    INDEX bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 
 template <class T> FN T team_least(T x) { return x; }
 template <class T> FN T team_most(T x) { return x; }

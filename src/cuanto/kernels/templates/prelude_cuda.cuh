@@ -21,6 +21,8 @@
 #define MEMBER_BEGIN(count) (INDEX(threadIdx.x) * (count) / blockDim.x)
 #define MEMBER_END(count) (INDEX(threadIdx.x + 1) * (count) / blockDim.x)
 #define FIRST_MEMBER (threadIdx.x == 0)
+#define SCRATCH extern __shared__ double scratch[];
+#define BARRIER __syncthreads()
 #define TABLE __device__ static const
 #define FOR_LANES(count) for (int lane = 0; lane < 1; ++lane)
 #define LANE(v) (v)
@@ -65,6 +67,8 @@ FN void vrow4(const REAL* table, VEC offset, VEC* column) {
     const REAL* row = table + low_bits(offset + CUANTO_ROUNDER);
     UNROLL for (int j = 0; j < 4; ++j) column[j] = __ldg(row + j);
 }
+
+FN INDEX bits_of(double x) { return __double_as_longlong(x); }
 
 // Numbers of the members of a team, combined in shared memory; every thread of the block must come here.
 template <class T, class F>

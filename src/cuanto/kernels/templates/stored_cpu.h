@@ -1,19 +1,16 @@
-// J and K from integrals that are kept: what `store_cpu.h` wrote, in the same order. `head` and `value` are places in it,
-// and are moved on.
+// J and K from integrals that are kept: what `store_cpu.h` wrote, in the same order.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
-    const KetClass& k = *(const KetClass*)kets;
-    const BraClass* bra = (const BraClass*)bras;
-    const int*& bra_number = *(const int**)head;
-    const VEC*& integrals = *(const VEC**)value;
-    Work w = workspace(x, k, bra, classes);
-    const Kets& v = w.kets;
-    const DigestK<Included>::Function add_k = DigestK<Included>::of(k.nc, k.nd);
-    for (INDEX first = begin * LANES; first < k.kets; first += step * LANES) {
-        gather(x, k, first, w.kets);
-        for (INDEX i = 0; i < classes; ++i)
-            for (INDEX count = *bra_number++; count > 0; --count)
-                integrals = digest_bra(x, bra[i], *bra_number++, integrals, Included{}, add_k, v, J);
-        scatter(x, v, J, K);
+    for (INDEX chunk = begin; chunk < end; ++chunk) {
+        const int* number = ((const Store*)stores)[chunk].head;
+        const VEC* integrals = (const VEC*)((const Store*)stores)[chunk].value;
+        vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
+                         [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX) {
+            const DigestK<Included>::Function add_k = DigestK<Included>::of(k.nc, k.nd);
+            for (INDEX i = 0; i < count; ++i)
+                for (INDEX left = *number++; left > 0; --left)
+                    integrals = digest_bra(x, bra[i], *number++, integrals, Included{}, add_k, w.kets, sums);
+            scatter(x, w.kets, sums, sums_of_k(x, sums));
+        });
     }
 }

@@ -1,0 +1,21 @@
+// How many groups of kets each group of bras meets: all but those that are together below the limit (`last`), and, of
+// these, all but those that may be treated in single precision (`split`). rest[k]: the sum of the bounds of the last
+// k + 1 kets.
+FN int j_needed(const double* rest, INDEX kets, double limit) {
+    INDEX low = 0, high = kets;
+    while (low < high) {
+        const INDEX middle = (low + high) / 2;
+        if (rest[middle] <= limit) low = middle + 1;
+        else high = middle;
+    }
+    return (int)((kets - low + KETS - 1) / KETS);
+}
+
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    FOR_ITEMS(group) {
+        const int all = j_needed(rest, kets, limit / bounds[group]);
+        const int first = j_needed(rest, kets, single_limit / bounds[group]);
+        last[group] = all;
+        split[group] = first < all ? first : all;
+    }
+}

@@ -1,0 +1,15 @@
+// Records of kets in the order in which they are met, KETS of them side by side: geometry, then the densities times
+// `factor`. Places without a ket have no density, but an exponent. An item is a field of a group of kets.
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    const int width = densities * tuples, fields = GEOMETRY + width;
+    FOR_ITEMS(item) {
+        const INDEX group = item / fields;
+        const int field = (int)(item % fields), w = field - GEOMETRY;
+        for (int lane = 0; lane < KETS; ++lane) {
+            const INDEX place = group * KETS + lane, ket = order[place < kets ? place : 0];
+            const REAL value = w < 0 ? geometry[ket * GEOMETRY + field]
+                                     : REAL(H[ket * width + w] * factor[ket * tuples + w % tuples]);
+            record[item * KETS + lane] = place < kets ? value : REAL(field == 0);
+        }
+    }
+}
