@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -18,6 +19,9 @@ from cuanto.kernels.text import Source
 
 class Linalg(Protocol):
     """Dense linear algebra that a device does in its own way; everything else is in `xp`."""
+
+    def threads(self, n: int) -> AbstractContextManager[None]:
+        """A context in which algebra with matrices of n rows has as many threads of the host as it gains from."""
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ TILE = 192
 """Rows and columns of a tile of a product."""
 ROWS_SOLVED = 32
 """Rows that a thread multiplies with a triangle, at least."""
-MANY_ORBITALS = 700
-"""Rows of a matrix from which a factorisation gains from the library's own threads."""
+MANY_ORBITALS = 400
+"""Rows of a matrix from which algebra gains from the library's own threads."""
 GRAM_ROWS = 384
 """Rows of a panel of X X^T on a GPU."""
 PANEL = 1024
@@ -39,9 +40,13 @@ class HostLinalg:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
+    def threads(self, n: int) -> AbstractContextManager[None]:
+        """The library's own threads for large matrices."""
+        return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
+
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """LAPACK's, with the library's threads for large matrices."""
-        with self._threads(A.shape[-1]):
+        with self.threads(A.shape[-1]):
             values, vectors = np.linalg.eigh(A)
         return values, vectors
 
@@ -63,7 +68,7 @@ class HostLinalg:
         from scipy.linalg.lapack import dpotrf, dtrtri
 
         # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
-        with self._threads(len(A)):
+        with self.threads(len(A)):
             _, failed = dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
             if failed:
                 return A, -1.0
@@ -100,9 +105,6 @@ class HostLinalg:
         self._backend.launch_all([Launch(self._backend.compile(product_source()), items, values, grain=1)])
         return C
 
-    def _threads(self, n: int) -> Any:
-        return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
-
 
 def _leading(A: Array) -> tuple[Array, int, bool]:
     """The matrix as a library of linear algebra takes it: rows or columns that lie together, and their distance."""
@@ -120,6 +122,10 @@ class DeviceLinalg:
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
+
+    def threads(self, n: int) -> AbstractContextManager[None]:
+        """The host has nothing to do."""
+        return nullcontext()
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """The array library's."""

@@ -181,7 +181,7 @@ class ExtrapolationStep:
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """D_spq = sum_m n_sm C_spm C_sqm."""
         frame = self.problem.frame
-        with frame.single_threaded_blas:
+        with frame.blas_threads:
             C_spm = frame.X_pm @ C_sjm
             C_spm, C_spi = frame.to_terms(C_spm, scale_orbitals(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
             return C_spm, Density.of(C_spi, frame.backend.xp)
@@ -191,7 +191,7 @@ class ExtrapolationStep:
     ) -> tuple[float, list[Any], tuple[Any, Any, Any]]:
         """The norm of FD - DF; numbers are read with F where the algebra is on the host, else with its products."""
         problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
-        with problem.timings.measure("extrapolation"), frame.single_threaded_blas:
+        with problem.timings.measure("extrapolation"), frame.blas_threads:
             F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
             F_sjk = frame.X_pm.T @ F_there @ frame.X_pm
             F_eff = problem.effective(F_sjk, C_sjm, n_sm)
@@ -208,7 +208,7 @@ class ExtrapolationStep:
     def propose(self, made: Evaluation) -> Point:
         """Orbitals of an extrapolated Fock matrix."""
         state, (C_sjm, F_sjk, _) = made.state, made.kept
-        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
             F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
             C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
@@ -223,7 +223,7 @@ class ExtrapolationStep:
     def finish(self, made: Evaluation) -> State:
         """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
         state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
-        with frame.single_threaded_blas:
+        with frame.blas_threads:
             D_sjk = [C @ C.T for C in scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
             found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
             if not sound and self._corrections < CORRECTIONS:
@@ -241,7 +241,7 @@ class ExtrapolationStep:
         self._corrections += 1
         self.accelerator.restart()
         self.diagonaliser.restart()
-        with self.problem.timings.measure("diagonalisation"), self.problem.frame.single_threaded_blas:
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             return Full(self.problem.frame.xp)(made.kept[2], None, made.state.n_sm, made.state.energy)
 
 
@@ -273,7 +273,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     After a `first_step` that is only a part, which the accelerator may know of: it has seen where the whole one leads.
     """
     F_spq = fock(problem, start)[1]
-    with problem.frame.single_threaded_blas:
+    with problem.frame.blas_threads:
         F_sjk = problem.frame.matrix(F_spq)
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
@@ -283,20 +283,19 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     silent = replace(problem, timings=Timings())
     with problem.timings.measure("guess"):
         _, whole_sjk, _ = evaluate(silent, ExtrapolationStep(silent, accelerator), (C_sjm, eps_sm, "")).kept
-    with problem.frame.single_threaded_blas:
+    with problem.frame.blas_threads:
         return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     """Energies of all terms (numbers or device scalars) and the Fock matrices of the spins."""
     energies, F_spq = [], None
-    with problem.frame.single_threaded_terms:
-        for term in problem.terms:
-            with problem.timings.measure(term.name):
-                energy, contribution = term.fock(density.D_spq, density.C_spi)
-                energies.append(energy)
-                if contribution is not None:
-                    F_spq = contribution if F_spq is None else F_spq + contribution
+    for term in problem.terms:
+        with problem.timings.measure(term.name):
+            energy, contribution = term.fock(density.D_spq, density.C_spi)
+            energies.append(energy)
+            if contribution is not None:
+                F_spq = contribution if F_spq is None else F_spq + contribution
     if F_spq is None or F_spq.shape != density.D_spq.shape:
         whole = problem.frame.backend.xp.zeros_like(density.D_spq)
         F_spq = whole if F_spq is None else whole + F_spq

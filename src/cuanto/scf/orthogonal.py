@@ -5,7 +5,7 @@ Canonical orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), do
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,6 @@ from cuanto.backends.blas import one_thread
 HOST_FUNCTIONS = 160
 """Matrices up to this size are treated in main memory: there a small eigenproblem takes less time than the launches
 of a GPU's solver."""
-TINY_FUNCTIONS = 64
-"""Up to this size all of an iteration is done by one thread where the host does it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +40,9 @@ class Frame:
         return int(self.X_pm.shape[1])
 
     @property
-    def single_threaded_blas(self) -> AbstractContextManager[None]:
-        """Context of the algebra: one BLAS thread for small matrices on the host."""
-        return one_thread if self.xp is np and len(self.X_pm) <= HOST_FUNCTIONS else nullcontext()
-
-    @property
-    def single_threaded_terms(self) -> AbstractContextManager[None]:
-        """The same for terms that the host computes, whose products gain from threads much earlier."""
-        return one_thread if self.backend.xp is np and len(self.X_pm) <= TINY_FUNCTIONS else nullcontext()
+    def blas_threads(self) -> AbstractContextManager[None]:
+        """Context of the algebra: one thread of the host for matrices that it has taken over from a device."""
+        return one_thread if self.algebra_on_host else self.backend.linalg.threads(len(self.X_pm))
 
     def to_algebra(self, array: Any) -> Any:
         """From where the terms are to where the algebra is done."""
@@ -99,7 +92,7 @@ def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     S_pq = backend.to_host(S_pq) if on_host else S_pq
     # Cartesian functions are not normalised one by one; a threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
-    with one_thread if on_host else nullcontext():
+    with one_thread if on_host else backend.linalg.threads(len(S_pq)):
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
     s_host = np.asarray(s_m if on_host else backend.to_host(s_m))
     dropped = int(np.count_nonzero(s_host < threshold))
