@@ -89,7 +89,7 @@ def test_argon_passes_the_table_however_it_is_optimised() -> None:
     search = nlopt.opt(nlopt.LN_NEWUOA, 4)
     search.set_min_objective(bare)
     search.set_initial_step(0.01)
-    search.set_xtol_abs(1e-4)
+    search.set_xtol_abs(1e-5)  # with 1e-4, rounding decides whether it ends in the flat valley before the minimum
     search.optimize(np.array(own.parameters) * (0.9, 1.02, 1.1, 1.1))
     assert (printed - search.last_optimum_value()) / abs(printed) == pytest.approx(BELOW["Ar"], abs=1e-10)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from math import gamma
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.atomic.species import Species
-from cuanto.kernels.atomic import FIELDS, GROUP
+from cuanto.kernels.atomic import FIELDS, GROUP, Task
 
 Array = NDArray[np.float64]
 
@@ -118,3 +119,36 @@ class Pairs:
             P[own.p, own.q] = P[own.q, own.p] = vectors[0]
             return P
         return np.ascontiguousarray(vectors).reshape(-1).take(own.origin)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Pairs of every symmetry side by side, each symmetry filled up to whole groups."""
+
+    counts: tuple[int, ...]
+    widths: tuple[int, ...]
+    first: tuple[int, ...]
+
+    @classmethod
+    def of(cls, counts: tuple[int, ...]) -> Places:
+        """By the numbers of pairs."""
+        widths = tuple(-(-count // GROUP) * GROUP for count in counts)
+        return cls(counts, widths, tuple(accumulate(widths, initial=0)))
+
+    @property
+    def total(self) -> int:
+        """Places of all symmetries."""
+        return self.first[-1]
+
+    @property
+    def filled(self) -> list[int]:
+        """Symmetries that have pairs."""
+        return [i for i, count in enumerate(self.counts) if count]
+
+    def span(self, i: int) -> slice:
+        """Pairs of a symmetry."""
+        return slice(self.first[i], self.first[i] + self.counts[i])
+
+    def task(self, i: int, j: int, begin: int, end: int, matrix: int = 0, items: int = 1) -> Task:
+        """Rows of a class."""
+        return Task(i, j, begin, end, self.first[i], self.first[j], self.widths[j], matrix, items)

@@ -17,13 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.atomic.pairs import Pairs
-from cuanto.atomic.places import Places, Task
+from cuanto.atomic.pairs import Pairs, Places
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.atomic.store_matrix import Matrices
 from cuanto.atomic.store_triangle import Triangle
 from cuanto.backends.base import Backend, Launch
-from cuanto.kernels.atomic import TASK, ClassTables, class_tables, contract_source, integral_source
+from cuanto.kernels.atomic import ClassTables, Task, class_tables, contract_source, integral_source
 from cuanto.kernels.text import Source
 
 Array = NDArray[np.float64]
@@ -55,7 +54,7 @@ LAYOUTS: dict[str, type[Layout]] = {"cpu": Triangle, "cuda": Matrices}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What depends on the numbers of pairs alone: `tasks` [task][TASK], and the tables of all classes."""
+    """What depends on the numbers of pairs alone: `tasks` [task][field of `Task`], and the tables of all classes."""
 
     places: Places
     layout: Layout
@@ -79,12 +78,13 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
         tables[task.i, task.j] = class_tables(one.kappa, other.kappa, factors)
     shapes, values = ([getattr(one, name) for one in tables.values()] for name in ("shape", "values"))
     starts = dict(zip(tables, zip(_starts(shapes), _starts(values), strict=True), strict=True))
-    records: list[list[int]] = []
+    records: list[Task] = []
     parts = []
     for source, tasks in by_source.items():
         begin, items = len(records), 0
         for task in tasks:
-            records.append(_record(task, places, starts[task.i, task.j], items))
+            shape, table = starts[task.i, task.j]
+            records.append(task._replace(first_item=items, shape=shape, table=table))
             items += task.items
         parts.append((source, slice(begin, len(records)), items))
     joined = {"shape": np.concatenate(shapes), "table": np.concatenate(values)}
@@ -94,23 +94,6 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
 def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:
     """Where arrays begin that are laid one behind the other."""
     return list(accumulate((len(one) for one in arrays[:-1]), initial=0))
-
-
-def _record(task: Task, places: Places, tables: tuple[int, int], first_item: int) -> list[int]:
-    values = {
-        "ROW_SYMMETRY": task.i,
-        "COLUMN_SYMMETRY": task.j,
-        "ROW_BEGIN": task.begin,
-        "ROW_END": task.end,
-        "ROW_PLACE": places.first[task.i],
-        "COLUMN_PLACE": places.first[task.j],
-        "COLUMNS": places.widths[task.j],
-        "SHAPE": tables[0],
-        "TABLE": tables[1],
-        "MATRIX": task.matrix,
-        "FIRST_ITEM": first_item,
-    }
-    return [values[name] for name in TASK]
 
 
 class Store:

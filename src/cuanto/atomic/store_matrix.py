@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.atomic.places import Places, Task
+from cuanto.atomic.pairs import Places
 from cuanto.backends.base import Backend
-from cuanto.kernels.atomic import COMPONENTS, PLANES, THREADS
+from cuanto.kernels.atomic import COMPONENTS, PLANES, THREADS, Task
 
 
 class Matrices:
@@ -33,7 +33,7 @@ class Matrices:
         for i in places.filled:
             for j in places.filled:
                 blocks = -(-places.widths[j] // THREADS)
-                yield Task(i, j, 0, places.counts[i], 0, places.counts[i] * blocks)
+                yield places.task(i, j, 0, places.counts[i], items=places.counts[i] * blocks)
 
     def allocate(self, backend: Backend) -> dict[str, Any]:
         """Zero in rows of pairs that are not there."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.atomic.places import Places, Task
+from cuanto.atomic.pairs import Places
 from cuanto.backends.base import Backend
-from cuanto.kernels.atomic import GROUP, PLANES
+from cuanto.kernels.atomic import GROUP, PLANES, Task
 
 TASK_ELEMENTS = 1 << 17
 """Fewest elements of a task: smaller ones cost more to hand over than to do."""
@@ -46,7 +46,7 @@ class Triangle:
         for i in self.places.filled:
             for j in self.places.filled[: self.places.filled.index(i) + 1]:
                 for begin, end in self._ranges(i, j):
-                    yield Task(i, j, begin, end, matrix, 1)
+                    yield self.places.task(i, j, begin, end, matrix)
                 matrix += counts[i] * widths[j] * self.planes
 
     def _ranges(self, i: int, j: int) -> Iterator[tuple[int, int]]:

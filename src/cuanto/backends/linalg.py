@@ -20,6 +20,8 @@ TILE = 192
 """Rows and columns of a tile of a product."""
 ROWS_SOLVED = 32
 """Rows that a thread multiplies with a triangle, at least."""
+FACTOR_BLOCK = 256
+"""Rows of a matrix that LAPACK factorises as a whole."""
 MANY_ORBITALS = 400
 """Rows of a matrix from which algebra gains from the library's own threads."""
 GRAM_ROWS = 384
@@ -64,17 +66,23 @@ class HostLinalg:
         return np.tril(K) + np.tril(K, -1).T
 
     def inverse_factor(self, A: Array) -> tuple[Array, float]:
-        """In place."""
-        from scipy.linalg.lapack import dpotrf, dtrtri
-
-        # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
-        with self.threads(len(A)):
-            _, failed = dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
-            if failed:
-                return A, -1.0
-            smallest = float(np.diagonal(A).min()) ** 2
-            dtrtri(A.T, lower=0, overwrite_c=1)
-        return A, smallest
+        """In place: halves by products in our threads, small blocks by LAPACK."""
+        n = len(A)
+        if n <= FACTOR_BLOCK:
+            return _small_inverse_factor(A)
+        middle = -(-n // 2)
+        first, smallest = self.inverse_factor(A[:middle, :middle])
+        if smallest < 0:
+            return A, -1.0
+        below = self.product(A[middle:, :middle], first.T)  # L_21 = A_21 L_11^-T
+        A[middle:, middle:] -= self.gram(below)
+        second, other = self.inverse_factor(A[middle:, middle:])
+        if other < 0:
+            return A, -1.0
+        A[middle:, :middle] = self.product(second, self.product(below, first))
+        A[middle:, :middle] *= -1.0
+        A[:middle, middle:] = 0.0
+        return A, min(smallest, other)
 
     def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
         """Rows in our threads."""
@@ -104,6 +112,16 @@ class HostLinalg:
         items = high * (high + 1) // 2 if lower else high * wide
         self._backend.launch_all([Launch(self._backend.compile(product_source()), items, values, grain=1)])
         return C
+
+
+def _small_inverse_factor(A: Array) -> tuple[Array, float]:
+    from scipy.linalg.lapack import dpotrf, dtrtri
+
+    factor, failed = dpotrf(A, lower=1, clean=1)
+    if failed:
+        return A, -1.0
+    A[...] = dtrtri(factor, lower=1)[0]
+    return A, float(np.diagonal(factor).min()) ** 2
 
 
 def _leading(A: Array) -> tuple[Array, int, bool]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import comb, factorial, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,22 +41,27 @@ CONTRACT_THREADS = 256
 KINDS = ("J_LL", "J_SS", "J_LS", "J_SL", "K_LL", "K_SS", "K_LS")
 """Order of the tables of a class, as in templates/atomic_class.h."""
 
-TASK = (
-    "ROW_SYMMETRY",
-    "COLUMN_SYMMETRY",
-    "ROW_BEGIN",
-    "ROW_END",
-    "ROW_PLACE",
-    "COLUMN_PLACE",
-    "COLUMNS",
-    "SHAPE",
-    "TABLE",
-    "MATRIX",
-    "FIRST_ITEM",
-)
-"""Numbers of a task, a range of rows of a class: symmetries of rows and columns, rows, where the pairs of both
-symmetries begin among those of all, columns, where shape and table of the class begin, where its matrix begins (on a
-CPU), and the first item of the task."""
+
+class Task(NamedTuple):
+    """Rows `begin` to `end` of symmetry `i` against symmetry `j`, as kernels read it (`TASK_BEGIN` and so on)."""
+
+    i: int
+    j: int
+    begin: int
+    end: int
+    row_place: int
+    """Where the pairs of i begin among those of all symmetries."""
+    column_place: int
+    columns: int
+    matrix: int
+    """Where the matrix of the class begins, if classes lie apart."""
+    items: int
+    """Of the kernel of integrals."""
+    first_item: int = 0
+    shape: int = 0
+    """Where shape and table of the class begin."""
+    table: int = 0
+
 
 TABLES: Arguments = (
     ("const INDEX*", "tasks"),
@@ -182,12 +188,12 @@ def _source(
 ) -> Source:
     name, arguments = template_of[language]
     sizes = {"GROUP": GROUP, "PLANES": PLANES[relativistic], "COMPONENTS": COMPONENTS[relativistic]}
-    fields = {f"TASK_{field}": k for k, field in enumerate(TASK)}
+    fields = {f"TASK_{field.upper()}": k for k, field in enumerate(Task._fields)}
     known: dict[str, object] = {
         "RELATIVISTIC": int(relativistic),
         "FIELDS": FIELDS,
         **sizes,
-        "TASK_FIELDS": len(TASK),
+        "TASK_FIELDS": len(fields),
         **fields,
         **defines,
     }

@@ -135,7 +135,7 @@ class Semiempirical:
                 return
             options = replace(options, max_iterations=options.max_iterations - done)
             made.restart()
-            with self.timings.measure("diagonalisation"):
+            with self.timings.measure("diagonalisation"), frame.blas_threads:
                 begin = made.first(state.F_spq)
         for state in search(problem, begin, options, made, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step

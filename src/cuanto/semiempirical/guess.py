@@ -47,5 +47,5 @@ def begin(
     if rotations is None:
         return start
     F_sjk = frame.matrix(fock_matrix(problem, start)[1])
-    with timings.measure("diagonalisation"):
+    with timings.measure("diagonalisation"), frame.blas_threads:
         return rotations.first(F_sjk)

@@ -65,11 +65,11 @@ class RotationStep:
     ) -> tuple[float, list[Any], Kept]:
         """The norm of FD - DF, from F_ov."""
         problem = self.problem
-        with problem.timings.measure("diagonalisation"):
+        with problem.timings.measure("diagonalisation"), problem.frame.blas_threads:
             splits = tuple(rotations.splits(n_m)[0] for n_m in n_sm)
             parts, numbers = self.pseudo.couple(F_spq, C_sjm, n_sm, splits)
             moment = self.moment.at(density.D_spq)
-        with problem.timings.measure("extrapolation"):
+        with problem.timings.measure("extrapolation"), problem.frame.blas_threads:
             wanted = [numbers, moment, self.angles.push(parts), *scalars]
             numbers, moment, products, *read = problem.frame.backend.download(wanted)
         gradient = float(n_sm.max()) * np.sqrt(2.0) * float(self.angles.history.absorb(products))
@@ -77,7 +77,7 @@ class RotationStep:
 
     def propose(self, made: Evaluation) -> Angles:
         """Extrapolated angles."""
-        with self.problem.timings.measure("diagonalisation"):
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             return self.angles.next(made.kept.parts)
 
     def changes(self, made: Evaluation, before: Evaluation) -> tuple[float, float]:
@@ -91,7 +91,7 @@ class RotationStep:
     def finish(self, made: Evaluation) -> State:
         """Canonical orbitals, converged if they have the same density and are aufbau."""
         state = made.state
-        with self.problem.timings.measure("diagonalisation"):
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             C_sjm, eps_sm, sound = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
         return replace(state, converged=sound, C_spm=C_sjm, eps_sm=eps_sm)
 
@@ -100,7 +100,7 @@ class RotationStep:
         pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
         if made.stationary or not pseudo.safe(numbers) or made.state.energy_change > RISE + pseudo.noise(F_spq):
             return None
-        with self.problem.timings.measure("diagonalisation"):
+        with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
         if pseudo.canonicalised:
             self.angles.history.clear()

@@ -30,12 +30,12 @@ FN void one_group(const REAL* X, const REAL* D, REAL* P, INDEX width, const VEC*
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     for (INDEX item = begin; item < end; ++item) {
         const INDEX* task = tasks + item * TASK_FIELDS;
-        const INDEX i = task[TASK_ROW_SYMMETRY], j = task[TASK_COLUMN_SYMMETRY], groups = task[TASK_COLUMNS] / GROUP;
+        const INDEX i = task[TASK_I], j = task[TASK_J], groups = task[TASK_COLUMNS] / GROUP;
         const REAL w = symmetries == 1 ? weight[0] : weight[i * symmetries + j];
         if (w == 0) continue;
         const REAL* D_column = D + task[TASK_COLUMN_PLACE];
         REAL* P_column = SUMS(P) + task[TASK_COLUMN_PLACE];
-        for (INDEX row = task[TASK_ROW_BEGIN]; row < task[TASK_ROW_END]; ++row) {
+        for (INDEX row = task[TASK_BEGIN]; row < task[TASK_END]; ++row) {
             const REAL* matrix = X + task[TASK_MATRIX] + row * groups * (PLANES * GROUP);
             const INDEX used = i == j ? row / GROUP + 1 : groups, place = task[TASK_ROW_PLACE] + row;
             VEC mine[COMPONENTS], sum[COMPONENTS];

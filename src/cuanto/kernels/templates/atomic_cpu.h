@@ -7,9 +7,9 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     const VEC lanes = vload(lane_number);
     for (INDEX item = begin; item < end; ++item) {
         const INDEX* task = tasks + item * TASK_FIELDS;
-        const bool triangle = task[TASK_ROW_SYMMETRY] == task[TASK_COLUMN_SYMMETRY];
+        const bool triangle = task[TASK_I] == task[TASK_J];
         const INDEX groups = task[TASK_COLUMNS] / GROUP;
-        for (INDEX row = task[TASK_ROW_BEGIN]; row < task[TASK_ROW_END]; ++row) {
+        for (INDEX row = task[TASK_BEGIN]; row < task[TASK_END]; ++row) {
             const REAL* mine = row_record + (task[TASK_ROW_PLACE] + row) * FIELDS;
             const INDEX used = triangle ? row / GROUP + 1 : groups;
             for (INDEX group = 0; group < used; ++group) {

@@ -59,6 +59,8 @@ FN void take_part(const Part& part, INDEX spins, INDEX nbf, INDEX width, const R
             }
 }
 
+typedef double Four __attribute__((vector_size(32), aligned(8)));
+
 // Adds sums of a block to the large matrices. Of two runs that differ only the part left of the diagonal is touched; it
 // receives both, for a transpose that is added later.
 FN void add_part(const Part& part, INDEX spins, INDEX nbf, const double* local, double* large) {
@@ -70,8 +72,10 @@ FN void add_part(const Part& part, INDEX spins, INDEX nbf, const double* local, 
                 const double *here = local + (s * n + p) * n, *below = local + s * n * n + p;
                 for (int m = 0; m <= k; ++m) {
                     double* there = large + (s * nbf + a) * nbf + part.run_ao[m] - part.run_row[m];
-                    for (INDEX q = part.run_row[m]; q < part.run_row[m + 1]; ++q)
-                        there[q] += m < k ? here[q] + below[q * n] : here[q];
+                    INDEX q = part.run_row[m];
+                    if (m == k)
+                        for (; q + 4 <= part.run_row[m + 1]; q += 4) *(Four*)(there + q) += *(const Four*)(here + q);
+                    for (; q < part.run_row[m + 1]; ++q) there[q] += m < k ? here[q] + below[q * n] : here[q];
                 }
             }
 }
