@@ -18,7 +18,8 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import fitting_rows_device, metric
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.metric import FittingMetric, default_delta, inverse_triangle, modified_cholesky
+from cuanto.backends.linalg import inverse_triangle
+from cuanto.coulomb.metric import FittingMetric, default_delta, modified_cholesky
 from cuanto.errors import InputError
 from fitting_cases import DATA, Device, molecule, random_orbitals
 
