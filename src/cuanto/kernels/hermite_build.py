@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments, parameters
+from cuanto.kernels.abi import Arguments, declared, parameters
 from cuanto.kernels.build import Source, template
 from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.emit.cpp import CPP
@@ -54,96 +54,47 @@ UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
 """Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
 (4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
 
-CPU_RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
-CUDA_RANGE: Arguments = (("INDEX", "bras"), ("INDEX", "chunks"))
-BATCH: Arguments = (
-    ("const REAL*", "bra_record"),
-    ("const int*", "ket_begin"),
-    ("const int*", "ket_end"),
-    ("const REAL*", "ket_record"),
-    ("const REAL*", "boys_table"),
-    ("double*", "out"),
+CPU_RANGE = declared("INDEX begin, INDEX end")
+CUDA_RANGE = declared("INDEX bras, INDEX chunks")
+BATCH = declared(
+    "const REAL* bra_record, const int* ket_begin, const int* ket_end, const REAL* ket_record, const REAL* boys_table, "
+    "double* out"
 )
-GENERAL: Arguments = (
-    ("int", "bra_order"),
-    ("int", "ket_order"),
-    ("int", "densities"),
-    ("const int*", "tuples"),
-)
+GENERAL = declared("int bra_order, int ket_order, int densities, const int* tuples")
 STEP_THREADS = 64
 """Threads of a block of the steps around the interactions."""
-SPARSE: Arguments = (
-    ("INDEX", "rows"),
-    ("INDEX", "columns"),
-    ("const int*", "start"),
-    ("const int*", "index"),
-    ("const double*", "value"),
-    ("double", "scale"),
-    ("const double*", "in"),
-    ("double*", "out"),
+SPARSE = declared(
+    "INDEX rows, INDEX columns, const int* start, const int* index, const double* value, double scale, "
+    "const double* in, double* out"
 )
 """Products with a sparse matrix."""
 STEPS: dict[str, Arguments] = {
     "j_transform": SPARSE,
     "j_product": SPARSE,
-    "j_density": (
-        ("INDEX", "first"),
-        ("int", "densities"),
-        ("int", "functions"),
-        ("int", "tuples"),
-        ("const INDEX*", "places"),
-        ("const double*", "X"),
-        ("INDEX", "size"),
-        ("const double*", "E"),
-        ("const double*", "factor"),
-        ("const double*", "W"),
-        ("const INDEX*", "curve"),
-        ("INDEX", "count"),
-        ("double*", "H"),
-        ("double*", "bound"),
-        ("INDEX*", "key"),
+    "j_density": declared(
+        "INDEX first, int densities, int functions, int tuples, const INDEX* places, const double* X, INDEX size, "
+        "const double* E, const double* factor, const double* W, const INDEX* curve, INDEX count, double* H, "
+        "double* bound, INDEX* key"
     ),
-    "j_reach": (
-        ("INDEX", "kets"),
-        ("const double*", "rest"),
-        ("const double*", "bounds"),
-        ("double", "limit"),
-        ("double", "single_limit"),
-        ("int*", "split"),
-        ("int*", "last"),
+    "j_reach": declared(
+        "INDEX kets, const double* rest, const double* bounds, double limit, double single_limit, int* split, int* last"
     ),
-    "j_record": (
-        ("INDEX", "kets"),
-        ("int", "densities"),
-        ("int", "tuples"),
-        ("const INDEX*", "order"),
-        ("const REAL*", "geometry"),
-        ("const double*", "H"),
-        ("const double*", "factor"),
-        ("REAL*", "record"),
+    "j_record": declared(
+        "INDEX kets, int densities, int tuples, const INDEX* order, const REAL* geometry, const double* H, "
+        "const double* factor, REAL* record"
     ),
-    "j_sum": (("INDEX", "parts"), ("INDEX", "size"), ("const double*", "potentials"), ("double*", "V")),
-    "j_collect": (
-        ("INDEX", "first"),
-        ("int", "densities"),
-        ("int", "functions"),
-        ("int", "tuples"),
-        ("INDEX", "bra_stride"),
-        ("INDEX", "value_stride"),
-        ("const INDEX*", "places"),
-        ("const double*", "E"),
-        ("const INDEX*", "rank"),
-        ("const double*", "factor"),
-        ("const double*", "V"),
-        ("double*", "J"),
-        ("INDEX", "size"),
+    "j_sum": declared("INDEX parts, INDEX size, const double* potentials, double* V"),
+    "j_collect": declared(
+        "INDEX first, int densities, int functions, int tuples, INDEX bra_stride, INDEX value_stride, "
+        "const INDEX* places, const double* E, const INDEX* rank, const double* factor, const double* V, double* J, "
+        "INDEX size"
     ),
 }
 """Arguments of the steps around the interactions (templates/j_density.h, ...), beside the range of items."""
 BLOCK_STEPS = ("j_transform", "j_density")
 """Steps in which a block of threads shares an item."""
 WORDS = {"cpu": ("items_cpu.h", "blocks_cpu.h"), "cuda": ("items_cuda.cuh", "blocks_cuda.cuh")}
-SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
+SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
 
 
 def operations(bra_order: int, ket_order: int, densities: int) -> int:
