@@ -19,6 +19,7 @@ from cuanto.basis import Shell, unit_norm_factors
 from cuanto.coulomb import j_launch
 from cuanto.coulomb.hermite_pairs import primitives
 from cuanto.coulomb.j_engine import JEngine
+from cuanto.coulomb.j_steps import Contraction
 from cuanto.errors import InputError
 from cuanto.kernels.hermite_build import STEPS, general_source, operations, step_source, straight_source, tuple_table
 from j_cases import (
@@ -281,6 +282,23 @@ def test_general_kernel_on_simt(precision: str, monkeypatch: pytest.MonkeyPatch)
     D = random_density(basis.nbf, 2)
     exact = np.stack([hermite_coulomb_matrix(basis, D_pq) for D_pq in D])
     close(ours(basis, D, "simt", precision=precision), exact, ROUNDING if precision == "double" else MIXED)
+
+
+@pytest.mark.parametrize("name", ["cpu", "simt"])
+def test_contractions(name: str) -> None:
+    """Against products with the matrix itself."""
+    device, basis = get_backend(name), bundle(Case("both", "general", l_max=1))[0]
+    sparse = primitives(basis)[1]
+    contraction, C_pk = Contraction(sparse, device), sparse.toarray()
+    rng = np.random.default_rng(2)
+    D_npq, X_nkl = (rng.normal(size=(2, n, n)) for n in C_pk.shape)
+    for found, exact in (
+        (contraction.density(device.to_device(D_npq)), C_pk.T @ (0.5 * (D_npq + D_npq.transpose(0, 2, 1))) @ C_pk),
+        (contraction.matrix(device.to_device(X_nkl)), C_pk @ (X_nkl + X_nkl.transpose(0, 2, 1)) @ C_pk.T),
+        (contraction.gather(device.to_device(X_nkl[0])), X_nkl[0] @ C_pk.T),
+        (contraction.spread(device.to_device(D_npq[0])), D_npq[0] @ C_pk),
+    ):
+        close(device.to_host(found), exact)
 
 
 @pytest.mark.gpu

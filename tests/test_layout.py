@@ -17,7 +17,7 @@ HEAD = "typedef long long INDEX;\ntypedef double REAL;\ntypedef void (*Kernel)(c
 @pytest.mark.parametrize("given", LAYOUTS, ids=lambda given: given.name)
 def test_the_compiler_agrees(given: Layout) -> None:
     """A kernel reads all fields of the second of two records by their names."""
-    reads = "\n".join(f"    out[{i}] = (double)((INDEX)x.{name});" for i, (_, name, *_) in enumerate(given.fields))
+    reads = "\n".join(f"    out[{i}] = (double)((INDEX)x.{name});" for i, (_, name) in enumerate(given.fields))
     text = f"""{HEAD}{given.text}
 extern "C" void read_fields(INDEX begin, INDEX end, const void* records, double* out) {{
     const {given.name}& x = ((const {given.name}*)records)[1];
@@ -25,7 +25,7 @@ extern "C" void read_fields(INDEX begin, INDEX end, const void* records, double*
 }}"""
     arguments = (("INDEX", "begin"), ("INDEX", "end"), ("const void*", "records"), ("double*", "out"))
     backend, out = CpuBackend(threads=1), np.zeros(len(given.fields))
-    rows = [{name: 100 * r + i for i, (_, name, *_) in enumerate(given.fields)} for r in range(2)]
+    rows = [{name: 100 * r + i for i, (_, name) in enumerate(given.fields)} for r in range(2)]
     records = Records(given, rows, backend.address)
     program = backend.compile(Source(text, "read_fields", "cpu", arguments))
     backend.launch(program, 1, {"records": records.array, "out": out})
@@ -36,15 +36,14 @@ extern "C" void read_fields(INDEX begin, INDEX end, const void* records, double*
 def test_pointers() -> None:
     """Of arrays, of other records, of nothing, and addresses as they are."""
     backend, array = CpuBackend(threads=1), np.arange(3)
-    inner = Records(Layout("Inner", "Something.", (("INDEX", "x"),)), [{"x": 7}], backend.address)
-    outer = Layout(
-        "Outer", "Points to it.", (("const INDEX*", "a"), ("const Inner*", "b"), ("void*", "c"), ("void*", "d"))
-    )
+    inner = Records(Layout("Inner", "Something.", "INDEX x;"), [{"x": 7}], backend.address)
+    outer = Layout("Outer", "Points to it.", "const INDEX* a;\nconst Inner* b;\nvoid* c;\nvoid* d;")
     found = Records(outer, [{"a": array, "b": inner, "c": None, "d": 42}], backend.address)
     assert found.array[0].tolist() == (backend.address(array), backend.address(inner.array), 0, 42)
     assert found["d"][0] == 42
 
 
-def test_numbers_share_a_line() -> None:
-    text = Layout("A", "About.", (("INDEX", "x"), ("INDEX", "y"), ("INDEX", "z", "why"), ("int*", "p"))).text
-    assert text == "// About.\nstruct A {\n    INDEX x, y;\n    INDEX z;  // why\n    int* p;\n};\n"
+def test_fields_are_those_of_the_text() -> None:
+    made = Layout("A", "About.", "\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n")
+    assert made.fields == (("INDEX", "x"), ("INDEX", "y"), ("double", "z"), ("int*", "p"))
+    assert made.text == "// About.\nstruct A {\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n};\n"

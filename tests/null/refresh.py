@@ -70,6 +70,7 @@ def sources() -> list[Source]:
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]
+        chosen += [hermite_build.step_source(target, step) for step in hermite_build.STEPS]
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]

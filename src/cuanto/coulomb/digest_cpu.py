@@ -13,7 +13,7 @@ import numpy as np
 
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
-from cuanto.coulomb.pair_classes import PairClass, with_bounds
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.build import unrolled
@@ -72,13 +72,13 @@ class CpuDigest:
         self._tables: dict[Class, Records] = {}
         self.pairs = self._with_bounds(pairs)
         self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR) for p in self.pairs))
-        self._kets = self.records(KET_CLASS, [_kets(p) for p in self.pairs])
-        places = [(x, y) for y in range(len(self.pairs)) for x in range(y + 1)]
-        sides = [self._side(p) for p in self.pairs]
-        rows = [self._class(x, y, self._sides(sides[x], sides[y], cutoff)) for x, y in places]
-        self._bras = self.records(BRA_CLASS, rows)
+        device = [DevicePairs(p, backend, self.real) for p in self.pairs]
+        kets = [{name.removeprefix("ket_"): value for name, value in p.ket.items()} for p in device]
+        self._kets = self.records(KET_CLASS, kets)
+        meeting = [(bra, ket) for y, ket in enumerate(device) for bra in device[: y + 1]]
+        self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in meeting])
         self._kernels = self._bras.array
-        self._open = {i: self._choose(self.pairs[x], self.pairs[y]) for i, (x, y) in enumerate(places)}
+        self._open = {i: self._choose(bra.host, ket.host) for i, (bra, ket) in enumerate(meeting)}
 
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
@@ -92,40 +92,13 @@ class CpuDigest:
     def _put(self, array: Array) -> Any:
         return self.backend.to_device(np.asarray(array, dtype=self.real))
 
-    def _side(self, p: PairClass) -> dict[str, Any]:
-        """Pairs of a class as bras and as kets of integrals."""
-        return {
-            "bra_first": p.bra.first,
-            "bra_record": self._put(p.bra.record),
-            "bra_coefficient": self._put(p.bra.coefficient),
-            "columns": p.columns,
-            "bra_shell": self._put(p.bra.shell),
-            "ket_first": p.ket.first,
-            "ket_record": self._put(p.ket.record),
-            "ket_shell": self._put(p.ket.shell),
-        }
+    def _sides(self, bra: DevicePairs, ket: DevicePairs, cutoff: float) -> Records:
+        return self.records(SIDES, [{**bra.bra, **ket.ket, "boys_table": self._boys, "cutoff": cutoff}])
 
-    def _sides(self, bra: dict[str, Any], ket: dict[str, Any], cutoff: float) -> Records:
-        kets = {name: value for name, value in ket.items() if name.startswith("ket")}
-        return self.records(SIDES, [{**bra, **kets, "boys_table": self._boys, "cutoff": cutoff}])
-
-    def _class(self, x: int, y: int, sides: Records) -> dict[str, Any]:
-        """Bras of class x that meet kets of class y; kernels come later."""
-        p = self.pairs[x]
-        return {
-            "kernel": None,
-            "sides": sides,
-            "tables": None,
-            "bras": p.bra.count,
-            "columns": p.columns,
-            "na": p.functions[0],
-            "nb": p.functions[1],
-            "same": int(x == y),
-            "bound": p.bra_bound,
-            "pair": p.bra_pair,
-            "ao": p.bra_ao,
-            "segment": p.bra_segment,
-        }
+    def _class(self, bra: DevicePairs, ket: DevicePairs, cutoff: float) -> dict[str, Any]:
+        """Bras that meet kets; kernels come later."""
+        row = {"sides": self._sides(bra, ket, cutoff), "kernel": None, "tables": None, "same": int(bra is ket)}
+        return row | {name.removeprefix("bra_"): value for name, value in bra.bra.items()}
 
     # ---- kernels ------------------------------------------------------------------------------------------
 
@@ -189,11 +162,11 @@ class CpuDigest:
         missing = {i: np.zeros(p.ket.count) for i, p in enumerate(pairs) if not p.ket_bound.any()}
         launches, alive = [], []
         for i, bound in missing.items():
-            p, side = pairs[i], self._side(pairs[i])
-            sides = self._sides(side, side, 0.0)
+            p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
+            sides = self._sides(device, device, 0.0)
             kernel, tables = self._kernel(self._choose(p, p))
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
-            values |= {"pair": np.ascontiguousarray(p.ket_pair), "column": np.ascontiguousarray(p.ket_column)}
+            values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
             alive.append(sides)
         self.backend.launch_all(launches)
@@ -266,15 +239,3 @@ class CpuDigest:
     def copies(self) -> int:
         """Of the matrices that there are at once while they are added up."""
         return min(self.chunks, 2 * self.backend.traits.workers + 2)
-
-
-def _kets(p: PairClass) -> dict[str, Any]:
-    return {
-        "kets": p.ket.count,
-        "nc": p.functions[0],
-        "nd": p.functions[1],
-        "bound": p.ket_bound,
-        "pair": np.ascontiguousarray(p.ket_pair),
-        "ao": p.ket_ao,
-        "segment": p.ket_segment,
-    }

@@ -10,9 +10,7 @@ import numpy as np
 
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
-from cuanto.coulomb.pair_classes import PairClass, with_bounds
-from cuanto.integrals.segments import Array
-from cuanto.kernels.abi import bra_fields, ket_fields
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
@@ -27,45 +25,6 @@ STATIC_SHARED = 64
 """Bytes of shared memory that the general kernel has beside what it asks for."""
 MOST_FIXED = 6
 """Functions of a shell up to which a kernel of its own digests the integrals."""
-
-
-class DevicePairs:
-    """A class of pairs on the device."""
-
-    def __init__(self, pairs: PairClass, put: Any, real: Any) -> None:
-        self.host = pairs
-        bra, ket = pairs.bra, pairs.ket
-
-        def numbers(array: Array) -> Any:
-            return put(array.astype(real, copy=False))
-
-        self.bra = {
-            "bra_first": put(bra.first),
-            "bra_record": numbers(bra.record),
-            "bra_coefficient": numbers(bra.coefficient),
-            "bra_shell": numbers(bra.shell),
-            "columns": bra.columns,
-            "bra_fields": bra_fields("coulomb"),
-            "bra_bound": put(pairs.bra_bound),
-            "bra_pair": put(pairs.bra_pair),
-            "bra_segment": put(pairs.bra_segment),
-            "bra_ao": put(pairs.bra_ao),
-            "na": pairs.functions[0],
-            "nb": pairs.functions[1],
-        }
-        self.ket = {
-            "kets": ket.count,
-            "ket_first": put(ket.first),
-            "ket_record": numbers(ket.record),
-            "ket_shell": numbers(ket.shell),
-            "ket_fields": ket_fields(ket.shells),
-            "ket_bound": put(pairs.ket_bound),
-            "ket_pair": put(np.ascontiguousarray(pairs.ket_pair)),
-            "ket_segment": put(pairs.ket_segment),
-            "ket_ao": put(pairs.ket_ao),
-            "nc": pairs.functions[0],
-            "nd": pairs.functions[1],
-        }
 
 
 class CudaDigest:
@@ -85,7 +44,7 @@ class CudaDigest:
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
-        self._device = [DevicePairs(pair, backend.to_device, self.real) for pair in self.pairs]
+        self._device = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
 
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
@@ -228,7 +187,7 @@ class CudaDigest:
         """sqrt (ab|ab) of every ket, in a list of pairs with themselves."""
         xp = self.backend.xp
         kets, functions = pairs.ket.count, prod(pairs.functions)
-        device = DevicePairs(pairs, self.backend.to_device, self.real)
+        device = DevicePairs(pairs, self.backend, self.real)
         bound = np.zeros(kets)
         step = max(1, BUFFER_BYTES // (pairs.columns * functions**2 * self.real.itemsize * 32))
         program, blocks, shared, extra = self._integrals(pairs, pairs, step)

@@ -163,8 +163,6 @@ class DirectJK:
 
     def finish_compiling(self) -> None:
         """Wait for all specialised kernels asked for so far; general ones serve until they are there."""
-        if self._j_engine is not None:
-            self._j_engine.finish_compiling()
         self.backend.finish_compiling()
 
     @property

@@ -190,10 +190,6 @@ class Potentials:
         found = self._steps.reach(rests, self._bras.bounds, self.threshold, single)
         return [_Reach(rest, end, split) for rest, (split, end) in zip(rests, found, strict=True)]
 
-    def finish_compiling(self) -> None:
-        """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
-        self.backend.finish_compiling()
-
     @property
     def statistics(self) -> Statistics:
         """What was done since `begin`; copies a few small arrays from the device."""
@@ -259,7 +255,7 @@ class JEngine:
 
     def finish_compiling(self) -> None:
         """Wait for the specialised kernels asked for so far; the general one serves until they are there."""
-        self._potentials.finish_compiling()
+        self.backend.finish_compiling()
 
     @property
     def statistics(self) -> Statistics:

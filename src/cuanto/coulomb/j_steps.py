@@ -117,7 +117,8 @@ class Steps:
 
         rest[k] is the sum of the bounds of the last k + 1 kets; a limit is what those left out may do together.
         """
-        found = [tuple(self.backend.xp.empty((2, len(bounds)), dtype=np.int32)) for _ in rests]
+        both = self.backend.xp.empty((len(rests), 2, len(bounds)), dtype=np.int32)
+        found = [(both[i, 0], both[i, 1]) for i in range(len(rests))]
         common = {"bounds": bounds, "limit": limit, "single_limit": single_limit}
         self.backend.launch_all(
             [

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
-from cuanto.kernels.abi import SIZE
+from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
 
 Ints = NDArray[np.int32]
 
@@ -42,6 +44,46 @@ class PairClass:
     def columns(self) -> int:
         """Contraction columns of a pair."""
         return self.bra.columns
+
+
+class DevicePairs:
+    """A class of pairs on the device, as bras and as kets of kernels with numbers of the type `real`."""
+
+    def __init__(self, pairs: PairClass, backend: Backend, real: np.dtype[Any]) -> None:
+        self.host, put = pairs, backend.to_device
+        bra, ket = pairs.bra, pairs.ket
+
+        def numbers(array: Array) -> Any:
+            return put(array.astype(real, copy=False))
+
+        self.bra: dict[str, Any] = {
+            "bras": bra.count,
+            "bra_first": put(bra.first),
+            "bra_record": numbers(bra.record),
+            "bra_coefficient": numbers(bra.coefficient),
+            "bra_shell": numbers(bra.shell),
+            "columns": bra.columns,
+            "bra_fields": bra_fields("coulomb"),
+            "bra_bound": put(pairs.bra_bound),
+            "bra_pair": put(pairs.bra_pair),
+            "bra_segment": put(pairs.bra_segment),
+            "bra_ao": put(pairs.bra_ao),
+            "na": pairs.functions[0],
+            "nb": pairs.functions[1],
+        }
+        self.ket: dict[str, Any] = {
+            "kets": ket.count,
+            "ket_first": put(ket.first),
+            "ket_record": numbers(ket.record),
+            "ket_shell": numbers(ket.shell),
+            "ket_fields": ket_fields(ket.shells),
+            "ket_bound": put(pairs.ket_bound),
+            "ket_pair": put(pairs.ket_pair),
+            "ket_segment": put(pairs.ket_segment),
+            "ket_ao": put(pairs.ket_ao),
+            "nc": pairs.functions[0],
+            "nd": pairs.functions[1],
+        }
 
 
 class _Together(RowMap):

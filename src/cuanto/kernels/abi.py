@@ -32,37 +32,25 @@ def ket_fields(ket: Shells) -> int:
 
 
 Arguments = tuple[tuple[str, str], ...]
+"""Kinds and names."""
 
-BATCH: Arguments = (
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("const int*", "bra_first"),
-    ("const REAL*", "bra_record"),
-    ("const REAL*", "bra_coefficient"),
-    ("int", "columns"),
-    ("const REAL*", "bra_shell"),
-    ("const INDEX*", "rows"),
-    ("INDEX", "kets"),
-    ("const int*", "ket_first"),
-    ("const REAL*", "ket_record"),
-    ("const REAL*", "ket_shell"),
-    ("const int*", "cols"),
-    ("REAL*", "out"),
-    ("INDEX", "row_stride"),
-    ("INDEX", "component_stride"),
-    ("const REAL*", "boys_table"),
+
+def declared(text: str) -> Arguments:
+    """The arguments of a C parameter list."""
+    pairs = (argument.strip().rpartition(" ") for argument in text.split(","))
+    return tuple((kind, name) for kind, _, name in pairs)
+
+
+BATCH = declared(
+    "INDEX begin, INDEX end, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, "
+    "const REAL* bra_shell, const INDEX* rows, INDEX kets, const int* ket_first, const REAL* ket_record, "
+    "const REAL* ket_shell, const int* cols, REAL* out, INDEX row_stride, INDEX component_stride, "
+    "const REAL* boys_table"
 )
 
 
-TABLES: Arguments = (
-    ("int", "bra_fields"),
-    ("int", "ket_fields"),
-    ("int", "width"),
-    ("int", "bra_functions"),
-    ("const int*", "primitive_table"),
-    ("const REAL*", "primitive_constants"),
-    ("const int*", "ket_table"),
-    ("const REAL*", "ket_constants"),
-    ("const int*", "bra_table"),
-    ("const REAL*", "bra_constants"),
+TABLES = declared(
+    "int bra_fields, int ket_fields, int width, int bra_functions, const int* primitive_table, "
+    "const REAL* primitive_constants, const int* ket_table, const REAL* ket_constants, const int* bra_table, "
+    "const REAL* bra_constants"
 )

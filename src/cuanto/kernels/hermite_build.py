@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.emit.syntax import straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
@@ -60,98 +60,46 @@ WIDER = {("cpu", "float"): "#ifdef __AVX512F__\n#define LANES 16\n#endif"}
 STRAIGHT_SKELETONS = {"cpu": "j_lane_cpu.h", "cuda": "j_thread.cuh"}
 GENERAL_SKELETONS = {"cpu": ("batch_cpu.h", "j_base.h", "j_general_cpu.h"), "cuda": ("j_base.h", "j_general.cuh")}
 
-RANGE: dict[str, Arguments] = {
-    "cpu": (("INDEX", "begin"), ("INDEX", "end")),
-    "cuda": (("INDEX", "bras"), ("INDEX", "chunks")),
-}
-BATCH: Arguments = (
-    ("const REAL*", "bra_record"),
-    ("const int*", "ket_begin"),
-    ("const int*", "ket_end"),
-    ("const REAL*", "ket_record"),
-    ("const REAL*", "boys_table"),
-    ("double*", "out"),
+RANGE = {"cpu": declared("INDEX begin, INDEX end"), "cuda": declared("INDEX bras, INDEX chunks")}
+BATCH = declared(
+    "const REAL* bra_record, const int* ket_begin, const int* ket_end, const REAL* ket_record, const REAL* boys_table, "
+    "double* out"
 )
-CLASS: Arguments = (
-    ("int", "bra_order"),
-    ("int", "ket_order"),
-    ("int", "densities"),
-    ("const int*", "tuples"),
-)
-GENERAL: dict[str, Arguments] = {"cpu": CLASS, "cuda": (*CLASS, ("int", "lanes"))}
+CLASS = declared("int bra_order, int ket_order, int densities, const int* tuples")
+GENERAL = {"cpu": CLASS, "cuda": CLASS + declared("int lanes")}
 STEP_THREADS = 64
 """Threads of a block of the steps around the interactions."""
-SPARSE: Arguments = (
-    ("INDEX", "rows"),
-    ("INDEX", "columns"),
-    ("const int*", "start"),
-    ("const int*", "index"),
-    ("const double*", "value"),
-    ("double", "scale"),
-    ("const double*", "in"),
-    ("double*", "out"),
+SPARSE = declared(
+    "INDEX rows, INDEX columns, const int* start, const int* index, const double* value, double scale, "
+    "const double* in, double* out"
 )
 """Products with a sparse matrix."""
 STEPS: dict[str, Arguments] = {
     "j_transform": SPARSE,
     "j_product": SPARSE,
-    "j_density": (
-        ("INDEX", "first"),
-        ("int", "densities"),
-        ("int", "functions"),
-        ("int", "tuples"),
-        ("const INDEX*", "places"),
-        ("const double*", "X"),
-        ("INDEX", "size"),
-        ("const double*", "E"),
-        ("const double*", "factor"),
-        ("const double*", "W"),
-        ("const INDEX*", "curve"),
-        ("INDEX", "count"),
-        ("double*", "H"),
-        ("double*", "bound"),
-        ("INDEX*", "key"),
+    "j_density": declared(
+        "INDEX first, int densities, int functions, int tuples, const INDEX* places, const double* X, INDEX size, "
+        "const double* E, const double* factor, const double* W, const INDEX* curve, INDEX count, double* H, "
+        "double* bound, INDEX* key"
     ),
-    "j_reach": (
-        ("INDEX", "kets"),
-        ("const double*", "rest"),
-        ("const double*", "bounds"),
-        ("double", "limit"),
-        ("double", "single_limit"),
-        ("int*", "split"),
-        ("int*", "last"),
+    "j_reach": declared(
+        "INDEX kets, const double* rest, const double* bounds, double limit, double single_limit, int* split, int* last"
     ),
-    "j_record": (
-        ("INDEX", "kets"),
-        ("int", "densities"),
-        ("int", "tuples"),
-        ("const INDEX*", "order"),
-        ("const REAL*", "geometry"),
-        ("const double*", "H"),
-        ("const double*", "factor"),
-        ("REAL*", "record"),
+    "j_record": declared(
+        "INDEX kets, int densities, int tuples, const INDEX* order, const REAL* geometry, const double* H, "
+        "const double* factor, REAL* record"
     ),
-    "j_sum": (("INDEX", "parts"), ("INDEX", "size"), ("const double*", "potentials"), ("double*", "V")),
-    "j_collect": (
-        ("INDEX", "first"),
-        ("int", "densities"),
-        ("int", "functions"),
-        ("int", "tuples"),
-        ("INDEX", "bra_stride"),
-        ("INDEX", "value_stride"),
-        ("const INDEX*", "places"),
-        ("const double*", "E"),
-        ("const INDEX*", "rank"),
-        ("const double*", "factor"),
-        ("const double*", "V"),
-        ("double*", "J"),
-        ("INDEX", "size"),
+    "j_sum": declared("INDEX parts, INDEX size, const double* potentials, double* V"),
+    "j_collect": declared(
+        "INDEX first, int densities, int functions, int tuples, INDEX bra_stride, INDEX value_stride, "
+        "const INDEX* places, const double* E, const INDEX* rank, const double* factor, const double* V, double* J, "
+        "INDEX size"
     ),
 }
 """Arguments of the steps around the interactions (templates/j_density.h, ...), beside the range of items."""
 TEAM_STEPS = ("j_transform", "j_density")
 """Steps in which a team of threads shares an item."""
-SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
+SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
 
 
 def operations(bra_order: int, ket_order: int, densities: int) -> int:

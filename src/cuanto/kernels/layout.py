@@ -8,44 +8,43 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.kernels.abi import Arguments, declared
+
 NUMBERS = {"INDEX": np.int64, "double": np.float64}
 """Kinds of fields that are no pointers."""
-
-Field = tuple[str, str] | tuple[str, str, str]
-"""Kind and name as in C, and what is to be said about it."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields of a record in their order."""
+    """A record; `body` declares its fields in C, with comments."""
 
     name: str
     about: str
-    fields: tuple[Field, ...]
+    body: str
+
+    @cached_property
+    def fields(self) -> Arguments:
+        """Kind and name of each."""
+        found = []
+        for line in self.body.strip().splitlines():
+            (kind, name), *more = declared(line.partition(";")[0])
+            found += [(kind, name), *((kind, name) for _, name in more)]
+        return tuple(found)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Pointers are addresses."""
-        return np.dtype([(name, NUMBERS.get(kind, np.int64)) for kind, name, *_ in self.fields])
+        return np.dtype([(name, NUMBERS.get(kind, np.int64)) for kind, name in self.fields])
 
-    @cached_property
+    @property
     def text(self) -> str:
-        """The C structure; numbers that need no comment share a line."""
-        lines = []
-        for (kind, single), some in groupby(self.fields, lambda field: (field[0], field if self._alone(field) else ())):
-            names, about = ", ".join(name for _, name, *_ in some), f"  // {single[2]}" if len(single) > 2 else ""
-            lines.append(f"    {kind} {names};{about}")
-        return "\n".join([f"// {self.about}", f"struct {self.name} {{", *lines, "};", ""])
-
-    @staticmethod
-    def _alone(field: Field) -> bool:
-        return field[0] not in NUMBERS or len(field) > 2
+        """The C structure."""
+        return f"// {self.about}\nstruct {self.name} {{{self.body}}};\n"
 
 
 class Records:
@@ -55,7 +54,7 @@ class Records:
         """`rows`: values by name; for pointers arrays, kernels, other records, None or addresses."""
         self._alive = rows
         self.array: NDArray[Any] = np.zeros(len(rows), dtype=layout.dtype)
-        for kind, name, *_ in layout.fields:
+        for kind, name in layout.fields:
             values = [row[name] for row in rows]
             self.array[name] = values if kind in NUMBERS else [_pointer(value, address) for value in values]
 
@@ -73,95 +72,83 @@ def _pointer(value: Any, address: Callable[[Any], int]) -> int:
 SIDES = Layout(
     "Sides",
     "Records of both sides, as kernels.abi describes them.",
-    (
-        ("const int*", "bra_first"),
-        ("const REAL*", "bra_record"),
-        ("const REAL*", "bra_coefficient"),
-        ("INDEX", "columns"),
-        ("const REAL*", "bra_shell"),
-        ("const int*", "ket_first"),
-        ("const REAL*", "ket_record"),
-        ("const REAL*", "ket_shell"),
-        ("const REAL*", "boys_table"),
-        ("double", "cutoff", "with SCREENED: primitive quartets of a smaller size are left out"),
-    ),
+    """
+    const int* bra_first;
+    const REAL* bra_record;
+    const REAL* bra_coefficient;
+    INDEX columns;
+    const REAL* bra_shell;
+    const int* ket_first;
+    const REAL* ket_record;
+    const REAL* ket_shell;
+    const REAL* boys_table;
+    double cutoff;  // with SCREENED: primitive quartets of a smaller size are left out
+""",
 )
 
 TABLES = Layout(
     "Tables",
     "Index tables of a class.",
-    (
-        ("INDEX", "bra_fields"),
-        ("INDEX", "ket_fields"),
-        ("INDEX", "width"),
-        ("INDEX", "bra_functions"),
-        ("const int*", "primitive_table"),
-        ("const REAL*", "primitive_constants"),
-        ("const int*", "ket_table"),
-        ("const REAL*", "ket_constants"),
-        ("const int*", "bra_table"),
-        ("const REAL*", "bra_constants"),
-    ),
+    """
+    INDEX bra_fields, ket_fields, width, bra_functions;
+    const int* primitive_table;
+    const REAL* primitive_constants;
+    const int* ket_table;
+    const REAL* ket_constants;
+    const int* bra_table;
+    const REAL* bra_constants;
+""",
 )
 
 BRA_CLASS = Layout(
     "BraClass",
     "Bras that meet the kets of a class.",
-    (
-        ("Kernel", "kernel"),
-        ("const void*", "sides"),
-        ("const void*", "tables"),
-        ("INDEX", "bras"),
-        ("INDEX", "columns"),
-        ("INDEX", "na"),
-        ("INDEX", "nb"),
-        ("INDEX", "same", "are bras and kets the same pairs?"),
-        ("const double*", "bound", "[bra], descending"),
-        ("const int*", "pair", "[bra]: number of the pair, counted as for kets"),
-        ("const int*", "ao", "[bra, column, 2]: first functions of a and b"),
-        ("const int*", "segment", "[bra, 2]"),
-    ),
+    """
+    Kernel kernel;
+    const void* sides;
+    const void* tables;
+    INDEX bras, columns, na, nb;
+    INDEX same;  // are bras and kets the same pairs?
+    const double* bound;  // [bra], descending
+    const int* pair;  // [bra]: number of the pair, counted as for kets
+    const int* ao;  // [bra, column, 2]: first functions of a and b
+    const int* segment;  // [bra, 2]
+""",
 )
 
 KET_CLASS = Layout(
     "KetClass",
     "Kets of a class; all classes of bras up to the same number meet them.",
-    (
-        ("INDEX", "kets"),
-        ("INDEX", "nc"),
-        ("INDEX", "nd"),
-        ("const double*", "bound", "[ket]"),
-        ("const int*", "pair", "[ket]"),
-        ("const int*", "ao", "[ket, 2]"),
-        ("const int*", "segment", "[ket, 2]"),
-    ),
+    """
+    INDEX kets, nc, nd;
+    const double* bound;  // [ket]
+    const int* pair;  // [ket]
+    const int* ao;  // [ket, 2]
+    const int* segment;  // [ket, 2]
+""",
 )
 
 DENSITIES = Layout(
     "Densities",
     "Densities, and the quartets that are wanted.",
-    (
-        ("INDEX", "nbf"),
-        ("INDEX", "segments"),
-        ("INDEX", "count"),
-        ("const double*", "D", "[density, row, column], transposed"),
-        ("const double*", "largest", "[segment, segment]"),
-        ("double", "lower"),
-        ("double", "upper", "quartets whose bound lies between"),
-        ("INDEX", "want_j"),
-        ("INDEX", "want_k"),
-    ),
+    """
+    INDEX nbf, segments, count;
+    const double* D;  // [density, row, column], transposed
+    const double* largest;  // [segment, segment]
+    double lower;
+    double upper;  // quartets whose bound lies between
+    INDEX want_j, want_k;
+""",
 )
 
 STORE = Layout(
     "Store",
     "Integrals of a chunk that are kept.",
-    (
-        ("int*", "head"),
-        ("REAL*", "value"),
-        ("INDEX", "heads"),
-        ("INDEX", "values"),
-        ("INDEX", "limit", "values at which counting may stop"),
-        ("INDEX", "quartets"),
-    ),
+    """
+    int* head;
+    REAL* value;
+    INDEX heads, values;
+    INDEX limit;  // values at which counting may stop
+    INDEX quartets;
+""",
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from cuanto.kernels import abi
+from cuanto.kernels.abi import declared
 from cuanto.kernels.build import RECORDS, TABLE_EXTRAS, integral_source, straight_text
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
 from cuanto.kernels.spec import KernelSpec
@@ -20,102 +21,37 @@ QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, 
 LIST_THREADS = 128
 """Threads of a block of the kernels for lists on a GPU; they go on with the list where there are fewer than items."""
 
-CPU_LIST: abi.Arguments = (
-    ("const void*", "sides"),
-    ("const void*", "tables"),
-    ("const int*", "list"),
-    ("INDEX", "count"),
-    ("REAL*", "out"),
-)
+CPU_LIST = declared("const void* sides, const void* tables, const int* list, INDEX count, REAL* out")
 
-CPU_QUARTETS: abi.Arguments = (
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("const void*", "densities"),
-    ("const void*", "kets"),
-    ("const void*", "bras"),
-    ("INDEX", "classes"),
-    ("INDEX", "chunks"),
+CPU_QUARTETS = declared(
+    "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
 )
 CPU_DIGEST: abi.Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
 CPU_STORE: abi.Arguments = (*CPU_QUARTETS, ("void*", "stores"))
 CPU_STORED: abi.Arguments = (*CPU_STORE, ("double*", "sums"))
 
-CPU_BOUNDS: abi.Arguments = (
-    ("const void*", "kernel"),
-    ("const void*", "sides"),
-    ("const void*", "tables"),
-    ("INDEX", "columns"),
-    ("INDEX", "functions"),
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("const int*", "pair"),
-    ("const int*", "column"),
-    ("double*", "bound"),
+CPU_BOUNDS = declared(
+    "const void* kernel, const void* sides, const void* tables, INDEX columns, INDEX functions, INDEX begin, "
+    "INDEX end, const int* pair, const int* column, double* bound"
 )
 
-CUDA_LIST: abi.Arguments = (
-    ("const int*", "bra_first"),
-    ("const REAL*", "bra_record"),
-    ("const REAL*", "bra_coefficient"),
-    ("int", "columns"),
-    ("const REAL*", "bra_shell"),
-    ("const int*", "ket_first"),
-    ("const REAL*", "ket_record"),
-    ("const REAL*", "ket_shell"),
-    ("const REAL*", "boys_table"),
-    ("double", "cutoff"),
-    ("const int*", "list"),
-    ("const int*", "count"),
-    ("REAL*", "out"),
-    ("INDEX", "stride"),
+CUDA_LIST = declared(
+    "const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, const REAL* bra_shell, "
+    "const int* ket_first, const REAL* ket_record, const REAL* ket_shell, const REAL* boys_table, double cutoff, "
+    "const int* list, const int* count, REAL* out, INDEX stride"
 )
 
-CUDA_SELECT: abi.Arguments = (
-    ("INDEX", "bra_begin"),
-    ("INDEX", "bra_end"),
-    ("INDEX", "kets"),
-    ("INDEX", "span"),
-    ("int", "pad"),
-    ("const double*", "bra_bound"),
-    ("const double*", "ket_bound"),
-    ("const int*", "bra_pair"),
-    ("const int*", "ket_pair"),
-    ("const int*", "bra_segment"),
-    ("const int*", "ket_segment"),
-    ("INDEX", "segments"),
-    ("const double*", "largest"),
-    ("double", "reach"),
-    ("double", "lower"),
-    ("double", "upper"),
-    ("int", "same"),
-    ("int", "want_j"),
-    ("int*", "list"),
-    ("int*", "count"),
+CUDA_SELECT = declared(
+    "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
+    "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
+    "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
+    "int same, int want_j, int* list, int* count"
 )
 
-CUDA_DIGEST: abi.Arguments = (
-    ("const int*", "list"),
-    ("const int*", "count"),
-    ("const REAL*", "integrals"),
-    ("INDEX", "stride"),
-    ("int", "columns"),
-    ("int", "na"),
-    ("int", "nb"),
-    ("int", "nc"),
-    ("int", "nd"),
-    ("const int*", "bra_ao"),
-    ("const int*", "ket_ao"),
-    ("const int*", "bra_pair"),
-    ("const int*", "ket_pair"),
-    ("int", "same"),
-    ("INDEX", "nbf"),
-    ("INDEX", "densities"),
-    ("const double*", "D"),
-    ("double*", "J"),
-    ("double*", "K"),
-    ("int", "want_j"),
-    ("int", "want_k"),
+CUDA_DIGEST = declared(
+    "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
+    "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
+    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
 )
 
 
