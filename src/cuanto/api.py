@@ -25,6 +25,7 @@ from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.methods import METHODS, SEMIEMPIRICAL, GaussianResult, HartreeFock, KohnSham, Result
 from cuanto.methods.kohn_sham import Model
 from cuanto.methods.result import watched
@@ -42,6 +43,8 @@ OF_A_BASIS = ("basis", "fitting", "auxbasis", "precision", "grid", "field", "poi
 """Settings that a method with orbitals of its own has no use for."""
 NEUTRAL = {"fitting": "auto", "precision": "double", "storage": "auto"}
 """Values that ask for nothing."""
+SECOND_FIT = "second fit"
+"""Name of what is reserved for the fit at long range while the first one is made."""
 GRID_BYTES = 256
 """Of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine: 210)."""
 
@@ -105,7 +108,7 @@ def energy(
     if model is None:
         calculation = HartreeFock(*common)
     else:
-        more: dict[str, Any] = {"precision": precision, "max_memory": max_memory, "grid": grid_settings}
+        more: dict[str, Any] = {"precision": precision, "budget": builders.budget, "grid": grid_settings}
         calculation = KohnSham(*common, model=model, attenuated=builders.attenuated(), **more)
     del builders  # and with it the pairs on the device
     state, history = watched(calculation.states(_start(guess)), on_iteration)
@@ -146,6 +149,8 @@ class _Builders:
         model: Model | None,
         of_grid: int = 0,
     ) -> None:
+        self.budget = Budget(device, max_memory)
+        self.budget.reserve("grid", min(of_grid, self.budget.available() // 2))
         self._direct: dict[str, Any] = {"backend": device, "threshold": settings.screening, "precision": precision}
         if model is None or model.exchange:  # J alone is made faster than integrals are stored
             spared = max_memory
@@ -155,10 +160,7 @@ class _Builders:
         self.omega = None
         if model is not None and model.functional.range_separation is not None:
             self.omega = model.functional.range_separation.omega
-        self._fitted: dict[str, Any] = {"backend": device, "max_memory": max_memory, "kind": kind, "timings": timings}
-        self._fitted["others"] = of_grid
-        if self.omega is not None and kind == "jk":
-            self._fitted["share"] = 0.5  # there are two
+        self._fitted: dict[str, Any] = {"backend": device, "budget": self.budget, "kind": kind, "timings": timings}
         self.basis, self.aux, self.kind, self.timings = basis, aux, kind, timings
         self.pairs: Sequence[BraBatch] | None = None
         if aux is not None and device.xp is not np:  # main memory may be too short for all of them
@@ -170,7 +172,10 @@ class _Builders:
         if self.aux is None:
             direct = self._of_quartets()
             return direct, direct
+        if self.omega is not None and self.kind == "jk":
+            self.budget.reserve(SECOND_FIT, self.budget.available() // 2)
         fitted = FittedJK(self.basis, self.aux, pairs=self.pairs, **self._fitted)
+        self.budget.release(SECOND_FIT)
         return fitted, (fitted if self.kind == "jk" else self._of_quartets())
 
     def attenuated(self) -> JKBuilder | None:

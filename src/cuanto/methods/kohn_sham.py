@@ -15,6 +15,7 @@ from cuanto.coulomb.direct import DirectJK
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
 from cuanto.grid import GridSettings
+from cuanto.memory import Budget
 from cuanto.methods.hartree_fock import HartreeFock
 from cuanto.options import ScfOptions
 from cuanto.scf.loop import Density, Problem
@@ -69,7 +70,7 @@ class KohnSham(HartreeFock):
     model: Model | None = None
     grid: GridSettings = field(default_factory=GridSettings)
     precision: str = "double"
-    max_memory: float | None = None
+    budget: Budget | None = None
     attenuated: JKBuilder | None = None
     _made: list[Term] = field(default_factory=list)
     _last: list[State] = field(default_factory=list)
@@ -106,7 +107,7 @@ class KohnSham(HartreeFock):
             terms.append(Exchange(self.attenuated, functional.range_separation.beta, "long-range exchange"))
         if functional.parts:
             with self.timings.measure("grid"):
-                limits: dict[str, Any] = {"max_memory": self.max_memory, "precision": self.precision}
+                limits: dict[str, Any] = {"budget": self.budget, "precision": self.precision}
                 common = (functional, self.molecule, self.basis, self.backend, self.spins)
                 terms.append(ExchangeCorrelation(*common, self.grid, **limits))
         self._made[:] = terms
@@ -145,7 +146,7 @@ class KohnSham(HartreeFock):
         """The same term in double precision; None where it is so already."""
         if isinstance(term, ExchangeCorrelation):
             given = (term.functional, self.molecule, self.basis, self.backend, self.spins, self.grid)
-            return ExchangeCorrelation(*given, max_memory=self.max_memory, grid=term.grid)
+            return ExchangeCorrelation(*given, budget=self.budget, grid=term.grid)
         if not isinstance(term, (Coulomb, Exchange)) or not isinstance(term.builder, DirectBuilder):
             return None
         single = term.builder.direct

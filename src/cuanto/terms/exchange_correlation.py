@@ -6,7 +6,6 @@ from typing import Any
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.memory import memory_limit
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, XCPotential
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -14,6 +13,7 @@ from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
 from cuanto.grid.quadrature import Quadrature, make_quadrature
 from cuanto.grid.settings import GridSettings
+from cuanto.memory import Budget
 from cuanto.system import Molecule
 
 PRECISIONS = ("double", "mixed", "single")
@@ -38,14 +38,14 @@ class ExchangeCorrelation:
         spins: int,
         settings: GridSettings | None = None,
         *,
-        max_memory: float | None = None,
+        budget: Budget | None = None,
         precision: str = "double",
         grid: GroupedGrid | None = None,
     ) -> None:
         if precision not in PRECISIONS:
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
         self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
-        self.settings, self._max_memory = settings or GridSettings(), max_memory
+        self.settings, self._budget = settings or GridSettings(), budget or Budget(backend)
         evaluate = XCPotential(functional, backend, spins)  # compiled while the grid is made
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
@@ -73,8 +73,7 @@ class ExchangeCorrelation:
         )
 
     def _quadrature(self, real: str) -> Quadrature:
-        limit = memory_limit(self.backend, self._max_memory)
         made, self.plan = make_quadrature(
-            self.grid, self.basis, self.backend, self.functional.family, self.settings, limit, real
+            self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
         return made
