@@ -35,6 +35,7 @@ from cuanto.functionals import Evaluator, get_functional
 from cuanto.grid import GridSettings, make_grid, make_quadrature
 from cuanto.grid.potential import integrate
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.scf.guess import superposed_atoms
 
 ASKED = 1.2

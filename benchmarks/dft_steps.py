@@ -14,6 +14,7 @@ from cuanto.functionals import Evaluator, Functional
 from cuanto.grid import GridSettings, GroupedGrid, make_grid, make_quadrature
 from cuanto.grid.potential import integrate
 from cuanto.grid.quadrature import PRODUCTS, orbitals_pay
+from cuanto.memory import Budget
 
 STEPS = ("density", "matrix")
 """Those that are products of matrices."""
