@@ -31,11 +31,11 @@ from semiempirical import polyethylene
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.coulomb.memory import memory_limit
 from cuanto.functionals import Evaluator, get_functional
 from cuanto.grid import GridSettings, make_grid, make_quadrature
 from cuanto.grid.potential import integrate
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.scf.guess import superposed_atoms
 
 ASKED = 1.2
@@ -72,8 +72,7 @@ class Cluster:
         self.molecule, self.basis, self.backend = molecule, basis, backend
         self.grid = make_grid(molecule, basis, settings, backend)
         self.waters, self.functions, self.setup = waters, basis.nbf, np.inf
-        limit = memory_limit(backend, None)
-        self.quadrature, _ = make_quadrature(self.grid, basis, backend, functional.family, settings, limit)
+        self.quadrature, _ = make_quadrature(self.grid, basis, backend, functional.family, settings, Budget(backend))
         self.D_spq = superposed_atoms(molecule, basis, 1, backend).D_spq
         evaluate = Evaluator(functional, backend, 1)
         rho_scg = self.quadrature.density(self.D_spq, None)

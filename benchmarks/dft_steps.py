@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from cuanto.coulomb.memory import memory_limit
 from cuanto.functionals import Evaluator, Functional
 from cuanto.grid import GridSettings, GroupedGrid, make_grid, make_quadrature
 from cuanto.grid.potential import integrate
 from cuanto.grid.quadrature import PRODUCTS, orbitals_pay
+from cuanto.memory import Budget
 
 STEPS = ("density", "matrix")
 """Those that are products of matrices."""
@@ -87,8 +87,7 @@ class Pass:
         """Set-up and steps: seconds, operations per second, memory of kept values; energy and electrons."""
         backend, family, settings = self.backend, self.functional.family, self.settings
         made, grid = best_of(lambda: make_grid(self.molecule, self.basis, settings, backend), backend, min(repeat, 2))
-        limit = memory_limit(backend, None)
-        common = (grid, self.basis, backend, family, settings, limit, self.real)
+        common = (grid, self.basis, backend, family, settings, Budget(backend), self.real)
         prepared, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
         width = density.C_spi.shape[2]
         orbitals = settings.density != "matrix" and (

@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from cuanto import Basis, Molecule, integrals
+from cuanto.backends import Backend, get_backend
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.linalg import DeviceLinalg
+from cuanto.coulomb import fitting_plan
+from cuanto.coulomb.fitted_tensor import ThreeCentre
+from cuanto.coulomb.fitting_layout import make_layout
+from cuanto.memory import Budget
 
 Array = NDArray[np.float64]
 DATA = Path(__file__).parent / "data"
 
 
-class _Module:
-    """NumPy under another name."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-
 class Device(CpuBackend):
-    """The CPU taken for a GPU: code that asks whether arrays are NumPy's takes the other way."""
+    """The CPU with the linear algebra of a GPU."""
 
-    xp = _Module()
+    def __init__(self) -> None:
+        super().__init__()
+        self.linalg = DeviceLinalg(np)  # type: ignore[assignment]
+
+
+def use_device_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted integrals of the CPU are stored as on a GPU."""
+    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", fitting_plan.SCHEDULES["cuda"])
+
+
+def has_parameter(request: pytest.FixtureRequest, value: object) -> bool:
+    """Is this one of the parameters of a test?"""
+    return hasattr(request.node, "callspec") and value in request.node.callspec.params.values()
+
+
+def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:
+    """Exactly so many bytes."""
+    budget = Budget(get_backend(backend) if isinstance(backend, str) else backend)
+    budget.limit = int(size)
+    return budget
+
+
+def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = None) -> Budget:
+    """What a fit on the CPU that keeps no integrals needs."""
+    these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
+    layout = make_layout(basis, triangle=kind == "j", functions=fitting_plan.SCHEDULES["cpu"].functions)
+    engine = fitting_plan.direct_fit_bytes(basis, aux, these.backend)
+    return budget_of(replace(fitting_plan.block_sizes(these, layout), engine=engine).least)
 
 
 def molecule(name: str) -> Molecule:

@@ -17,7 +17,7 @@ from cuanto.coulomb import DirectJK, FittedJK
 from cuanto.coulomb.base import DirectBuilder
 from cuanto.integrals.api import uploaded_pairs
 from direct_reference import DEVICES, Array, close, densities
-from fitting_cases import DATA, Device, molecule, random_orbitals
+from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget, use_device_storage
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
 """omega: fitted matrices against PySCF's, which leaves out other functions where the metric is singular."""
@@ -205,11 +205,14 @@ def test_fitted_larger(device: str) -> None:
 
 
 @pytest.mark.parametrize("omega", [0.05, 0.2, 1.0])
-def test_every_way_of_fitting(omega: float) -> None:
+def test_every_way_of_fitting(omega: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integrals kept or not, J engine, the way of a GPU, pairs that are there already, densities without orbitals."""
     builder, *first = fit("water_01", "def2-svp", omega, "cpu")
     pairs = uploaded_pairs(builder.basis, builder.backend)
-    for device, options in (("cpu", {"direct": True}), (Device(), {}), (builder.backend, {"pairs": pairs})):
+    direct = smallest_budget(builder.basis, builder.aux, "jk", omega)
+    for device, options in (("cpu", {"budget": direct}), (Device(), {}), (Device(), {"pairs": pairs})):
+        if isinstance(device, Device):
+            use_device_storage(monkeypatch)
         other, *found = fit("water_01", "def2-svp", omega, device, **options)
         for M, expected in zip(found, first, strict=True):
             assert np.abs(M - expected).max() <= SCREENED

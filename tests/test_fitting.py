@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,31 @@ import pytest
 
 import cuanto
 from cuanto import Basis, Molecule, integrals
-from cuanto.backends import Backend, get_backend
+from cuanto.backends import Backend, get_backend, linalg
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.coulomb import fitting, fitting_rows_device, j_launch
+from cuanto.coulomb import j_launch
+from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.fitting_blocks import THRESHOLD, aux_slices, make_layout
+from cuanto.coulomb.fitting_blocks import KeptBlocks, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
-from cuanto.coulomb.fitting_rows import PAIR, find_partners, large_pairs, separate_parts
-from cuanto.coulomb.fitting_rows_device import DeviceRows
+from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
+from cuanto.coulomb.fitting_plan import row_sizes
+from cuanto.coulomb.fitting_rows import PAIR, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
 from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
 from cuanto.kernels.hermite_build import straight_source
-from cuanto.log import Timings
-from fitting_cases import DATA, Device, fitted_jk, molecule, random_orbitals
+from fitting_cases import (
+    DATA,
+    Device,
+    budget_of,
+    fitted_jk,
+    has_parameter,
+    molecule,
+    random_orbitals,
+    smallest_budget,
+    use_device_storage,
+)
 from tolerances import CPU_CUDA, ENERGY
 
 ROUNDING = 1e-11
@@ -36,6 +46,12 @@ ENERGIES: list[dict[str, Any]] = json.loads((DATA / "rhf_ccpvdz.json").read_text
 @pytest.fixture(autouse=True)
 def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+@pytest.fixture(autouse=True)
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if has_parameter(request, "device"):
+        use_device_storage(monkeypatch)
 
 
 def backend(name: str) -> Backend:
@@ -141,7 +157,8 @@ def test_j_engine_equals_integrals_in_memory(name: str, device: str) -> None:
     D = fit.backend.to_device(D_spq)
     expected = fit.backend.to_host(fit(D, None, True, False)[0])
     direct = DirectFit(basis, aux, fit.backend)
-    J = fit.backend.to_host(direct.potential(fit._metric.solve(direct.fit(D))))
+    metric = ThreeCentre(basis, aux, fit.backend).metric()
+    J = fit.backend.to_host(direct.potential(metric.solve(direct.fit(D))))
     assert np.abs(J - expected).max() < DIRECT
     for done in direct.statistics:
         assert done.interactions > 0.9 * done.possible  # small molecules
@@ -183,17 +200,19 @@ def test_the_cuda_text_of_unequal_sides_compiles(orders: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("kind", ["j", "jk"])
-def test_direct_on_request(kind: str) -> None:
-    """With memory enough for all integrals none is kept; its steps are measured where that is asked for."""
-    basis, aux = bases("alkane_03")
-    C_spi, D_spq = random_orbitals(basis.nbf, 9)
-    kept, fit = (FittedJK(basis, aux, backend="cpu", kind=kind, direct=direct) for direct in (False, True))
+def test_the_smallest_budget_keeps_nothing(kind: str) -> None:
+    """One orbital at once, and the same J and K; with less the fit is refused."""
+    basis, aux = bases("water_01")
+    C_spi, D_spq = random_orbitals(basis.nbf, 3)
+    kept, budget = FittedJK(basis, aux, backend="cpu", kind=kind), smallest_budget(basis, aux, kind)
+    with pytest.raises(InputError, match="density fitting needs"):
+        FittedJK(basis, aux, backend="cpu", kind=kind, budget=budget_of(budget.limit - 1))
+    fit = FittedJK(basis, aux, backend="cpu", kind=kind, budget=budget)
     assert kept.plan.mode == "in-core" and str(fit.plan).startswith("direct: J engine, ")
-    fit.profile = Timings()
+    assert budget.available() == 0 and set(budget.reserved) == {"fitted integrals"}
     for mine, theirs in zip(fit(D_spq, C_spi, True, kind == "jk"), kept(D_spq, C_spi, True, kind == "jk"), strict=True):
         if theirs is not None:
             close(mine, theirs, fit)
-    assert set(fit.profile.seconds) == {"fit vector", "solve", "J from fit"}
 
 
 def test_a_fitting_function_is_a_pair_with_one() -> None:
@@ -321,10 +340,10 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
     expected = fit(D_pq[None], turned[None], False, True)[1]
     close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
     if not mixed:  # fewer columns at once than threads
-        few = fit.plan = replace(fit.plan, columns=1)
-        fit._X = None
+        assert isinstance(fit.tensor, NativeRows)
+        fit.tensor.columns, fit.tensor._X = 1, Workspace(fit.backend)
         close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
-        assert fit._X is not None and fit._X.size <= few.columns * basis.nbf * aux.nbf
+        assert 0 < fit.tensor._X._array.size <= basis.nbf * aux.nbf
         nothing = fit(0.0 * D_pq[None], C_pi[None, :, :0], False, True)[1]
         assert not separate_parts(C_pi[:, :0]) and not nothing.any()
 
@@ -395,16 +414,47 @@ def test_nonsense_is_refused() -> None:
 @pytest.mark.parametrize("name", DEVICES[1:])
 def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain, in which few pairs of functions matter: less memory, the same J and K, in parts as memory allows."""
-    monkeypatch.setattr(fitting, "SOLVED_DEVICE", 64)
-    monkeypatch.setattr(fitting_rows_device, "SOLVED_AT_ONCE", 64)
-    monkeypatch.setattr(fitting_rows_device, "SUMMED_AT_ONCE", 1000)
+    monkeypatch.setattr(linalg, "COPIED_ROWS", 64)
+    monkeypatch.setattr(linalg.DeviceLinalg, "copied_rows", 3 * 64)
+    monkeypatch.setattr(linalg, "SUMMED_AT_ONCE", 1000)
     orbital, aux = bases("alkane_06")
     C_spi, D_spq = (backend(name).to_device(x) for x in random_orbitals(orbital.nbf, 40, spins=2))
     blocks = FittedJK(orbital, aux, backend=backend(name))
     partners = find_partners(orbital)
-    needed = blocks._sizes_of_rows(blocks._sizes(), partners).in_core
+    needed = row_sizes(ThreeCentre(orbital, aux, blocks.backend), partners).in_core
     assert partners.rows < orbital.nbf**2 and needed < blocks.plan.in_core
-    rows = FittedJK(orbital, aux, backend=backend(name), max_memory=needed)
-    assert rows.plan.mode == "in-core" and isinstance(rows._rows, DeviceRows)
+    rows = FittedJK(orbital, aux, backend=backend(name), budget=budget_of(needed, blocks.backend))
+    assert isinstance(blocks.tensor, KeptBlocks)
+    assert rows.plan.mode == "in-core" and isinstance(rows.tensor, GroupedRows)
     for mine, expected in zip(rows(D_spq, C_spi), blocks(D_spq, C_spi), strict=True):
         close(mine, rows.backend.to_host(expected), rows, 1e-9)
+
+
+# ------------------------------------------------------------------------------------------------- the protocol
+
+
+@pytest.mark.parametrize("device", ["cpu", "device", "direct"])
+def test_every_tensor_has_the_same_sums(device: str) -> None:
+    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order that is told."""
+    basis, aux = bases("water_01")
+    C_spi, D_spq = random_orbitals(basis.nbf, 5)
+    budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
+    it = FittedJK(basis, aux, backend=Device() if device == "device" else "cpu", budget=budget)
+    metric = ThreeCentre(basis, aux, it.backend).metric()
+    B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ metric.inverse.T
+    x_sP = np.einsum("pqP,spq->sP", B_pqP, D_spq)
+    close(it.tensor.fit(D_spq), x_sP, it, DIRECT)
+    close(it.tensor.potential(x_sP), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
+    it.tensor.columns = 2
+    portion_X = [X_ipP.copy() for X_ipP in it.tensor.half_transformed(C_spi[0])]
+    assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]
+    X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
+    close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)
+    close(it.tensor.exchange(C_spi[0]), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), it)
+
+
+def test_portions() -> None:
+    """Nearly equal, none larger than allowed, all of them."""
+    assert [(some.start, some.stop) for some in portions(10, 4)] == [(0, 4), (4, 8), (8, 10)]
+    assert [(some.start, some.stop) for some in portions(9, 8)] == [(0, 5), (5, 9)]
+    assert list(portions(0, 3)) == []

@@ -20,6 +20,7 @@ import cuanto
 from cuanto import Basis
 from cuanto.backends import get_backend
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.memory import Budget
 from fitting_cases import DATA, molecule, random_orbitals
 from tolerances import CPU_CUDA
 
@@ -32,8 +33,9 @@ BUILDER = """
 def work(molecule, kind, limit):
     import numpy as np
     from cuanto.coulomb.fitting import FittedJK
+    from cuanto.memory import Budget
     basis, aux = cuanto.Basis("cc-pvdz", molecule), cuanto.Basis("cc-pvdz-jkfit", molecule)
-    fit = FittedJK(basis, aux, backend="cpu", kind=kind, max_memory=limit)
+    fit = FittedJK(basis, aux, backend="cpu", kind=kind, budget=Budget(get_backend("cpu"), limit))
     C_spi = np.random.default_rng(3).normal(size=(1, basis.nbf, molecule.nelectron // 2)) / np.sqrt(basis.nbf)
     D_spq = C_spi @ C_spi.transpose(0, 2, 1)
     J_spq, K_spq = fit(D_spq, C_spi, True, kind == "jk")
@@ -168,7 +170,7 @@ def test_peak_of_the_pool(kind: str, share: float, monkeypatch: pytest.MonkeyPat
     del whole
     peak = Peak()
     with peak.hook:
-        less = FittedJK(basis, aux, backend=device, kind=kind, max_memory=limit)
+        less = FittedJK(basis, aux, backend=device, kind=kind, budget=Budget(device, limit))
         found = less(*asked)
     assert less.plan.mode != "in-core"
     assert 0 < peak.bytes < limit

@@ -14,19 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuanto import Basis, Molecule
+from cuanto import Basis, Molecule, memory
+from cuanto.backends import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.simt.backend import SimtBackend
-from cuanto.coulomb import memory
 from cuanto.coulomb.builders import make_builders
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting_blocks import BlockTensor
 from cuanto.coulomb.fitting_rows import PAIR
-from cuanto.coulomb.memory import COLUMNS, MIB, Sizes, make_plan, memory_limit
+from cuanto.coulomb.memory import COLUMNS, Sizes, make_plan
 from cuanto.errors import InputError
 from cuanto.log import Timings
+from cuanto.memory import MIB, Budget
 from cuanto.methods.model import Model
 from cuanto.options import CalculationOptions
-from fitting_cases import DATA, Array, Device, molecule, random_orbitals
+from fitting_cases import DATA, Array, Device, budget_of, has_parameter, molecule, random_orbitals, use_device_storage
 
 SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, widest=7)
 
@@ -34,6 +35,12 @@ SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, wid
 @pytest.fixture(autouse=True)
 def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+@pytest.fixture(autouse=True)
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if has_parameter(request, Device):
+        use_device_storage(monkeypatch)
 
 
 def test_all_is_kept_where_it_fits() -> None:
@@ -75,7 +82,7 @@ def test_j_alone_needs_no_blocks() -> None:
 
 def test_all_orbitals_go_at_once_where_integrals_are_made_again() -> None:
     """A second pass makes all integrals again; that blocks are kept saves less."""
-    sizes = replace(SIZES, columns=100, again=1)
+    sizes = replace(SIZES, columns=100, column=3)
     plan = make_plan(sizes, 1000)
     assert (plan.mode, plan.columns, plan.kept) == ("blocked", 100, 1)
     plan = make_plan(sizes, 900)
@@ -117,20 +124,46 @@ def test_it_says_what_it_does() -> None:
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     device = CpuBackend()
     free = device.memory()[0]
-    assert 0.5 * free < memory_limit(device, None) < free
+    assert 0.5 * free < Budget(device).available() < free
     monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
-    assert memory_limit(device, 1000 * MIB) == 700 * MIB
-    assert memory_limit(SimtBackend(), 1000 * MIB) == 1000 * MIB  # arrays on a GPU are not in the process's memory
-    with pytest.raises(InputError, match="less than the 300 MiB"):
-        memory_limit(device, 200 * MIB)
+    assert Budget(device, 1000 * MIB).available() == 700 * MIB
+    # Arrays on a GPU are not in the process's memory.
+    assert Budget(get_backend("simt"), 1000 * MIB).available() == 1000 * MIB
+    small = Budget(device, 200 * MIB)
+    assert small.available() == 0
+    with pytest.raises(InputError, match="max_memory of 200 MiB is less than the 300 MiB of the program itself") as no:
+        small.require_room()
+    assert "\n" not in str(no.value)
     for nonsense in (0, -1.0, float("nan")):
         with pytest.raises(InputError, match="positive number of bytes"):
-            memory_limit(device, nonsense)
+            Budget(device, nonsense)
+
+
+def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name; memory that is used without a reservation, or beyond it, is missing, too."""
+    held = [0]
+    monkeypatch.setattr(memory, "_resident", lambda: held[0] * MIB - memory.PROGRAM)
+    budget = Budget(CpuBackend(), 1000 * MIB)
+    budget.reserve("integrals", 300 * MIB)
+    budget.reserve("integrals", 100 * MIB)
+    budget.reserve("grid", 200 * MIB)
+    assert budget.available() == 400 * MIB and budget.reserved == {"integrals": 400 * MIB, "grid": 200 * MIB}
+    with pytest.raises(InputError, match="values: 401 MiB are needed, 400 MiB are left: raise max_memory"):
+        budget.reserve("values", 401 * MIB)
+    held[0] = 500  # of what is reserved
+    assert budget.available() == 400 * MIB
+    held[0] = 700  # and more
+    assert budget.available() == 300 * MIB
+    budget.release("integrals")
+    budget.release("nothing")
+    assert budget.available() == 300 * MIB
+    held[0] = 0
+    assert budget.available() == 800 * MIB
 
 
 RESIDENT = """
 import numpy as np
-from cuanto.coulomb import memory
+from cuanto import memory
 before = memory._resident()
 block = np.ones(50 * 2**20 // 8)
 print(memory._resident() - before)
@@ -162,16 +195,14 @@ def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | No
 @pytest.mark.parametrize("kind", ["jk", "j"])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.4])
-def test_every_mode_has_the_same_result(
-    kind: str, device: type[CpuBackend], share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
+def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend], share: float) -> None:
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
     in_core, whole = all_kept(kind, device)
-    less = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=share * in_core)
+    less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core))
     assert less.plan.mode != "in-core"
-    assert ("J engine" in less.timings.seconds) and less.plan.kept < len(less._layout.blocks)
+    assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
+    assert len(less.tensor._kept) == less.plan.kept < less.plan.blocks
     # A host that keeps all of B leaves out small pairs of shells.
     tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
@@ -188,26 +219,31 @@ def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
     options = CalculationOptions(fitting="jk", auxbasis=aux, max_memory=1000 * MIB)
-    for method, limit in (("wb97x", 500 * MIB), ("b3lyp", 1000 * MIB)):
-        made = make_builders(basis, device(), options, Timings(), omega=Model.of(method, hydrogen).omega)
-        fits = {made.coulomb, made.exchange, made.long_range} - {None}
-        assert all(isinstance(fit, FittedJK) and fit.plan.limit == limit for fit in fits)
-        assert len(fits) * limit == 1000 * MIB
+    for method in ("wb97x", "b3lyp"):
+        backend = device()
+        budget = Budget(backend, 1000 * MIB)
+        omega = Model.of(method, hydrogen).omega
+        made = make_builders(basis, backend, options, Timings(), omega=omega, budget=budget)
+        first, second = made.coulomb, made.long_range
+        assert isinstance(first, FittedJK)
+        if method == "b3lyp":
+            assert second is None and first.plan.limit == 1000 * MIB
+            continue
+        assert isinstance(second, FittedJK) and first.plan.limit == 500 * MIB
+        assert second.plan.limit == 1000 * MIB - first.plan.expected  # what the first one does not need
+        assert set(budget.reserved) == {"fitted integrals", "fitted integrals at long range"}
 
 
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_no_more_is_allocated_than_expected(
-    kind: str, share: float, device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_is_allocated_than_expected(kind: str, share: float, device: type[CpuBackend]) -> None:
     """As NumPy tells `tracemalloc`: kernels, libraries and their buffers are not in it."""
-    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 17)
     limit = share * all_kept(kind, device)[0]
     tracemalloc.start()
     try:
-        fit = FittedJK(basis, aux, backend=device(), kind=kind, max_memory=limit)
+        fit = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(limit))
         fit(D_spq, C_spi, True, kind == "jk")
         peak = tracemalloc.get_traced_memory()[1]
     finally:

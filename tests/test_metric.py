@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 import cuanto
 from cuanto import Basis, integrals
+from cuanto.backends import linalg
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.linalg import DeviceLinalg, inverse_triangle
 from cuanto.basis import Shell
-from cuanto.coulomb import fitting_rows_device, metric
+from cuanto.coulomb import metric
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.backends.linalg import inverse_triangle
 from cuanto.coulomb.metric import FittingMetric, default_delta, modified_cholesky
 from cuanto.errors import InputError
-from fitting_cases import DATA, Device, molecule, random_orbitals
+from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget, use_device_storage
 
 Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
@@ -146,7 +147,9 @@ def assert_not_positive(V_PQ: Array) -> None:
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_near_singular_metric(spoil: Any, device: Any) -> None:
+def test_near_singular_metric(spoil: Any, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if device is Device:
+        use_device_storage(monkeypatch)
     water = molecule("water_01")
     basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
     worse = spoil(aux)
@@ -209,7 +212,7 @@ def test_near_singular_metric_in_the_j_engine(spoil: Any) -> None:
     water = molecule("water_01")
     basis, worse = Basis("cc-pvdz", water), spoil(Basis("cc-pvdz-jkfit", water))
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
-    fit = FittedJK(basis, worse, backend="cpu", kind="j", direct=True)
+    fit = FittedJK(basis, worse, backend="cpu", kind="j", budget=smallest_budget(basis, worse, "j"))
     assert "J engine" in str(fit.plan) and fit.metric.method == "modified cholesky"
     J = fit(D_spq, None, True, False)[0]
     assert np.abs(J[0] - pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])[0]).max() < 1e-8
@@ -274,12 +277,13 @@ def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tup
 
 def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU does with large matrices: half the operations, the same numbers."""
-    monkeypatch.setattr(metric, "PANEL", 7)
-    monkeypatch.setattr(fitting_rows_device, "GRAM_ROWS", 5)
+    monkeypatch.setattr(linalg, "PANEL", 7)
+    monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
+    device = DeviceLinalg(np)
     rng = np.random.default_rng(3)
     for size in (20, 28, 40):
         L, rows = np.tril(rng.normal(size=(size, size))), rng.normal(size=(11, size))
         turned = rows.copy()
-        metric._times_panels(turned, L)
+        device.times_transpose(turned, L, triangle=True)
         assert np.abs(turned - rows @ L.T).max() < 1e-13
-        assert np.abs(fitting_rows_device.gram(L, np) - L @ L.T).max() < 1e-13
+        assert np.abs(device.gram(L) - L @ L.T).max() < 1e-13

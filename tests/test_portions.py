@@ -10,15 +10,16 @@ import pytest
 from cuanto import Basis, integrals
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.simt.backend import SimtBackend
-from cuanto.coulomb import DirectJK, fitting
+from cuanto.coulomb import DirectJK, fitting_plan
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting_direct import DirectTensor
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.errors import InputError
 from cuanto.grid.groups import sort_keys
 from cuanto.integrals import api
 from cuanto.kernels.describe import describe
 from direct_reference import densities, ours
-from fitting_cases import DATA, Device, molecule, random_orbitals
+from fitting_cases import DATA, Device, budget_of, molecule, random_orbitals, use_device_storage
 from scripted import some_basis
 from tolerances import INTEGRAL_REL
 
@@ -57,18 +58,21 @@ def test_packed_rows_are_the_lower_triangle() -> None:
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_a_fit_that_keeps_some_of_its_blocks(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
     """Between all and nothing: K from blocks that are kept and from others made in every build."""
-    make_plan = fitting.make_plan
-    monkeypatch.setattr(fitting, "FUNCTIONS", 4)
-    monkeypatch.setattr(fitting, "FUNCTIONS_DEVICE", 4)
+    if device is Device:
+        use_device_storage(monkeypatch)
+    schedule = fitting_plan.SCHEDULES["cpu"]
+    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", replace(schedule, functions=4))
     it = molecule("water_01")
     basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     whole = FittedJK(basis, aux, backend=device())
+    make_plan = fitting_plan.make_plan
     monkeypatch.setattr(
-        fitting, "make_plan", lambda *given, **_: replace(make_plan(*given[:2], direct=True), mode="blocked", kept=2)
+        fitting_plan, "make_plan", lambda *given: replace(make_plan(*given, direct=True), mode="blocked", kept=2)
     )
-    some = FittedJK(basis, aux, backend=device())
-    assert whole.plan.mode == "in-core" and 2 == len(some._kept) < len(some._layout.blocks)
+    some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1))
+    assert whole.plan.mode == "in-core" and isinstance(some.tensor, DirectTensor)
+    assert 2 == len(some.tensor._kept) < some.plan.blocks
     for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):
         assert mine is not None and theirs is not None
         assert np.abs(mine - theirs).max() < 20.0 * PAIR * np.abs(theirs).max()

@@ -18,7 +18,18 @@ from cuanto.kernels.text import Source
 
 
 class Linalg(Protocol):
-    """Dense linear algebra that a device does in its own way; everything else is in `xp`."""
+    """Dense linear algebra that a device does in its own way; everything else is in `xp`.
+
+    Working memory, for plans: `factor_copies`, matrices of the size of A while `inverse_factor` runs, A included;
+    `copied_rows` of `times_transpose_to`; `stack_copies`, arrays of the size of X while `gram_of_stack` runs.
+    """
+
+    factor_copies: int
+    stack_copies: int
+
+    @property
+    def copied_rows(self) -> int:
+        """Rows of temporary copies."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
         """A context in which algebra with matrices of n rows has as many threads of the host as it gains from."""
@@ -31,6 +42,15 @@ class Linalg(Protocol):
 
     def gram(self, X: Any) -> Any:
         """X X^T"""
+
+    def gram_of_stack(self, X: Any) -> Any:
+        """sum_i X_i X_i^T of matrices X_i."""
+
+    def combine_rows(self, rows: Any, weights: Any, ranges: Any = None) -> Any:
+        """sum_r weights_r rows_r; of some `ranges` [k, 2] of rows where weights are zero elsewhere."""
+
+    def rows_times(self, rows: Any, vector: Any, ranges: Any = None) -> Any:
+        """rows_r . vector of every row; of some `ranges` of rows where the others are not needed."""
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
         """L^-1 of A = L L^T, perhaps written over A, and the smallest pivot; -1 where A is not positive definite."""

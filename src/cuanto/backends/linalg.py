@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -30,14 +31,22 @@ PANEL = 1024
 """Columns of a panel of a product with a triangle on a GPU."""
 ROWS_AT_ONCE = 4096
 """Rows of a product with a triangle on a GPU, so that the copy stays small beside the whole."""
-
-
 COPIED_ROWS = 16384
 """Rows that are copied on a GPU to be multiplied with a triangle."""
+ROWS_COMBINED = 64
+"""Rows that a thread adds up, or multiplies with a vector, at once."""
+SUMMED_AT_ONCE = 2**17
+"""Rows of a product with a vector on a GPU."""
+STACK_TILE = 64
+"""Rows and columns of a tile of sum_i X_i X_i^T."""
+STACKED = 2
+"""Matrices X_i whose squares are added to a tile at once: about half a millisecond."""
 
 
 class HostLinalg:
     """Products by tiles in our own threads, factorisations by LAPACK."""
+
+    factor_copies, stack_copies = 3, 1
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -45,6 +54,11 @@ class HostLinalg:
     def threads(self, n: int) -> AbstractContextManager[None]:
         """The library's own threads for large matrices."""
         return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
+
+    @property
+    def copied_rows(self) -> int:
+        """A thread copies rows, and makes as many."""
+        return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """LAPACK's, with the library's threads for large matrices."""
@@ -64,6 +78,29 @@ class HostLinalg:
             return X @ X.T
         K = self._tiles(X, X.T, lower=True)
         return np.tril(K) + np.tril(K, -1).T
+
+    def gram_of_stack(self, X: Array) -> Array:
+        """Tiles of the lower half, from a few matrices at once."""
+        columns, n, depth = X.shape
+        functions = np.arange(n, dtype=np.int32)
+        return add_squares(self._backend, np.ascontiguousarray(X), depth, [(0, n, columns, 0)], functions, n)
+
+    def combine_rows(self, rows: Array, weights: Array, ranges: Any = None) -> Array:
+        """A range of rows in a thread."""
+        out = np.zeros(rows.shape[1])
+        ranges = _short_ranges(len(rows)) if ranges is None else ranges
+        values = {"rows": rows, "naux": len(out), "first": ranges, "density": weights, "out": out}
+        self._backend.launch_all([Launch(self._backend.compile(rows_kernel("fit")), len(ranges), values, sums="out")])
+        return out
+
+    def rows_times(self, rows: Array, vector: Array, ranges: Any = None) -> Array:
+        """A range of rows in a thread."""
+        out = np.empty(len(rows))
+        ranges = _short_ranges(len(rows)) if ranges is None else ranges
+        vector = np.ascontiguousarray(vector)
+        values = {"rows": rows, "naux": rows.shape[1], "first": ranges, "fit": vector, "out": out}
+        self._backend.launch_all([Launch(self._backend.compile(rows_kernel("potential")), len(ranges), values)])
+        return out
 
     def inverse_factor(self, A: Array) -> tuple[Array, float]:
         """In place: halves by products in our threads, small blocks by LAPACK."""
@@ -134,9 +171,39 @@ def _leading(A: Array) -> tuple[Array, int, bool]:
     return A, A.shape[1], False
 
 
+def add_squares(
+    backend: Backend, X: Array, depth: int, stacks: Sequence[tuple[int, int, int, int]], place: Any, n: int
+) -> Array:
+    """sum_i X_i X_i^T of several stacks in one array, each added to some rows and columns of a matrix [n, n].
+
+    A stack: where it begins in X, rows and number of its matrices [row, depth], and where `place` has the rows' places.
+    """
+    items = [
+        (first, rows, i, min(i + STACKED, count), p, q, at)
+        for first, rows, count, at in stacks
+        for p in range(0, rows, STACK_TILE)
+        for q in range(0, p + 1, STACK_TILE)
+        for i in range(0, count, STACKED)
+    ]
+    K = np.zeros((n, n))
+    values = {"item": np.array(items, dtype=np.int64), "place": place, "tile": STACK_TILE}
+    values |= {"X": X, "naux": depth, "n_all": n, "K": K}
+    program = backend.compile(rows_kernel("squares"))
+    backend.launch_all([Launch(program, len(items), values, grain=1, sums="K", sums_size=STACK_TILE**2)])
+    return K
+
+
+def _short_ranges(rows: int) -> NDArray[np.int64]:
+    """All rows in ranges [k, 2] of a few."""
+    first = np.arange(0, rows, ROWS_COMBINED)
+    return np.stack([first, np.minimum(first + ROWS_COMBINED, rows)], axis=1)
+
+
 class DeviceLinalg:
     """Large products of the array library: its triangular ones are slower (4.0 against 3.4 ms for 20,000 rows of
     octadecane's metric, H200)."""
+
+    factor_copies, stack_copies, copied_rows = 7, 2, 3 * COPIED_ROWS
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
@@ -165,6 +232,26 @@ class DeviceLinalg:
             K[begin:end, :end] = X[begin:end] @ X[:end].T
             K[:begin, begin:end] = K[begin:end, :begin].T
         return K
+
+    def gram_of_stack(self, X: Any) -> Any:
+        """One product, of a copy unless the matrices' rows are the outer axis in memory."""
+        return self.gram(X.transpose(1, 0, 2).reshape(X.shape[1], -1))
+
+    def combine_rows(self, rows: Any, weights: Any, ranges: Any = None) -> Any:
+        """All rows, in portions."""
+        out = self._xp.zeros(rows.shape[1])
+        for start in range(0, len(rows), SUMMED_AT_ONCE):
+            some = slice(start, start + SUMMED_AT_ONCE)
+            out += weights[some] @ rows[some]
+        return out
+
+    def rows_times(self, rows: Any, vector: Any, ranges: Any = None) -> Any:
+        """All rows, in portions."""
+        out = self._xp.empty(len(rows))
+        for start in range(0, len(rows), SUMMED_AT_ONCE):
+            some = slice(start, start + SUMMED_AT_ONCE)
+            out[some] = rows[some] @ vector
+        return out
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
         """By products, which are faster than LAPACK's routines."""

@@ -13,7 +13,11 @@ from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.integrals.batches import BraBatch
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.options import CalculationOptions
+
+SECOND_FIT = "second fit"
+"""Name of what is reserved for the fit at long range while the first one is made."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,15 @@ def make_builders(
     *,
     exchange: bool = True,
     omega: float | None = None,
-    others: int = 0,
+    budget: Budget | None = None,
     pairs: Sequence[BraBatch] | None = None,
 ) -> Builders:
     """Builders that `options` ask for, where nothing is left open: `auxbasis` is a basis, or None without fitting.
 
-    `exchange`: is there any? `others`: bytes that something else will take, which a fit and integrals that nobody asked
-    to store leave alone. `pairs` of shells: as for `FittedJK`.
+    `exchange`: is there any? `budget` of the calculation: what others have reserved, a fit and integrals that nobody
+    asked to store leave alone. `pairs` of shells: as for `FittedJK`.
     """
+    budget = Budget(backend, options.max_memory) if budget is None else budget
     aux, fitted_exchange = options.auxbasis, options.fitting == "jk"
 
     def direct(omega: float | None = None) -> JKBuilder:
@@ -48,19 +53,20 @@ def make_builders(
         if exchange:  # J alone is made faster than integrals are stored
             limit = options.max_memory
             if limit is not None and options.storage == "auto":
-                limit = max(1.0, limit - others)
+                limit = max(1.0, limit - sum(budget.reserved.values()))
             stored = {"storage": options.storage, "max_memory": limit}
         common: dict[str, Any] = {"threshold": options.screening, "precision": options.precision}
         with timings.measure("four-centre integrals"):
             return DirectBuilder(DirectJK(basis, backend=backend, omega=omega, **common, **stored))
 
     def fitted(omega: float | None = None, pairs: Sequence[BraBatch] | None = None) -> JKBuilder:
-        limits: dict[str, Any] = {"max_memory": options.max_memory, "others": others, "share": share}
         more: dict[str, Any] = {"kind": options.fitting, "timings": timings, "omega": omega, "pairs": pairs}
-        return FittedJK(basis, aux, backend=backend, **limits, **more)
+        return FittedJK(basis, aux, backend=backend, budget=budget, **more)
 
-    share = 0.5 if fitted_exchange and omega is not None else 1.0  # there are two
+    if fitted_exchange and omega is not None:
+        budget.reserve(SECOND_FIT, budget.available() // 2)
     coulomb = direct() if aux is None else fitted(pairs=pairs)
+    budget.release(SECOND_FIT)
     of_exchange = coulomb if aux is None or fitted_exchange or not exchange else direct()
     if omega is None:
         return Builders(coulomb, of_exchange)

@@ -11,13 +11,14 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
-from cuanto.coulomb.memory import MIB, StorePlan, store_limit
+from cuanto.coulomb.memory import StorePlan, store_limit
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
 from cuanto.log import logger
+from cuanto.memory import MIB
 from cuanto.options import PRECISIONS, STORAGES
 
 SYMMETRIC = 1e-12

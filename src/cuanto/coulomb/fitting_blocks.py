@@ -1,282 +1,126 @@
-"""(pq|P) in blocks of neighbouring atoms: which blocks of functions overlap, where their rows lie, and making them.
+"""(pq|P) in blocks of functions (`fitting_layout`): all of them in memory, or some, and the others made again.
 
-Functions are put in an order in which neighbours stand together, and cut into blocks. A block holds the rows [q, p, P]
-of its own functions p with all functions q of those blocks that it overlaps with; P is contiguous. With q outermost the
-transformation of q is one product for a block, and the rows with q of earlier blocks lie together.
+Blocks that are not kept are made in every build of K, and then it is X that is multiplied by M^-T: X is smaller than B.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
-from cuanto.basis import Basis, Shell
+from cuanto.basis import Basis
+from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions, sum_of_grams
+from cuanto.coulomb.fitting_layout import THRESHOLD, Block, Layout, block_pairs
+from cuanto.coulomb.memory import Plan
+from cuanto.coulomb.metric import FittingMetric
 from cuanto.integrals.api import basis_kets, basis_pairs
-from cuanto.integrals.attenuation import attenuated
-from cuanto.integrals.batches import BraBatch, KetBatch
-from cuanto.integrals.engine import Engine
-from cuanto.integrals.pairs import RowMap, pair_batches
-from cuanto.integrals.segments import Array, Indices, segments
-
-THRESHOLD = 1e-13
-"""Products of primitives below this are left out (energy of octane: 1e-13), pairs of blocks that have none above it."""
-CONVERGED = 1e-6
-"""Relative change of a range at which it is known."""
-SAFETY = 1.0001
-"""Factor of the range of pairs, so that rounding never loses a row."""
+from cuanto.integrals.batches import KetBatch
+from cuanto.integrals.pairs import RowMap
 
 
-@dataclass(frozen=True)
-class Block:
-    """Functions first .. last of the order of blocks with their partners q, ascending in that order.
+class BlockTensor(FittedTensor):
+    """X_ipP and K by blocks: the first `kept` are there, as B [q, p P], the others are made again.
 
-    `before`: partners of earlier blocks; behind them come its own functions, then those of later blocks.
+    `order`: the functions p of X; `columns`: orbitals of X at once.
     """
 
-    number: int
-    first: int
-    last: int
-    q: Indices
-    before: int
-    partners: tuple[int, ...]
+    def __init__(
+        self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, layout: Layout, kept: Sequence[Any]
+    ) -> None:
+        put = integrals.backend.to_device
+        self._integrals, self._metric, self._layout, self._kept = integrals, metric, layout, kept
+        self.columns, self.order = plan.columns, layout.order
+        self._q = [put(layout.order[block.q]) for block in layout.blocks]
+        self._place_pq = put(layout.place[:, None] * integrals.basis.nbf + layout.place)
+        remade = plan.exchange and len(kept) < len(layout.blocks)
+        self._slices = aux_slices(integrals.aux, plan.aux_at_once) if remade else []
+        self._X, self._buffer = Workspace(integrals.backend), Workspace(integrals.backend)
 
-    @property
-    def functions(self) -> int:
-        """Own functions."""
-        return self.last - self.first
+    def exchange(self, C_pi: Any) -> Any:
+        """K_pq in the order of the basis."""
+        n, backend = self._integrals.basis.nbf, self._integrals.backend
+        return sum_of_grams(self.half_transformed(C_pi), n, backend).take(self._place_pq)
 
-    @property
-    def rows(self) -> int:
-        """Pairs (p, q)."""
-        return self.functions * len(self.q)
+    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+        """X_ipP of some orbitals at once."""
+        n, naux, linalg = self._integrals.basis.nbf, self._integrals.aux.nbf, self._integrals.backend.linalg
+        for some in portions(C_pi.shape[1], self.columns):
+            C_qi = C_pi[:, some]
+            X_ipP = self._X(C_qi.shape[1], n, naux)
+            for block in self._layout.blocks:
+                C_iq, mine = C_qi[self._q[block.number]].T, X_ipP[:, block.first : block.last]
+                if block.number < len(self._kept):
+                    mine[...] = linalg.product(C_iq, self._kept[block.number]).reshape(mine.shape)
+                else:
+                    mine[...] = self._remake(block, C_iq)
+            yield X_ipP
 
-
-@dataclass(frozen=True)
-class Layout:
-    """The blocks of a basis; `order` is the function at each place, `atoms` the atoms of each block.
-
-    `triangle`: partners of a block are itself and earlier ones only.
-    """
-
-    basis: Basis
-    triangle: bool
-    order: Indices
-    atoms: tuple[Indices, ...]
-    blocks: tuple[Block, ...]
-
-    @property
-    def place(self) -> Indices:
-        """Place of each function."""
-        return np.argsort(self.order)
-
-    @property
-    def starts(self) -> Indices:
-        """First row of each block where all are kept one after the other, and their number at the end."""
-        return np.concatenate([[0], np.cumsum([block.rows for block in self.blocks])])
-
-    def row_table(self) -> Indices:
-        """Row of a pair of places where all blocks lie one after the other; -1 for none."""
-        n = self.basis.nbf
-        table = np.full((n, n), -1, dtype=np.int64)
-        for block, start in zip(self.blocks, self.starts, strict=False):
-            table[block.first : block.last, block.q] = start + np.arange(block.rows).reshape(-1, block.functions).T
-        return table
-
-    def rows_at_once(self, table: Indices) -> tuple[Indices, Array, Indices]:
-        """For sums over all rows, and one more that is zero: the pair p n + q of a row; half of how often it counts
-        (twice where (q, p) is no row); the row of every pair."""
-        n = self.basis.nbf
-        p = [np.tile(np.arange(b.first, b.last), len(b.q)) for b in self.blocks]
-        q = [np.repeat(b.q, b.functions) for b in self.blocks]
-        alone = [np.repeat(self.triangle & (b.q < b.first), b.functions) for b in self.blocks]
-        pair = self.order[np.concatenate([*p, [0]])] * n + self.order[np.concatenate([*q, [0]])]
-        weight = np.append(np.where(np.concatenate(alone), 1.0, 0.5), 0.0)
-        both = np.maximum(table, table.T)
-        row_pq = np.where(both < 0, len(pair) - 1, both)[self.place][:, self.place]
-        return pair, weight, row_pq
-
-    def mirrored_rows(self, table: Indices) -> tuple[Indices, Indices]:
-        """Rows (q, p) with places q < p, and the rows (p, q) they are equal to."""
-        low, high = np.nonzero(np.triu(table >= 0, 1))
-        return table[low, high], table[high, low]
+    def _remake(self, block: Block, C_iq: Any) -> Any:
+        """X_ipP of a block that is not kept, by slices of the fitting basis."""
+        integrals = self._integrals
+        X_ipP = integrals.backend.xp.empty((len(C_iq), block.functions, integrals.aux.nbf))
+        bras = list(integrals.attenuate(block_pairs(self._layout, block)))
+        for part, kets in self._slices:
+            rows = self._buffer(block.rows, part.stop - part.start)
+            rows[...] = 0.0
+            integrals.fill(rows, bras, kets)
+            product = integrals.backend.linalg.product(C_iq, rows.reshape(len(block.q), -1))
+            X_ipP[:, :, part] = product.reshape(len(C_iq), block.functions, -1)
+        return self._metric.half_solve(X_ipP.reshape(-1, integrals.aux.nbf)).reshape(X_ipP.shape)
 
 
-def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
-    """Blocks of so many functions at least (the last one may have fewer), with all partners or (`triangle`) half of
-    them."""
-    own = _functions_of_atoms(basis)
-    atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in own], functions)
-    order = np.concatenate([own[a] for group in atoms for a in group])
-    ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
-    starts = ends - np.diff(ends, prepend=0)
-    near = _near(basis)[np.ix_(np.concatenate(atoms), np.concatenate(atoms))]
-    begin = np.cumsum([0, *(len(group) for group in atoms[:-1])])
-    reach = np.logical_or.reduceat(np.logical_or.reduceat(near, begin, axis=0), begin, axis=1)
-    blocks = []
-    for b in range(len(atoms)):
-        partners = [int(c) for c in np.flatnonzero(reach[b]) if c <= b or not triangle]
-        q = np.concatenate([np.arange(starts[c], ends[c]) for c in partners])
-        before = int(sum(ends[c] - starts[c] for c in partners if c < b))
-        blocks.append(Block(b, int(starts[b]), int(ends[b]), q, before, tuple(partners)))
-    return Layout(basis, triangle, order, tuple(atoms), tuple(blocks))
+class KeptBlocks(BlockTensor):
+    """All blocks one after the other: of B, or, where the layout is a triangle, of (pq|P) for J alone."""
+
+    def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, layout: Layout) -> None:
+        put, table = integrals.backend.to_device, layout.row_table()
+        self._rows, self._raw = _all_rows(integrals, layout, table), layout.triangle
+        self._pair, self._weight, self._row_pq = (put(x) for x in layout.rows_at_once(table))
+        kept = []
+        if not self._raw:
+            metric.half_solve_to(self._rows, *(put(x) for x in layout.mirrored_rows(table)))
+            each = zip(layout.blocks, layout.starts, strict=False)
+            kept = [self._rows[start : start + b.rows].reshape(len(b.q), -1) for b, start in each]
+        super().__init__(integrals, metric, plan, layout, kept)
+
+    def fit(self, D_spq: Any) -> Any:
+        """One product of the rows with a vector for each density."""
+        backend = self._integrals.backend
+        weights = (self._weight * (D_pq + D_pq.T).take(self._pair) for D_pq in D_spq)
+        x_sP = backend.xp.stack([backend.linalg.combine_rows(self._rows, d) for d in weights])
+        return self._metric.half_solve(x_sP) if self._raw else x_sP
+
+    def potential(self, x_sP: Any) -> Any:
+        """One product of the rows with a vector for each density."""
+        backend = self._integrals.backend
+        c_sP = self._metric.back_solve(x_sP) if self._raw else x_sP
+        return backend.xp.stack([backend.linalg.rows_times(self._rows, c_P).take(self._row_pq) for c_P in c_sP])
 
 
-def _functions_of_atoms(basis: Basis) -> list[Indices]:
-    """Functions of every atom, in the order of its shells."""
-    found: list[list[Indices]] = [[] for _ in basis.R_ax]
-    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        found[shell.atom].append(np.arange(offset, offset + shell.nbf))
-    return [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in found]
+def keep_blocks(integrals: ThreeCentre, metric: FittingMetric, layout: Layout, count: int) -> list[Any]:
+    """The first blocks of B."""
+    kept, kets = [], integrals.kets()
+    for block in layout.blocks[:count]:
+        rows = integrals.backend.zeros((block.rows, integrals.aux.nbf), np.float64)
+        integrals.fill(rows, list(integrals.attenuate(block_pairs(layout, block))), kets)
+        kept.append(metric.half_solve(rows).reshape(len(block.q), -1))
+    return kept
 
 
-def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:
-    shells: list[list[Shell]] = [[] for _ in basis.R_ax]
-    for shell in basis.shells:
-        shells[shell.atom].append(shell)
-    return shells
-
-
-def _neighbours_together(R_ax: Array) -> Indices:
-    """Atoms in the order of leaves of a tree that halves the molecule along its longest side."""
-    pending = [np.arange(len(R_ax))]
-    ordered: list[int] = []
-    while pending:
-        atoms = pending.pop()
-        if len(atoms) <= 1:
-            ordered += atoms.tolist()
-            continue
-        side = int(np.argmax(np.ptp(R_ax[atoms], axis=0)))
-        atoms = atoms[np.argsort(R_ax[atoms, side], kind="stable")]
-        pending += [atoms[len(atoms) // 2 :], atoms[: len(atoms) // 2]]
-    return np.array(ordered, dtype=np.int64)
-
-
-def _cut(atoms: Indices, sizes: Sequence[int], functions: int) -> list[Indices]:
-    """Groups of so many functions at least (the last one may have fewer)."""
-    groups: list[Indices] = []
-    begin = held = 0
-    for k, a in enumerate(atoms):
-        held += sizes[a]
-        if held >= functions or (k == len(atoms) - 1 and held):
-            groups.append(atoms[begin : k + 1])
-            begin, held = k + 1, 0
-    return groups
-
-
-def _near(basis: Basis) -> NDArray[np.bool_]:
-    """Pairs of atoms with a product of primitives above the threshold (bound as in `integrals.pairs`)."""
-    shells = _shells_of_atoms(basis)
-    names = [b"".join(s.exponents.tobytes() + s.coefficients.tobytes() + bytes([s.l]) for s in mine) for mine in shells]
-    kinds = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    kind = np.array([kinds[name] for name in names])
-    primitives = [_primitives(shells[names.index(name)]) for name in kinds]
-    reach = np.array([[_range(x, y) for y in primitives] for x in primitives])
-    squared = ((basis.R_ax[:, None] - basis.R_ax[None]) ** 2).sum(axis=2)
-    near: NDArray[np.bool_] = squared <= reach[kind[:, None], kind[None, :]]
-    return near
-
-
-def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:
-    """Exponent, largest coefficient and momentum of all primitives of an atom."""
-    if not shells:
-        return np.zeros(0), np.zeros(0), np.zeros(0)
-    classes = segments(Basis.from_shells([replace(shell, atom=0) for shell in shells], np.zeros((1, 3))))
-    return (
-        np.concatenate([c.exponents for c in classes]),
-        np.concatenate([np.abs(c.coefficients).max(axis=1) for c in classes]),
-        np.concatenate([np.full(len(c.exponents), float(c.l)) for c in classes]),
-    )
-
-
-def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> float:
-    """Squared distance beyond which no product of primitives is above the threshold; -1 where there is none."""
-    if not len(x[0]) or not len(y[0]):
-        return -1.0
-    alpha, beta = x[0][:, None], y[0][None, :]
-    p, half_l = alpha + beta, 0.5 * (x[2][:, None] + y[2][None, :])
-    size = np.log(np.maximum(x[1][:, None] * y[1][None, :] / p, 1e-300)) - np.log(THRESHOLD)
-    R2 = np.full(p.shape, 1e4)
-    for _ in range(60):  # a contraction: the logarithm of the polynomial part grows more slowly than the exponent
-        before = R2.max()
-        R2 = np.maximum(0.0, (size + half_l * np.log(np.maximum(1.0, np.maximum(1.0 / p, R2)))) * p / (alpha * beta))
-        if abs(R2.max() - before) <= CONVERGED * before:
-            break
-    return float(SAFETY * R2.max())
-
-
-def all_integrals(
-    layout: Layout,
-    table: Indices,
-    aux: Basis,
-    out: Any,
-    backend: Backend,
-    pairs: Sequence[BraBatch] | None = None,
-    omega: float | None = None,
-) -> None:
-    """Every pair once, into rows `out` by the table: p >= q in the order of blocks; the others stay as they are.
-
-    `pairs`: those of `integrals.api.uploaded_pairs`, if they are there already. More of them than blocks have room for
-    go to the last row.
-    """
-    n, place = layout.basis.nbf, layout.place
-    # A pair is in the later one of its two blocks.
+def _all_rows(integrals: ThreeCentre, layout: Layout, table: Any) -> Any:
+    """(pq|P) of every pair once, at places p >= q of the table, and one more row of zeros for pairs that have none."""
+    n, place, given = layout.basis.nbf, layout.place, integrals.pairs
+    # Another row takes pairs that blocks have no room for.
+    out = integrals.backend.zeros((int(layout.starts[-1]) + 2, integrals.aux.nbf), np.float64)
     rows = table[np.maximum(place[:, None], place), np.minimum(place[:, None], place)].reshape(-1)
     rows[rows < 0] = len(out) - 1
-    bras = pairs or basis_pairs(layout.basis, RowMap(n, packed=False), THRESHOLD)
-    placed = (_placed(attenuated(bra, omega), rows) for bra in bras)
-    kets = basis_kets(aux, coulomb=True)
-    Engine(backend, out, row_stride=aux.nbf).run("coulomb", placed if pairs is None else list(placed), kets)
-
-
-def _placed(bra: BraBatch, rows: Indices) -> BraBatch:
-    return replace(bra, rows=rows[bra.rows])
-
-
-def block_pairs(
-    layout: Layout, block: Block, threshold: float = THRESHOLD, omega: float | None = None
-) -> list[BraBatch]:
-    """The pairs of shells of one block."""
-    partners = [layout.atoms[c] for c in block.partners]
-    own, others = (_part(layout.basis, atoms) for atoms in (layout.atoms[block.number], np.concatenate(partners)))
-    return [attenuated(bra, omega) for bra in _rectangle(own, others, threshold)]
-
-
-def block_integrals(bras: list[BraBatch], kets: list[KetBatch], out: Any, backend: Backend) -> None:
-    """Integrals of the pairs of one block with some fitting functions into cleared rows `out`."""
-    Engine(backend, out, row_stride=out.shape[1]).run("coulomb", bras, kets)
-
-
-class _RectangleRows(RowMap):
-    """Row of an own function and a partner, whichever of them comes first."""
-
-    def __init__(self, own: int, swapped: bool) -> None:
-        super().__init__(own, packed=False)
-        self._swapped = swapped
-
-    def __call__(self, i: Indices, j: Indices) -> Indices:
-        return i * self.nbf + j if self._swapped else j * self.nbf + i
-
-
-def _rectangle(own: Basis, others: Basis, threshold: float) -> Iterator[BraBatch]:
-    """All pairs of the shells of two bases; kernels want the higher momentum first."""
-    normal, swapped = (_RectangleRows(own.nbf, flag) for flag in (False, True))
-    for a in reversed(segments(own)):
-        for b in reversed(segments(others)):
-            if a.l >= b.l:
-                yield from pair_batches(a, b, False, normal, threshold)
-            else:
-                yield from pair_batches(b, a, False, swapped, threshold)
-
-
-def _part(basis: Basis, atoms: Indices) -> Basis:
-    """The shells of these atoms, in their order."""
-    shells = _shells_of_atoms(basis)
-    return Basis.from_shells([shell for a in atoms for shell in shells[a]], basis.R_ax)
+    bras = integrals.attenuate(given or basis_pairs(layout.basis, RowMap(n, packed=False), THRESHOLD))
+    placed = (replace(bra, rows=rows[bra.rows]) for bra in bras)
+    integrals.fill(out, placed if given is None else list(placed), integrals.kets())
+    return out[:-1]
 
 
 def aux_slices(aux: Basis, at_once: int) -> list[tuple[slice, list[KetBatch]]]:

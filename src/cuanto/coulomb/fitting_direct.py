@@ -14,6 +14,9 @@ from typing import Any
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.fitted_tensor import ThreeCentre
+from cuanto.coulomb.fitting_blocks import BlockTensor, keep_blocks
+from cuanto.coulomb.fitting_layout import Layout
 from cuanto.coulomb.hermite_pairs import (
     CHUNK_NUMBERS,
     NEGLIGIBLE,
@@ -25,6 +28,8 @@ from cuanto.coulomb.hermite_pairs import (
 from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
 from cuanto.coulomb.j_launch import chunks_of_kets
 from cuanto.coulomb.j_steps import Contraction
+from cuanto.coulomb.memory import Plan
+from cuanto.coulomb.metric import FittingMetric
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-13
@@ -87,6 +92,24 @@ class DirectFit:
     def statistics(self) -> tuple[Statistics, Statistics]:
         """What the last `fit` and the last `potential` did."""
         return self._to_fit.statistics, self._to_pairs.statistics
+
+
+class DirectTensor(BlockTensor):
+    """J by the J engine, K from blocks of which some may be kept."""
+
+    def __init__(
+        self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, layout: Layout, engine: DirectFit
+    ) -> None:
+        super().__init__(integrals, metric, plan, layout, keep_blocks(integrals, metric, layout, plan.kept))
+        self._engine = engine
+
+    def fit(self, D_spq: Any) -> Any:
+        """x_sP = sum_pq B_pqP D_spq"""
+        return self._metric.half_solve(self._engine.fit(D_spq))
+
+    def potential(self, x_sP: Any) -> Any:
+        """J_spq = sum_P B_pqP x_sP"""
+        return self._engine.potential(self._metric.back_solve(x_sP))
 
 
 def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD) -> int:

@@ -1,29 +1,31 @@
-"""Fitted J and K on the host with everything kept: for each function p the rows B_pqP of the functions q beside it.
+"""All of B_pqP in memory: for each function p the rows of the functions q beside it.
 
 Where blocks of functions (`fitting_blocks`) hold whole rectangles, here every pair of shells is there or not for
-itself, by a bound of its self-repulsion: of octadecane in cc-pVDZ 111,000 rows instead of 148,000. The product with
-M^-T and the first step of K, half of all the work, are proportional to their number. Rows of one function are enough
-for matrix products to run at their full speed.
+itself, by a bound of its self-repulsion: of octadecane in cc-pVDZ 111,000 rows instead of 148,000, of taxol in
+def2-TZVP 106 instead of 222 GB. The product with M^-T and the first step of K, half of all the work, are proportional
+to their number. On a CPU rows of one function are enough for matrix products to run at their full speed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend, Launch
+from cuanto.backends.base import Launch
+from cuanto.backends.linalg import add_squares
 from cuanto.basis import Basis
-from cuanto.coulomb.fitting_blocks import THRESHOLD
+from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions, sum_of_grams
+from cuanto.coulomb.fitting_layout import THRESHOLD
+from cuanto.coulomb.memory import Plan
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.coulomb.pair_classes import primitive_sizes, taken
-from cuanto.integrals.api import basis_kets, basis_pairs
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.api import basis_pairs
 from cuanto.integrals.batches import BraBatch
-from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
 from cuanto.integrals.segments import Array, Indices
 from cuanto.kernels.products import rows_kernel
@@ -32,10 +34,8 @@ PAIR = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are left out: what that does to J and K is smaller still."""
 SMALL_PART = 4
 """Orbitals are taken apart where parts have at most one of so many functions."""
-TILE = 64
-"""Functions of a tile of K."""
-ORBITALS = 2
-"""Orbitals that are added to a tile at once: about half a millisecond."""
+Part = tuple[Indices, Indices]
+"""Functions, and the orbitals that are zero elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -83,155 +83,175 @@ def find_partners(basis: Basis) -> Partners:
     return Partners(q, starts, lower)
 
 
-def integral_rows(basis: Basis, table: Indices, aux: Basis, backend: Backend, omega: float | None) -> Any:
+def _integral_rows(integrals: ThreeCentre, table: Indices) -> Any:
     """(pq|P) of p >= q in the rows of a `row_table`, on the backend; those of q > p are zero."""
-    out = backend.zeros((int(table.max()) + 1, aux.nbf), np.float64)
+    out = integrals.backend.zeros((int(table.max()) + 1, integrals.aux.nbf), np.float64)
     rows = table.reshape(-1)
-    placed = (replace(attenuated(pair, omega), rows=rows[pair.rows]) for pair in large_pairs(basis))
-    Engine(backend, out, row_stride=aux.nbf).run("coulomb", placed, basis_kets(aux, coulomb=True))
+    pairs = integrals.attenuate(large_pairs(integrals.basis))
+    integrals.fill(out, (replace(pair, rows=rows[pair.rows]) for pair in pairs), integrals.kets())
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Orbitals of parts of the molecule: columns `first[k]` to `first[k + 1]` of C_pi are zero but for some functions.
+class RowTensor(FittedTensor):
+    """B_pqP of all pairs that matter, P contiguous; `columns`: orbitals of X at once."""
 
-    `near[k]`: functions p that have one of these for a partner; `items` of the transformation to X, and of its squares,
-    by the names of kernel arguments; `size`: numbers in X.
+    def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, partners: Partners) -> None:
+        put = integrals.backend.to_device
+        self.partners, self.columns, self.order = partners, plan.columns, np.arange(integrals.basis.nbf)
+        self.n, self.naux, self.backend = integrals.basis.nbf, integrals.aux.nbf, integrals.backend
+        table = partners.row_table()
+        self._rows: Any = _integral_rows(integrals, table)
+        p, q = np.nonzero(np.tril(table >= 0))
+        self._row, self._pair = put(table[p, q]), put(p * self.n + q)
+        self._weight = put(np.where(p == q, 0.5, 1.0))
+        metric.half_solve_to(self._rows, self._row, put(table[q, p]))
+        self._lower = np.stack([partners.starts[:-1], partners.starts[:-1] + partners.lower], axis=1)
+        self._X = Workspace(self.backend)
+
+    def fit(self, D_spq: Any) -> Any:
+        """From the rows with q <= p."""
+        return self.backend.xp.stack([self._fit(D_pq) for D_pq in D_spq])
+
+    def _fit(self, D_pq: Any) -> Any:
+        weights = self.backend.xp.zeros(self.partners.rows)
+        weights[self._row] = self._weight * (D_pq + D_pq.T).take(self._pair)
+        return self.backend.linalg.combine_rows(self._rows, weights, self._lower)
+
+    def potential(self, x_sP: Any) -> Any:
+        """From the rows with q <= p."""
+        xp = self.backend.xp
+        J_spq = xp.zeros((len(x_sP), self.n, self.n))
+        for J_pq, x_P in zip(J_spq, x_sP, strict=True):
+            J_pq.reshape(-1)[self._pair] = self.backend.linalg.rows_times(self._rows, x_P, self._lower)[self._row]
+        return J_spq + xp.tril(J_spq, -1).transpose(0, 2, 1)
+
+    def exchange(self, C_pi: Any) -> Any:
+        """Portion after portion of the orbitals."""
+        return sum_of_grams(self.half_transformed(C_pi), self.n, self.backend)
+
+
+class GroupedRows(RowTensor):
+    """Products of the array library; functions with the same partners, such as those of a shell, in one call."""
+
+    def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, partners: Partners) -> None:
+        super().__init__(integrals, metric, plan, partners)
+        self._q = self.backend.to_device(np.concatenate(partners.q))
+        edges = [p for p in range(1, self.n) if not np.array_equal(partners.q[p - 1], partners.q[p])]
+        self._alike = list(pairwise([0, *edges, self.n]))
+
+    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+        """X_ipP with p outermost in memory."""
+        for some in portions(C_pi.shape[1], self.columns):
+            C_iq = self.backend.xp.ascontiguousarray(C_pi[:, some].T)
+            X_piP = self._X(self.n, len(C_iq), self.naux)
+            for first, last in self._alike:
+                begin, end = int(self.partners.starts[first]), int(self.partners.starts[last])
+                B_pqP = self._rows[begin:end].reshape(last - first, -1, self.naux)
+                C_iq_near = C_iq.take(self._q[begin : begin + B_pqP.shape[1]], axis=1)
+                if last - first == 1:  # the library's batches cost more
+                    self.backend.xp.matmul(C_iq_near, B_pqP[0], out=X_piP[first])
+                else:
+                    self.backend.xp.matmul(C_iq_near, B_pqP, out=X_piP[first:last])
+            yield X_piP.transpose(1, 0, 2)
+
+
+class NativeRows(RowTensor):
+    """Native launches: a function with its rows is the item of a thread.
+
+    Orbitals of parts of the molecule, such as those of its atoms, are transformed with the rows near each part only.
     """
 
-    items: dict[str, Any]
-    squares: dict[str, Any]
-    size: int
-
-
-class FunctionRows:
-    """B_pqP = (pq|P') M^-T of all pairs, with the builds of J and K, each of a few native launches."""
-
-    def __init__(
-        self,
-        basis: Basis,
-        partners: Partners,
-        aux: Basis,
-        metric: FittingMetric,
-        backend: Backend,
-        omega: float | None = None,
-    ) -> None:
-        self.partners, self.n, self.naux, self.backend = partners, len(partners.q), aux.nbf, backend
-        table = partners.row_table()
-        self._rows: Array = integral_rows(basis, table, aux, backend, omega)
-        p, q = np.nonzero(np.tril(table >= 0))
-        one, other = table[p, q], table[q, p]
-        metric.half_solve_to(self._rows, one, other)
-        self._list = np.concatenate(partners.q).astype(np.int32)
+    def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, partners: Partners) -> None:
+        super().__init__(integrals, metric, plan, partners)
+        self._q = np.concatenate(partners.q).astype(np.int32)
         self._owner = np.repeat(np.arange(self.n), np.diff(partners.starts))
-        self._lower = np.stack([partners.starts[:-1], partners.starts[:-1] + partners.lower], axis=1)
-        order = np.argsort(one)
-        self._row, self._pair = one[order], (p * self.n + q)[order]
-        self._weight = np.where(p == q, 0.5, 1.0)[order]
 
-    def fit(self, D_pq: Array) -> Array:
-        """x_P = sum_pq B_pqP D_pq"""
-        density = np.zeros(self.partners.rows)
-        density[self._row] = self._weight * (D_pq + D_pq.T).take(self._pair)
-        x_P = np.zeros(self.naux)
-        values = {"first": self._lower, "density": density, "out": x_P}
-        self._launch("fit", self.n, values, sums="out")
-        return x_P
+    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+        """X_ipP, contiguous."""
+        first, last, p = self.partners.starts[:-1], self.partners.starts[1:], np.arange(self.n)
+        for some in portions(C_pi.shape[1], self.columns):
+            C_qi = C_pi[:, some]
+            columns = C_qi.shape[1]
+            X_ipP = self._X(columns, self.n, self.naux)
+            whole = (0 * p, columns + 0 * p, p * self.naux, self.n * self.naux + 0 * p)
+            self._transform(C_qi, X_ipP, first, last, *whole)
+            yield X_ipP
 
-    def potential(self, x_P: Array) -> Array:
-        """J_pq = sum_P B_pqP x_P"""
-        potential = np.empty(self.partners.rows)
-        values = {"first": self._lower, "fit": np.ascontiguousarray(x_P), "out": potential}
-        self._launch("potential", self.n, values)
-        J_pq = np.zeros((self.n, self.n))
-        J_pq.reshape(-1)[self._pair] = potential[self._row]
-        return J_pq + np.tril(J_pq, -1).T
+    def exchange(self, C_pi: Any) -> Any:
+        """By parts where there are any."""
+        parts = separate_parts(C_pi)
+        return self._exchange_of_parts(C_pi, parts) if parts else super().exchange(C_pi)
 
-    def exchange(self, C_pi: Array, X: Array, parts: Parts | None = None) -> Array:
-        """K of some orbitals; X is work space."""
-        parts = self.dense(C_pi.shape[1]) if parts is None else parts
-        C_pi, K_pq = np.ascontiguousarray(C_pi), np.zeros((self.n, self.n))
-        widest = int(parts.items["item_columns"].max()) * max(len(q) for q in self.partners.q)
-        values = {**parts.items, "C": C_pi, "columns": C_pi.shape[1], "X": X}
-        self._launch("transform", len(parts.items["item_row"]), values, scratch=8 * widest, grain=1)
-        values = {**parts.squares, "tile": TILE, "X": X, "n_all": self.n, "K": K_pq}
-        items = len(parts.squares["item"])
-        self._launch("squares", items, values, grain=1, sums="K", sums_size=TILE * TILE)
-        return K_pq
+    def _exchange_of_parts(self, C_pi: Any, parts: Sequence[Part]) -> Any:
+        """Several parts at once, as memory allows."""
+        K_pq, size = np.zeros((self.n, self.n)), 0
+        taken: list[Part] = []
+        for part, columns in parts:
+            for some in portions(len(columns), self.columns):
+                near = np.unique(np.concatenate([self.partners.q[q] for q in part]))
+                more = (some.stop - some.start) * len(near)
+                if taken and size + more > self.columns * self.n:
+                    K_pq += self._exchange_at_once(C_pi, taken)
+                    size, taken = 0, []
+                taken.append((part, columns[some]))
+                size += more
+        return K_pq + self._exchange_at_once(C_pi, taken)
 
-    def _launch(self, name: str, items: int, values: dict[str, Any], **how: Any) -> None:
-        program = self.backend.compile(rows_kernel(name))
-        arguments = {"rows": self._rows, "naux": self.naux, **values}
-        self.backend.launch_all([Launch(program, items, arguments, **how)])
-
-    def dense(self, columns: int) -> Parts:
-        """So many orbitals of the whole molecule."""
-        starts, ones = self.partners.starts, np.ones(self.n, dtype=np.int32)
-        items = {
-            "item_row": starts[:-1],
-            "item_list": np.stack([starts[:-1], starts[1:]], axis=1),
-            "list": self._list,
-            "item_column": 0 * ones,
-            "item_columns": columns * ones,
-            "item_out": np.arange(self.n) * self.naux,
-            "item_step": np.full(self.n, self.n * self.naux),
-        }
-        squares = {"item": self._squares([(0, self.n, columns, 0)]), "place": np.arange(self.n, dtype=np.int32)}
-        return Parts(items, squares, columns * self.n * self.naux)
-
-    def separate(self, parts: Sequence[tuple[Indices, int, int]]) -> Parts:
-        """Orbitals (columns from .. to of C) that are zero but for the functions of one part each.
-
-        Only functions p beside a part see its orbitals.
-        """
+    def _exchange_at_once(self, C_pi: Any, parts: Sequence[Part]) -> Any:
+        """K of orbitals that are zero but for the functions of one part each: only functions beside it see them."""
         naux, inside = self.naux, np.zeros(self.n, dtype=bool)
-        near_k, first_k, last_k, blocks, size, place = [], [], [], [], 0, 0
-        for part, begin, end in parts:
+        items, stacks, places = [], [], []
+        size = place = column = 0
+        for part, columns in parts:
             inside[part] = True
-            at = np.flatnonzero(inside[self._list])
+            at = np.flatnonzero(inside[self._q])
             inside[part] = False
             near, first = np.unique(self._owner[at], return_index=True)
-            near_k.append(near)
-            first_k.append(at[first])
-            last_k.append(at[np.append(first[1:], len(at)) - 1] + 1)  # what lies between has coefficients of zero
-            blocks.append((size, len(near), end - begin, place))
-            size, place = size + (end - begin) * len(near) * naux, place + len(near)
-        counts = np.array([len(near) for near in near_k])
-        columns = np.array([(begin, end - begin) for _, begin, end in parts], dtype=np.int32)
-        X, functions = (np.repeat([block[i] for block in blocks], counts) for i in (0, 1))
-        within = np.arange(place) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows, ends = np.concatenate(first_k), np.concatenate(last_k)
-        items = {
-            "item_row": rows,
-            "item_list": np.stack([rows, ends], axis=1),
-            "list": self._list,
-            "item_column": np.repeat(columns[:, 0], counts),
-            "item_columns": np.repeat(columns[:, 1], counts),
-            "item_out": X + within * naux,
-            "item_step": functions * naux,
+            last = at[np.append(first[1:], len(at)) - 1] + 1  # what lies between has coefficients of zero
+            count, ones = len(columns), np.ones(len(near), dtype=np.int64)
+            out = size + np.arange(len(near)) * naux
+            items.append((at[first], last, column * ones, count * ones, out, len(near) * naux * ones))
+            stacks.append((size, len(near), count, place))
+            places.append(near)
+            size, place, column = size + count * len(near) * naux, place + len(near), column + count
+        X = self._X(size)
+        C_qi = C_pi[:, np.concatenate([columns for _, columns in parts])]
+        self._transform(C_qi, X, *(np.concatenate(values) for values in zip(*items, strict=True)))
+        return add_squares(self.backend, X, naux, stacks, np.concatenate(places).astype(np.int32), self.n)
+
+    def _transform(
+        self,
+        C_qi: Any,
+        X: Any,
+        first: Indices,
+        last: Indices,
+        column: Indices,
+        columns: Indices,
+        out: Indices,
+        step: Indices,
+    ) -> None:
+        """X_iP of items: rows first .. last of B with some columns of C, written to X at `out` with a `step` for i."""
+        C_qi = np.ascontiguousarray(C_qi)
+        values = {
+            "rows": self._rows,
+            "naux": self.naux,
+            "item_row": first,
+            "item_list": np.stack([first, last], axis=1),
+            "list": self._q,
+            "item_column": column.astype(np.int32),
+            "item_columns": columns.astype(np.int32),
+            "item_out": out,
+            "item_step": step,
+            "C": C_qi,
+            "columns": C_qi.shape[1],
+            "X": X,
         }
-        squares = {"item": self._squares(blocks), "place": np.concatenate(near_k).astype(np.int32)}
-        return Parts(items, squares, size)
-
-    def _squares(self, blocks: Sequence[tuple[int, int, int, int]]) -> Indices:
-        """Tiles of the lower half, in portions of the orbitals (`Square` of the kernel)."""
-        found = []
-        for X, functions, orbitals, place in blocks:
-            for p in range(0, functions, TILE):
-                for q in range(0, p + 1, TILE):
-                    found += [
-                        (X, functions, i, min(i + ORBITALS, orbitals), p, q, place)
-                        for i in range(0, orbitals, ORBITALS)
-                    ]
-        return np.array(found, dtype=np.int64)
-
-    def beside(self, part: Indices) -> Indices:
-        """Functions that have one of these for a partner."""
-        return np.unique(np.concatenate([self.partners.q[q] for q in part]))
+        scratch = 8 * int(columns.max()) * max(len(q) for q in self.partners.q)
+        program = self.backend.compile(rows_kernel("transform"))
+        self.backend.launch_all([Launch(program, len(first), values, scratch, grain=1)])
 
 
-def separate_parts(C_pi: Array) -> list[tuple[Indices, Indices]]:
+def separate_parts(C_pi: Array) -> list[Part]:
     """Parts of the functions with the columns of C of each, as in superposed atomic densities.
 
     Nothing where there are no parts, or where they are so large that taking them apart does not pay.

@@ -16,9 +16,8 @@ import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
+from cuanto.memory import MIB, Budget
 
-SHARE_OF_FREE = 0.9
-"""Of the free memory, where no limit is given: the rest of the calculation needs some, too."""
 STORED_SHARE = 0.5
 """Of the memory that is allowed, for four-centre integrals that nobody asked for: others need theirs (the grid)."""
 COLUMNS = 32
@@ -27,9 +26,6 @@ BUFFER_SHARE = 0.25
 """Of what is left beside the fixed parts, for integrals that are made again."""
 SQUARE_MATRICES = 32
 """Square matrices over the basis that are there at once: of a build, of the SCF around it (DIIS has most of them)."""
-MIB = 2**20
-PROGRAM = 64 * MIB
-"""What kernels, libraries and their buffers add to the process while integrals and products are made."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +45,22 @@ class Sizes:
     """Of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once where integrals are made again: all of them, so that this is done once."""
-    again: int = 0
-    """Of temporary copies of a transformed orbital where integrals are made again."""
-    whole: int = 0
-    """Of all integrals where they are kept otherwise than in blocks, if they all are; 0: in blocks."""
 
     @property
     def in_core(self) -> int:
         """Bytes with all blocks kept."""
-        return max(self.metric, self.fixed + self.work + (self.whole or sum(self.blocks)) + COLUMNS * self.column)
+        return max(self.metric, self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column)
+
+    @property
+    def smallest_buffer(self) -> int:
+        """Bytes of the largest block with the widest shell of the fitting basis."""
+        return max(self.blocks) * self.widest // self.naux
+
+    @property
+    def least(self) -> int:
+        """Bytes with nothing kept, one orbital at once and the smallest buffer."""
+        work = self.smallest_buffer + self.column if self.column else 0
+        return max(self.metric, self.fixed + self.engine + work)
 
 
 @dataclass(frozen=True)
@@ -106,42 +109,10 @@ class StorePlan:
 
 def store_limit(backend: Backend, max_memory: float | None, asked: bool) -> int:
     """Bytes for four-centre integrals and what builds with them need; nothing where the program has taken all."""
-    if max_memory is None:
-        return int((SHARE_OF_FREE if asked else STORED_SHARE) * backend.memory()[0])
-    try:
-        return int((1.0 if asked else STORED_SHARE) * memory_limit(backend, max_memory))
-    except InputError:
-        if asked or not max_memory > 0:
-            raise
-        return 0
-
-
-def memory_limit(backend: Backend, max_memory: float | None) -> int:
-    """Bytes that may be allocated now: what is free, and within `max_memory` of the process (device: of the arrays)."""
-    free = int(SHARE_OF_FREE * backend.memory()[0])
-    if max_memory is None:
-        return free
-    if not max_memory > 0:
-        raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
-    held = _resident() + PROGRAM if backend.traits.unified_memory else 0
-    if max_memory <= held:
-        raise InputError(
-            f"max_memory of {max_memory / MIB:.0f} MiB is less than the {held / MIB:.0f} MiB of the program itself"
-        )
-    return min(free, int(max_memory) - held)
-
-
-def _resident() -> int:
-    """Bytes of main memory of this process."""
-    import os
-
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux: the largest so far is what the system tells
-        import resource
-
-        return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    budget = Budget(backend, max_memory)
+    if asked:
+        budget.require_room()
+    return int((1.0 if asked else STORED_SHARE) * budget.available())
 
 
 def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
@@ -152,14 +123,14 @@ def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
         if sizes.column:
             columns += (limit - sizes.in_core) // sizes.column
         return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
-    fixed = sizes.fixed + sizes.engine
+    if limit < sizes.least:
+        raise InputError(
+            f"density fitting needs {sizes.least / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            "raise max_memory, or use fitting='none'"
+        )
     if not sizes.column:
-        expected = max(sizes.metric, fixed)
-        _require(expected, limit)
-        return Plan("direct", 0, total, 0, 0, expected, sizes.in_core, limit, exchange=False)
-    largest, column = max(sizes.blocks), sizes.column + sizes.again
-    least = largest * sizes.widest // sizes.naux
-    _require(max(sizes.metric, fixed + least + column), limit)
+        return Plan("direct", 0, total, 0, 0, sizes.least, sizes.in_core, limit, exchange=False)
+    fixed, largest, column, least = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
     spare = limit - fixed
     buffer = min(largest, max(least, int(BUFFER_SHARE * spare)))
     columns = min(sizes.columns, (spare - buffer) // column)
@@ -170,15 +141,8 @@ def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
     running = fixed + buffer + columns * column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
-    return Plan(mode, kept, total, columns, at_once, max(sizes.metric, running), sizes.in_core, limit)
-
-
-def _require(least: int, limit: int) -> None:
-    if limit < least:
-        raise InputError(
-            f"density fitting needs {least / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
-            "raise max_memory, or use fitting='none'"
-        )
+    expected = max(sizes.metric, running)
+    return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
 
 
 def _fitting(blocks: Sequence[int], spare: int) -> int:

@@ -2,7 +2,7 @@
 
 settings = GridSettings.of("fine")                       # or (99, 590), partition="stratmann", ...
 grid = make_grid(molecule, basis, settings, backend)     # points in groups, each with its functions
-quadrature, plan = make_quadrature(grid, basis, backend, "gga", settings, limit)
+quadrature, plan = make_quadrature(grid, basis, backend, "gga", settings, Budget(backend))
 rho_scg = quadrature.density(D_spq, None)                # [spin, component, point]
 F_spq = quadrature.matrix(potential_scg)
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuanto.errors import InputError
+from cuanto.memory import MIB
 
-MIB = 2**20
 AUTO_SHARE = 0.5
 """Of the limit that values may take where nobody asked for them: integrals need memory, too."""
 

@@ -16,6 +16,7 @@ from cuanto.grid.panels import PanelQuadrature
 from cuanto.grid.quadrature_batches import BatchQuadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.log import logger
+from cuanto.memory import Budget
 
 
 class Quadrature(Protocol):
@@ -59,13 +60,15 @@ def make_quadrature(
     backend: Backend,
     family: str,
     settings: GridSettings,
-    limit: int,
+    budget: Budget,
     real: str = "double",
 ) -> tuple[Quadrature, ValuesPlan]:
-    """For a family of functionals: lda, gga or mgga; values kept if that pays and fits `limit` bytes."""
+    """For a family of functionals: lda, gga or mgga; values kept if that pays and fits the budget."""
+    limit = budget.available()
     made: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
     plan = plan_values(settings.store, made.kept_bytes, limit, reading_pays=made.reading_pays)
     if plan.keep:
+        budget.reserve("values of functions", plan.needed)
         made.keep_values()
     logger.info("quadrature: %s", plan)
     return made, plan

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
@@ -15,6 +13,7 @@ from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
 from cuanto.options import CalculationOptions, ScfOptions
@@ -56,13 +55,14 @@ class Context:
     basis: Basis
     options: CalculationOptions
     timings: Timings
+    budget: Budget
 
     @classmethod
     def of(cls, request: Request) -> Context:
         """Find or make what is named."""
         assert request.model is not None
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
-        timings = Timings(synchronize=getattr(backend, "synchronize", None) if request.scf.profile else None)
+        timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
         with timings.measure("basis sets"):
             basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
             aux = None
@@ -72,11 +72,11 @@ class Context:
         surroundings = {"field": None, "point_charges": None} | request.surroundings.keywords
         resolved = {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad", **surroundings}
         options = replace(request.options, **resolved)
-        return cls(request, request.model, backend, basis, options, timings)
+        return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, for integrals of several kinds."""
-        if self.options.auxbasis is None or self.backend.xp is np:  # main memory may be too short for all of them
+        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # it may be too short for all of them
             return None
         with self.timings.measure("pairs of shells"):
             return uploaded_pairs(self.basis, self.backend)
@@ -92,9 +92,11 @@ def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) 
 def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> Builders:
     """Builders of J and K that the model needs, beside the memory of its grid."""
     model, request = context.model, context.request
-    others = grid_bytes(request.molecule, request.grid) if model.integrated else 0
+    budget = context.budget
+    if model.integrated:
+        budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), budget.available() // 2))
     common = (context.basis, context.backend, context.options, context.timings)
-    return make_builders(*common, exchange=model.exchange, omega=model.omega, others=others, pairs=pairs)
+    return make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
 
 
 def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> tuple[Term, ...]:
@@ -109,8 +111,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     if model.integrated:
         with context.timings.measure("grid"):
             common = (functional, request.molecule, context.basis, context.backend, model.spins, request.grid)
-            limits: dict[str, Any] = {"max_memory": options.max_memory, "precision": options.precision}
-            terms.append(ExchangeCorrelation(*common, **limits))
+            terms.append(ExchangeCorrelation(*common, budget=context.budget, precision=options.precision))
     if model.dispersion is not None:
         terms.append(Dispersion(request.molecule, functional.name, model.dispersion))
     return tuple(terms)

@@ -7,7 +7,6 @@ from typing import Any
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.memory import memory_limit
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, XCPotential
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -15,6 +14,7 @@ from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
 from cuanto.grid.quadrature import Quadrature, make_quadrature
 from cuanto.grid.settings import GridSettings
+from cuanto.memory import Budget
 from cuanto.options import PRECISIONS
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
@@ -48,7 +48,7 @@ class ExchangeCorrelation(Term):
         spins: int,
         settings: GridSettings | None = None,
         *,
-        max_memory: float | None = None,
+        budget: Budget | None = None,
         precision: str = "double",
         grid: GroupedGrid | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class ExchangeCorrelation(Term):
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
         self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
         self.molecule, self.spins = molecule, spins
-        self.settings, self._max_memory = settings or GridSettings(), max_memory
+        self.settings, self._budget = settings or GridSettings(), budget or Budget(backend)
         evaluate = XCPotential(functional, backend, spins)  # compiled while the grid is made
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
@@ -84,7 +84,7 @@ class ExchangeCorrelation(Term):
         if self.precision == "double":
             return None
         common = (self.functional, self.molecule, self.basis, self.backend, self.spins, self.settings)
-        return ExchangeCorrelation(*common, max_memory=self._max_memory, grid=self.grid)
+        return ExchangeCorrelation(*common, budget=self._budget, grid=self.grid)
 
     def warning(self, electrons: int) -> str | None:
         """One line where the grid is too coarse for so many electrons, else None."""
@@ -97,8 +97,7 @@ class ExchangeCorrelation(Term):
         )
 
     def _quadrature(self, real: str) -> Quadrature:
-        limit = memory_limit(self.backend, self._max_memory)
         made, self.plan = make_quadrature(
-            self.grid, self.basis, self.backend, self.functional.family, self.settings, limit, real
+            self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
         return made
