@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+import cuanto
 from cuanto.backends.cpu import compiler
 from cuanto.basis import Basis, Shell
 
-HERE = Path(__file__).parent
+PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).parents[1])))
+"""Modules of the tests, and the package that is being tested."""
 FULL_PATH = os.environ["PATH"]
 REAL = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "c++"
 
@@ -66,7 +68,7 @@ def start_python(code: str, cache: Path, **environment: str) -> subprocess.Popen
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "CUANTO_CACHE": str(cache), "PYTHONPATH": str(HERE), **environment},
+        env={**os.environ, "CUANTO_CACHE": str(cache), "PYTHONPATH": PATHS, **environment},
     )
 
 
