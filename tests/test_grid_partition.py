@@ -16,10 +16,11 @@ from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.groups import grid_of_points, make_grid, padding
 from cuanto.grid.memory import plan_values
+from cuanto.grid.panels import PanelQuadrature, add_transpose
 from cuanto.grid.partition import divide, extents, reaches, significant
 from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import orbitals_pay
-from cuanto.grid.quadrature_cpu import CpuQuadrature, add_transpose
+from cuanto.grid.quadrature_batches import BatchQuadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
 from oracle import random_shell
@@ -191,13 +192,17 @@ def test_values_are_kept_when_it_pays_and_fits() -> None:
 def test_orbitals_pay_when_they_are_few() -> None:
     mol = molecule("water_02")
     orbital = basis("6-31g", mol)
-    grid = make_grid(mol, orbital, GridSettings(level=(20, 50)), CPU)
+    simt, memory = get_backend("simt"), 1 << 30
+    settings = GridSettings(level=(20, 50))
+    grid, grid_there = (make_grid(mol, orbital, settings, backend) for backend in (CPU, simt))
+    thresholds = [replace(settings, threshold=threshold) for threshold in (1e-20, 1e-3)]
     for family in ("lda", "gga", "mgga"):
-        every, some = (CpuQuadrature(grid, orbital, CPU, family, "double", limit) for limit in (0.0, 1e-2))
+        every, some = (PanelQuadrature(grid, orbital, CPU, family, "double", one, memory) for one in thresholds)
         assert (every.pairs >= grid.functions**2).all() and (some.pairs < every.pairs).any()
-        for device in ("cpu", "cuda"):
-            assert orbitals_pay(every, family, 1, device) and not orbitals_pay(every, family, 1000, device)
-        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n, "cpu")) for q in (every, some)]
+        there = BatchQuadrature(grid_there, orbital, simt, family, "double", settings, memory)
+        for quadrature in (every, there):
+            assert orbitals_pay(quadrature, family, 1) and not orbitals_pay(quadrature, family, 1000)
+        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n)) for q in (every, some)]
         assert limits[1] < limits[0]  # what is left out of the matrix counts
 
 
