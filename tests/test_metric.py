@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 import cuanto
 from cuanto import Basis, integrals
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.linalg import inverse_triangle
 from cuanto.basis import Shell
-from cuanto.coulomb import fitting_rows_device, metric
+from cuanto.coulomb import metric
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.metric import FittingMetric, default_delta, inverse_triangle, modified_cholesky
+from cuanto.coulomb.metric import FittingMetric, default_delta, modified_cholesky
 from cuanto.errors import InputError
 from fitting_cases import DATA, Device, molecule, random_orbitals
 
@@ -269,16 +270,3 @@ def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tup
     X_pix = np.einsum("pqx,qi->pix", B_pqx, C_pi)
     J_pq = B_pqx @ np.einsum("pqx,pq->x", B_pqx, D_pq)
     return J_pq, np.einsum("pix,qix->pq", X_pix, X_pix)
-
-
-def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU does with large matrices: half the operations, the same numbers."""
-    monkeypatch.setattr(metric, "PANEL", 7)
-    monkeypatch.setattr(fitting_rows_device, "GRAM_ROWS", 5)
-    rng = np.random.default_rng(3)
-    for size in (20, 28, 40):
-        L, rows = np.tril(rng.normal(size=(size, size))), rng.normal(size=(11, size))
-        turned = rows.copy()
-        metric._times_panels(turned, L)
-        assert np.abs(turned - rows @ L.T).max() < 1e-13
-        assert np.abs(fitting_rows_device.gram(L, np) - L @ L.T).max() < 1e-13
