@@ -28,11 +28,10 @@ from cuanto.backends.cpu.pool import Pool, Variant
 from cuanto.backends.cuda.launch import WORTH_COMPILING
 from cuanto.backends.reference import overlap_matrix
 from cuanto.errors import CompilerError
-from scripted import compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
+from scripted import POOL, compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
 from tolerances import INTEGRAL_REL
 
 TABLE = "table_kernel"
-POOL = "pool_run"
 BASIS = some_basis(1)
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_void_p)
 CLASSES = {f"overlap_{pair}_os_lane_double_1" for pair in ("s_s", "p_s", "p_p")}
@@ -73,8 +72,7 @@ class Watch:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache; the pool of threads has been compiled already."""
-    pool._library()
+    """An empty cache."""
     path = tmp_path / "kernels"
     path.mkdir()
     monkeypatch.setenv("CUANTO_CACHE", str(path))
@@ -240,13 +238,12 @@ compile "$@" """
 
 
 def assert_complete(folder: Path, go: Path) -> None:
-    """No more than the pool and the general kernel is there; what was under way arrives whole, what was queued never
-    does."""
-    assert len(finals(folder)) == 2
+    """No more than the general kernel is there; what was under way arrives whole, what was queued never does."""
+    assert len(finals(folder)) == 1
     go.touch()
     wait_until(lambda: not drafts(folder))
     libraries = finals(folder)
-    assert len(libraries) == 2 + THREADS
+    assert len(libraries) == 1 + THREADS
     for library in libraries:
         ctypes.CDLL(str(library))
 
