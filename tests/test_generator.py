@@ -274,12 +274,12 @@ def test_assembled_texts() -> None:
     """Macros, the line before the prelude, the prelude of the target, then templates and generated text in order."""
     arguments = (("INDEX", "begin"), ("const REAL*", "x"))
     for target, prelude in (("cpu", "prelude_cpu.h"), ("cuda", "prelude_cuda.cuh")):
-        body = ("void generated();", "sides.h")
+        body = ("void generated();", "boys.h")
         source = assemble("entry_point", target, "float", arguments, {"WIDTH": 3}, body, before="#define LANES 4")
         macros = dict(line.split(" ", 2)[1:] for line in source.text.splitlines()[:6])
         assert macros.pop("PARAMETERS") == "INDEX begin, const REAL* x" and macros.pop("ARGUMENTS") == "begin, x"
         assert macros == {"REAL": "float", "ENTRY": "entry_point", "WIDTH": "3", "LANES": "4"}
-        parts = ["LANES 4", "typedef long long INDEX;", template(prelude), body[0], template("sides.h")]
+        parts = ["LANES 4", "typedef long long INDEX;", template(prelude), body[0], template("boys.h")]
         places = [source.text.index(part) for part in parts]
         assert places == sorted(places) and source.text.endswith(parts[-1])
         assert (source.entry, source.target, source.arguments) == ("entry_point", target, arguments)
