@@ -203,7 +203,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
     def call(**more: Any) -> Any:
         given: dict[str, Any] = {"fitting": system.fitting, "auxbasis": aux, "backend": backend, "grid": system.grid}
         result = cuanto.energy(molecule, system.functional, basis, **given, **more)
-        getattr(backend, "synchronize", lambda: None)()
+        backend.synchronize()
         return result
 
     result = warm_runs(row, call, options, backend)

@@ -31,9 +31,9 @@ from semiempirical import polyethylene
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.functionals import Evaluator, get_functional
+from cuanto.functionals import XCPotential, get_functional
 from cuanto.grid import GridSettings, make_grid, make_quadrature
-from cuanto.grid.potential import integrate
+from cuanto.grid.integration import Integration
 from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.scf.guess import superposed_atoms
@@ -74,9 +74,9 @@ class Cluster:
         self.waters, self.functions, self.setup = waters, basis.nbf, np.inf
         self.quadrature, _ = make_quadrature(self.grid, basis, backend, functional.family, settings, Budget(backend))
         self.D_spq = superposed_atoms(molecule, basis, 1, backend).D_spq
-        evaluate = Evaluator(functional, backend, 1)
-        rho_scg = self.quadrature.density(self.D_spq, None)
-        _, _, self.v_scg = integrate(evaluate, rho_scg, backend.xp.asarray(self.grid.w_g), backend)
+        evaluate, w_g = XCPotential(functional, backend, 1), backend.xp.asarray(self.grid.w_g)
+        integration = Integration(evaluate, self.quadrature, w_g, functional.family)
+        _, _, self.v_scg = integration.integrate(self.quadrature.density(self.D_spq, None))
         self.seconds, self.weights = dict.fromkeys(STEPS, np.inf), dict.fromkeys(CELLS, np.inf)
 
     def weigh(self, clock: Callable[[], float]) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from cuanto.functionals import Evaluator, Functional
-from cuanto.grid import GridSettings, GroupedGrid, make_grid, make_quadrature
-from cuanto.grid.potential import integrate
-from cuanto.grid.quadrature import PRODUCTS, orbitals_pay
+from cuanto.backends.base import Backend
+from cuanto.functionals import Functional, XCPotential
+from cuanto.grid import GridSettings, make_grid, make_quadrature
+from cuanto.grid.integration import Integration
+from cuanto.grid.quadrature import Quadrature, orbitals_pay
 from cuanto.memory import Budget
 
 STEPS = ("density", "matrix")
@@ -38,20 +39,19 @@ class Density:
         return cls(result.state.D_spq, result.backend.to_device(result.coefficients)[:, :, :width] * roots)
 
 
-def best_of(call: Callable[[], Any], backend: Any, repeat: int) -> tuple[float, Any]:
+def best_of(call: Callable[[], Any], backend: Backend, repeat: int) -> tuple[float, Any]:
     """Least seconds of several runs, and the last result; the device has finished before and after."""
-    wait = getattr(backend, "synchronize", lambda: None)
     seconds, found = [], None
     for _ in range(repeat):
-        wait()
+        backend.synchronize()
         start = time.perf_counter()
         found = call()
-        wait()
+        backend.synchronize()
         seconds.append(time.perf_counter() - start)
     return min(seconds), found
 
 
-def product_rate(backend: Any, real: type = np.float64) -> float:
+def product_rate(backend: Backend, real: type = np.float64) -> float:
     """Operations per second of the array library's product of two large matrices."""
     n, xp = LARGE[backend.name], backend.xp
     a = backend.to_device(np.random.default_rng(0).random((n, n)).astype(real))
@@ -59,12 +59,13 @@ def product_rate(backend: Any, real: type = np.float64) -> float:
     return 2.0 * n**3 / seconds
 
 
-def operations(grid: GroupedGrid, family: str, orbitals: int | None, device: str) -> tuple[float, float]:
+def operations(quadrature: Quadrature, family: str, orbitals: int | None) -> tuple[float, float]:
     """Of the products in the density step (from so many orbitals, or from the matrix) and in the matrix step.
 
     Only those of listed functions count: neither what groups are filled up with, nor values and sums.
     """
-    by_matrix, by_orbitals = PRODUCTS["cpu" if device == "cpu" else "device"][family]
+    by_matrix, by_orbitals = quadrature.products[family]
+    grid = quadrature.grid
     points, functions = grid.points.astype(float), grid.functions.astype(float)
     squares = 2.0 * by_matrix * float((points * functions**2).sum())
     if orbitals is None:
@@ -80,7 +81,7 @@ class Pass:
     basis: cuanto.Basis
     functional: Functional
     settings: GridSettings
-    backend: Any
+    backend: Backend
     real: str = "double"
 
     def measure(self, density: Density, repeat: int = 3) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class Pass:
         prepared, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
         width = density.C_spi.shape[2]
         orbitals = settings.density != "matrix" and (
-            settings.density == "orbitals" or orbitals_pay(quadrature, family, width, backend.name)
+            settings.density == "orbitals" or orbitals_pay(quadrature, family, width)
         )
         found: dict[str, Any] = {
             "points": len(grid.w_g),
@@ -105,7 +106,7 @@ class Pass:
             "seconds": {"grid": made, "values": prepared},
         }
         found |= self._steps(quadrature, density.D_spq, density.C_spi if orbitals else None, repeat, found["seconds"])
-        seconds, work = found["seconds"], operations(grid, family, width if orbitals else None, backend.name)
+        seconds, work = found["seconds"], operations(quadrature, family, width if orbitals else None)
         found["rates"] = {name: count / seconds[name] for name, count in zip(STEPS, work, strict=True)}
         found["pass"] = seconds["density"] + seconds["functional"] + seconds["matrix"]
         return found
@@ -113,12 +114,13 @@ class Pass:
     def _steps(self, quadrature: Any, D: Any, C: Any, repeat: int, seconds: dict[str, float]) -> dict[str, Any]:
         """Each after one run that compiles."""
         backend, w_g = self.backend, self.backend.xp.asarray(quadrature.grid.w_g)
-        evaluate = Evaluator(self.functional, backend, 1)
+        evaluate = XCPotential(self.functional, backend, 1)
+        integrate = Integration(evaluate, quadrature, w_g, self.functional.family).integrate
         rho_scg = quadrature.density(D, C)
-        energy, electrons, potential_scg = integrate(evaluate, rho_scg, w_g, backend)
+        energy, electrons, potential_scg = integrate(rho_scg)
         quadrature.matrix(potential_scg)
         seconds["density"], _ = best_of(lambda: quadrature.density(D, C), backend, repeat)
-        seconds["functional"], _ = best_of(lambda: integrate(evaluate, rho_scg, w_g, backend), backend, repeat)
+        seconds["functional"], _ = best_of(lambda: integrate(rho_scg), backend, repeat)
         seconds["matrix"], _ = best_of(lambda: quadrature.matrix(potential_scg), backend, repeat)
         return {"energy": float(energy), "electrons": float(electrons)}
 

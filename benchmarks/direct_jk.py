@@ -72,13 +72,12 @@ print(time.perf_counter() - start)
 
 def best(call: Any, backend: Any, repeats: int) -> float:
     """Seconds of the fastest run, all of the device's work included."""
-    synchronize = getattr(backend, "synchronize", lambda: None)
     seconds = []
     for _ in range(repeats):
-        synchronize()
+        backend.synchronize()
         start = time.perf_counter()
         result = call()
-        synchronize()
+        backend.synchronize()
         seconds.append(time.perf_counter() - start)
         del result
     return min(seconds)
@@ -94,7 +93,7 @@ def measure(basis: cuanto.Basis, D_pq: Any, precision: str, options: argparse.Na
         direct = made[name] = DirectJK(basis, one_pass=one_pass, **settings)
         if not one_pass:
             assert direct.j_engine is not None and direct.quartets is not None  # they are made when asked for
-            getattr(backend, "synchronize", lambda: None)()
+            backend.synchronize()
             found["setup"] = time.perf_counter() - start
         direct(D_pq)
     backend.finish_compiling()

@@ -63,7 +63,7 @@ def calculation(
 
     def call(**options: Any) -> Any:
         result = cuanto.energy(molecule, "rhf", basis, fitting=fitting, auxbasis=aux, backend=backend, **options)
-        getattr(backend, "synchronize", lambda: None)()
+        backend.synchronize()
         return result
 
     return call

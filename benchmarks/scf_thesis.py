@@ -64,14 +64,13 @@ def profile_j(
     basis: cuanto.Basis, aux: cuanto.Basis, D_spq: Any, backend: Any, builds: int, repeat: int
 ) -> dict[str, Any]:
     """Seconds of what is done once and of the steps of one build (the best of several), and of J in a whole SCF."""
-    synchronize = getattr(backend, "synchronize", None)
     builder = FittedJK(basis, aux, backend=backend, kind="j")
     builder(D_spq, want_k=False)
     backend.finish_compiling()
     plan, runs = builder.plan.mode, []
     for _ in range(max(repeat, 1)):
         del builder  # before its successor is made
-        timings = Timings(synchronize=synchronize)
+        timings = Timings(synchronize=backend.synchronize)
         with timings.measure("metric"):
             metric = FittingMetric(eri_2c(aux, backend=backend), backend)
         with timings.measure("setup"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,8 +16,10 @@ import pytest
 import cuanto.backends.reference as reference
 from cuanto import integrals
 from cuanto.backends import Backend
+from cuanto.backends.base import Job, Launch
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
+from cuanto.backends.cuda.launch import GROUP_THREADS
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis, Shell, shell_matrix
 from cuanto.integrals import api
@@ -34,6 +37,29 @@ ONE_ELECTRON = ("overlap", "kinetic", "dipole", "nuclear")
 ORIGIN = np.array([0.4, -0.3, 0.2])
 CANCELLATION = INTEGRAL_ABS / 4
 """25 eps: what rounding leaves of cartesian functions that cancel in pure ones; up to 9 eps were seen to l = 5 (6)."""
+
+
+def with_kernel_spelled_out(text: str) -> str:
+    """The text of a kernel without comments, with the macro KERNEL of its prelude in full."""
+    code = re.sub(r"//.*", "", text)
+    ((definition, full),) = re.findall(r"(?m)^(#define KERNEL\(threads\) (.*)\n)", code)
+    return re.sub(r"\bKERNEL\((\w+)\)", lambda use: full.replace("threads", use[1]), code.replace(definition, ""))
+
+
+class Planner(SimtBackend):
+    """A GPU that collects jobs and runs nothing; `plan` says how it would launch one."""
+
+    group_threads, quartet_threads, multiprocessors = GROUP_THREADS, 0, 8
+
+    def __init__(self, schedule: str = "auto", worth_compiling: float = 0.0) -> None:
+        super().__init__(schedule, shared_limit=200_000)
+        self.worth_compiling, self.jobs = worth_compiling, list[Job]()
+
+    def plan(self, job: Job) -> Launch:
+        return self._launch_of(job)
+
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        self.jobs += [job for group in groups for job in group]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+import cuanto
 from cuanto.backends.cpu import compiler
 from cuanto.basis import Basis, Shell
 
-HERE = Path(__file__).parent
+PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).parents[1])))
+"""Modules of the tests, and the package that is being tested."""
 FULL_PATH = os.environ["PATH"]
+POOL = "pool_run"
+"""A function of the library of native threads."""
 REAL = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "c++"
 
 _SCRIPT = """#!/bin/sh
@@ -66,7 +70,7 @@ def start_python(code: str, cache: Path, **environment: str) -> subprocess.Popen
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "CUANTO_CACHE": str(cache), "PYTHONPATH": str(HERE), **environment},
+        env={**os.environ, "CUANTO_CACHE": str(cache), "PYTHONPATH": PATHS, **environment},
     )
 
 
@@ -79,8 +83,9 @@ def run_python(code: str, cache: Path, **environment: str) -> str:
 
 
 def finals(folder: Path) -> list[Path]:
-    """Complete files of a cache, by their names."""
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """Complete files of a cache, by their names; the pool of threads, which every process needs, is left out."""
+    complete = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return [path for path in complete if POOL.encode() not in path.read_bytes()]
 
 
 def drafts(folder: Path) -> list[Path]:

@@ -13,8 +13,7 @@ from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda import backend as cuda
-from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import GroupTables, group_launch
+from cuanto.backends.cuda.backend import CudaBackend, CudaProgram
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
@@ -94,19 +93,20 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
 
 def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cache: Path) -> None:
     """The first call has the general kernel only; what is compiled meanwhile serves the next call and process."""
-    monkeypatch.setattr(cuda, "worth_compiling", lambda job: True)
+    monkeypatch.setattr(CudaBackend, "worth_compiling", 0.0)
     _, basis, aux = bases("water_01")
     device, launched, patient = CudaBackend(), set[str](), True
-    is_ready, function_of = device.ready, device._function
+    is_ready, function_of = CudaProgram.ready.fget, device._function
+    assert is_ready is not None
 
-    def ready(source: Source) -> bool:
-        return is_ready(source) and not patient  # however fast the compiler is
+    def ready(program: CudaProgram) -> bool:
+        return is_ready(program) and not patient  # however fast the compiler is
 
     def function(source: Source) -> Any:
         launched.add(source.entry)
         return function_of(source)
 
-    monkeypatch.setattr(device, "ready", ready)
+    monkeypatch.setattr(CudaProgram, "ready", property(ready))
     monkeypatch.setattr(device, "_function", function)
     general = device.to_host(integrals.eri_3c(basis, aux, backend=device))
     assert launched == {"group_kernel"}
@@ -162,9 +162,9 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
         engine.run("coulomb", bras, kets, "hgp")
         results.append(device.to_host(out))
         job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bras(bras)[0], **engine.kets(kets)[0]})
-        launch = group_launch(job, GroupTables(device.to_device), limit, device.multiprocessors, device.zeros)
-        assert launch.source == table_source("cuda", "double")
-        assert limit == device.shared_limit and (limit > 4000 or launch.shared_bytes == 0)
+        launch = device._launch_of(job)
+        assert launch.program.source.text == table_source("cuda", "double").text
+        assert limit == device.shared_limit and (limit > 4000 or launch.scratch == 0)
     assert np.abs(results[0]).max() > 0
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()
 

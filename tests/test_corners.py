@@ -14,10 +14,10 @@ from ase.calculators.calculator import CalculatorSetupError
 
 import cuanto
 from cuanto.backends.base import get_backend
+from cuanto.backends.linalg import DeviceLinalg
 from cuanto.batch import energies
 from cuanto.cli.arguments import complete_basis
 from cuanto.cli.cache import contents
-from cuanto.coulomb.metric import _inverse_by_products
 from cuanto.errors import InputError
 from cuanto.grid.partition import _stable_order
 from cuanto.interfaces.ase import Cuanto
@@ -130,8 +130,8 @@ def test_points_in_many_cubes_are_sorted() -> None:
 def test_a_metric_without_a_factor_is_noticed(bad: float) -> None:
     """LAPACK raises; a GPU gives numbers that are none."""
     A = np.diag([4.0, 1.0, bad])
-    assert _inverse_by_products(A, get_backend("cpu")) == (None, -1.0)
-    found, smallest = _inverse_by_products(np.diag([4.0, 1.0]), get_backend("cpu"))
+    assert DeviceLinalg(np).inverse_factor(A) == (None, -1.0)
+    found, smallest = DeviceLinalg(np).inverse_factor(np.diag([4.0, 1.0]))
     np.testing.assert_allclose(found, np.diag([0.5, 1.0]))
     assert smallest == 1.0
 

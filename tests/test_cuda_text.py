@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,14 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bundle import Case, bundle
+from bundle import Case, Planner, bundle, with_kernel_spelled_out
 from cuanto import integrals
 from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import thread_source
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.backends.host import HostMemory
 from cuanto.backends.kinds import kind_of
-from cuanto.kernels.build import cost_of, source_of, table_source, unrolled
+from cuanto.kernels.build import cost_of, source_of, unrolled
 from cuanto.kernels.cost import Cost
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -101,30 +98,16 @@ def test_sample_covers_every_kind() -> None:
 @pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
 def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
     source = source_of(kernel)
-    assert source.text.count('extern "C"') == source.text.count("__global__") == 1
-    assert "<<<" not in source.text and "#include" not in source.text
-    assert re.search(rf"__global__[^;{{]*\b(ENTRY|{source.entry})\b", source.text)
-
-
-class Recorder(HostMemory):
-    """Takes the jobs of a GPU and computes nothing."""
-
-    name = "cuda"
-
-    def __init__(self) -> None:
-        self.jobs: list[Job] = []
-
-    def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        self.jobs += [job for group in groups for job in group]
-
-    def finish_compiling(self) -> None:
-        """Nothing is compiled."""
+    text = with_kernel_spelled_out(source.text)
+    assert text.count('extern "C"') == text.count("__global__") == 1
+    assert "<<<" not in text and "#include" not in text
+    assert re.search(rf"__global__[^;{{]*\b(ENTRY|{source.entry})\b", text)
 
 
 @pytest.fixture(scope="module")
 def jobs() -> list[Job]:
     """Everything that the integrals of shells to f (auxiliary ones to g) ask a GPU for."""
-    recorder = Recorder()
+    recorder = Planner()
     for contraction in ("primitive", "general"):
         basis, aux = bundle(Case(contraction=contraction, l_max=3, aux_max=4))
         for operator in (integrals.overlap, integrals.kinetic, integrals.dipole):
@@ -139,7 +122,7 @@ def jobs() -> list[Job]:
 @pytest.fixture(scope="module")
 def four_centre_jobs() -> list[Job]:
     """Everything that (pq|rs) of shells to d ask a GPU for."""
-    recorder = Recorder()
+    recorder = Planner()
     for form, contraction, geometry, exponents in (
         ("pure", "primitive", "near", "normal"),
         ("pure", "contracted", "distant", "mixed"),
@@ -152,8 +135,8 @@ def four_centre_jobs() -> list[Job]:
 
 def texts(job: Job) -> list[Source]:
     """The straight-line kernel where it is right, and the general one."""
-    general = table_source("cuda", job.real_name)
-    return [thread_source(job), general] if kind_of(job).straight else [general]
+    schedules = ("thread", "group") if kind_of(job).straight else ("group",)
+    return [Planner(schedule).plan(job).program.source for schedule in schedules]
 
 
 def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_centre_jobs: list[Job]) -> None:

@@ -225,7 +225,7 @@ def test_a_damaged_kernel_of_the_gpu_is_compiled_again(folder: Path, monkeypatch
     backend, path = CudaBackend.__new__(CudaBackend), folder / "kernel.cubin"
     driver = SimpleNamespace(CUDADriverError=FakeDriver.CUDADriverError)
     backend.xp = SimpleNamespace(cuda=SimpleNamespace(function=FakeDriver, driver=driver))
-    backend._functions, backend.architecture = {}, "sm_90"
+    backend._functions, backend._compiling, backend.architecture = {}, {}, "sm_90"
     monkeypatch.setattr(CudaBackend, "_path", lambda *_: path)
     monkeypatch.setattr("cuanto.backends.cuda.backend.compile_nvrtc", lambda *_: (b"\x7fELF good", ""))
     monkeypatch.setattr(cache, "complete", Path.exists)  # damaged inside

@@ -100,6 +100,7 @@ def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.M
 @pytest.fixture
 def fresh_nvrtc() -> Iterator[None]:
     """The library is looked for inside, and again afterwards."""
+    nvrtc.nvrtc_version()  # loaded from where it belongs: it looks for its parts there for as long as the process lives
     nvrtc._nvrtc.cache_clear()
     yield
     nvrtc._nvrtc.cache_clear()

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bundle import Case, bundle, on
+from bundle import Case, Planner, bundle, on
 from cuanto import integrals
 from cuanto.backends import Backend
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import BlockTables, block_launch
+from cuanto.backends.cuda.launch import blocks_of
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis
@@ -93,30 +93,30 @@ def job(momenta: tuple[int, int, int, int], pure: bool, columns: int = 1) -> Job
 @pytest.mark.parametrize("schedule", BLOCK_SCHEDULES)
 def test_shared_memory_is_what_the_formula_says(schedule: str) -> None:
     for momenta in ((0, 0, 0, 0), (2, 1, 3, 0), (5, 5, 5, 5)):
-        launch = block_launch(job(momenta, pure=False, columns=4), schedule, BlockTables(np.asarray), 8, np.zeros)
+        launch = Planner(schedule).plan(job(momenta, pure=False, columns=4))
         K = sum(momenta)
-        assert launch.extra["room"] == md_blocks.largest_batch(K)
-        rest = launch.shared_bytes // 8 - md_blocks.triple_buffer(K)
+        assert launch.arguments["room"] == md_blocks.largest_batch(K)
+        rest = launch.scratch // 8 - md_blocks.triple_buffer(K)
         assert 0 < rest < md_blocks.full_store(K) + 7000
-        assert launch.shared_bytes <= 99 * 1024  # what every GPU since Ampere grants a block
-        assert launch.block in (32, 64, 128, 256)
+        assert launch.scratch <= 99 * 1024  # what every GPU since Ampere grants a block
+        assert launch.program.source.threads in (32, 64, 128, 256)
 
 
 def test_blocks_are_counted() -> None:
     asked = job((2, 1, 1, 0), pure=True, columns=2)
-    grids = [block_launch(asked, s, BlockTables(np.asarray), 8, np.zeros).grid for s in BLOCK_SCHEDULES]
-    assert grids == [3 * 5 * 2 * (5 * 3) * 3, 3 * 5]
+    launches = [Planner(schedule).plan(asked) for schedule in BLOCK_SCHEDULES]
+    assert [blocks_of(launch.program.source, launch.items) for launch in launches] == [3 * 5 * 2 * (5 * 3) * 3, 3 * 5]
 
 
 def test_auto_takes_blocks_where_tables_would_be_huge() -> None:
     """McMurchie-Davidson between pairs of high momenta, which is what delicate pairs are left to."""
 
-    def entry(asked: Job) -> str:
-        return SimtBackend()._launch(asked).source.entry
+    def entry(asked: Job, schedule: str = "auto") -> str:
+        return Planner(schedule).plan(asked).program.source.entry
 
     assert entry(job((5, 5, 5, 5), pure=True)) == "quartet_block_kernel"
     assert entry(job((1, 1, 1, 0), pure=True)) == "coulomb_pp_ps_md_thread_double_1"
-    assert SimtBackend("group")._launch(job((3, 2, 2, 1), pure=True)).source.entry == "group_kernel"
+    assert entry(job((3, 2, 2, 1), pure=True), "group") == "group_kernel"
 
 
 # ------------------------------------------------------------------------------------------------ integrals

@@ -17,50 +17,57 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bundle import Planner
 from cuanto import integrals
 from cuanto.backends.background import Background
 from cuanto.backends.cpu import backend as cpu
-from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.cpu.compiler import compile_library, load_function
-from cuanto.backends.cuda import launch
+from cuanto.backends.cpu import compiler, pool
+from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
+from cuanto.backends.cpu.compiler import compile_library
+from cuanto.backends.cpu.pool import Pool, Variant
+from cuanto.backends.cuda.launch import WORTH_COMPILING
 from cuanto.backends.reference import overlap_matrix
-from cuanto.backends.simt.backend import SimtBackend
 from cuanto.errors import CompilerError
-from scripted import compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
+from scripted import POOL, compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
 from tolerances import INTEGRAL_REL
 
 TABLE = "table_kernel"
 BASIS = some_basis(1)
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_void_p)
 CLASSES = {f"overlap_{pair}_os_lane_double_1" for pair in ("s_s", "p_s", "p_p")}
 
 
 class Watch:
-    """Which kernels were compiled, by which thread and how, and which were called; `gate` holds the background."""
+    """Which kernels were compiled, by which thread and how, and which were called; `gate` holds specialised ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled: dict[str, tuple[str, bool]] = {}
         self.called: Counter[str] = Counter()
+        self._alive: list[Any] = []
         self.gate = threading.Event()
         self.before_call: Callable[[str], None] = lambda entry: None
 
         def compile_watched(source: Any, polite: bool = False) -> Path:
-            self.compiled[source.entry] = (threading.current_thread().name, polite)
-            if polite:
+            self.compiled.setdefault(source.entry, (threading.current_thread().name, polite))
+            if source.entry != TABLE:
                 assert self.gate.wait(60)
             return compile_library(source, polite)
 
-        def load_watched(source: Any, library: Path) -> Any:
-            function = load_function(source, library)
+        def watched_variant(program: CpuProgram, arguments: Any) -> Variant:
+            items = ENTRY(program.items)
 
-            def call(*arguments: Any) -> None:
-                self.before_call(source.entry)
-                self.called[source.entry] += 1
-                function(*arguments)
+            def call(*given: Any) -> None:
+                self.before_call(program.source.entry)
+                self.called[program.source.entry] += 1
+                items(*given)
 
-            return call
+            self._alive.append(ENTRY(call))
+            watched = ctypes.cast(self._alive[-1], ctypes.c_void_p).value
+            return Variant(watched or 0, program._pack(arguments), arguments)
 
-        monkeypatch.setattr(cpu, "compile_library", compile_watched)
-        monkeypatch.setattr(cpu, "load_function", load_watched)
+        for module in (cpu, compiler):
+            monkeypatch.setattr(module, "compile_library", compile_watched)
+        monkeypatch.setattr(CpuProgram, "variant", watched_variant)
 
 
 @pytest.fixture
@@ -83,7 +90,6 @@ def watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
 def much_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every job is worth a kernel of its own."""
     monkeypatch.setattr(cpu, "WORTH_COMPILING", 0.0)
-    monkeypatch.setattr(launch, "WORTH_COMPILING", 0.0)
 
 
 def assert_right(S: Any) -> None:
@@ -94,7 +100,7 @@ def test_little_work_needs_the_general_kernel_only(watch: Watch, folder: Path) -
     backend = CpuBackend(threads=2)
     assert_right(integrals.overlap(BASIS, backend=backend))
     backend.finish_compiling()
-    assert watch.compiled == {TABLE: (threading.current_thread().name, False)}
+    assert set(watch.compiled) == {TABLE}
     assert set(watch.called) == {TABLE} and len(finals(folder)) == 1
 
 
@@ -122,7 +128,9 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
 @pytest.mark.usefixtures("much_work")
 def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CACHE_BYTES", 1)  # one bra at a time
-    basis, backend = some_basis(0, count=12), CpuBackend(threads=1)
+    monkeypatch.setattr(pool, "SLICE", 0.0)  # and back to the interpreter after each
+    basis, backend = some_basis(0, count=12), CpuBackend(threads=2)
+    monkeypatch.setattr(backend, "pool", Pool(1))
 
     def compile_after_the_first_call(entry: str) -> None:
         if watch.called[TABLE] == 1:
@@ -153,7 +161,7 @@ def test_each_kernel_is_compiled_once(watch: Watch, much_work: None) -> None:
     backend = CpuBackend(threads=2)
     for _ in range(3):
         integrals.overlap(BASIS, backend=backend)
-    assert len(backend._compiling) == len(CLASSES)
+    assert len(backend._special) == len(CLASSES)
     watch.gate.set()
     backend.finish_compiling()
     assert set(watch.compiled) == {TABLE, *CLASSES}
@@ -179,19 +187,16 @@ def test_a_specialised_kernel_that_fails_stops_nothing(
         assert_right(integrals.overlap(BASIS, backend=backend))
         with pytest.raises(CompilerError, match="no space"):
             backend.finish_compiling()
-        wait_until(lambda: all(future.done() for future in backend._compiling.values()))
+        wait_until(lambda: all(program._library.done() for program in backend._programs.values()))
         assert_right(integrals.overlap(BASIS, backend=backend))
     assert len(finals(folder)) == 1 and not drafts(folder)
 
 
-def test_a_gpu_compiles_for_work_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs: list[Any] = []
-    monkeypatch.setattr(SimtBackend, "run", lambda self, groups: jobs.extend(job for group in groups for job in group))
-    integrals.overlap(BASIS, backend=SimtBackend())
-    assert jobs and all(launch.straight_is_right(job) for job in jobs)
-    assert not any(launch.worth_compiling(job) for job in jobs)
-    monkeypatch.setattr(launch, "WORTH_COMPILING", 0.0)
-    assert all(launch.worth_compiling(job) for job in jobs)
+def test_a_gpu_compiles_for_work_enough() -> None:
+    usual, eager = Planner(worth_compiling=WORTH_COMPILING), Planner(worth_compiling=0.0)
+    integrals.overlap(BASIS, backend=usual)
+    entries = [{device.plan(job).program.source.entry for job in usual.jobs} for device in (usual, eager)]
+    assert entries == [{"group_kernel"}, {entry.replace("lane", "thread") for entry in CLASSES}]
 
 
 # ---------------------------------------------------------------------------------------- the end of a process
@@ -217,7 +222,7 @@ def held(folder: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], 
     """A process whose first result is there while its specialised kernels wait for a slow compiler; the file `go`
     lets the compiler finish, half of a library is there already."""
     go = tmp_path / "go"
-    slow = f"""if grep -q {TABLE} "$text"; then compile "$@"; exit; fi
+    slow = f"""if grep -q -e {TABLE} -e {POOL} "$text"; then compile "$@"; exit; fi
 echo half > "$out"
 for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done
 compile "$@" """
@@ -268,23 +273,35 @@ def test_an_interrupted_process_leaves_whole_files_only(
     assert_complete(folder, go)
 
 
-FOREGROUND = """
+WAITING = """
 from scripted import some_basis
 from cuanto import integrals
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.cpu.compiler import compile_library, load_function
 integrals.overlap(some_basis(0), backend=CpuBackend(threads=1))
+"""
+FOREGROUND = """
+from cuanto.backends.cpu.compiler import load_library
+from pool_kernels import COUNT
+load_library(COUNT)
 """
 
 
-def test_an_interrupt_while_somebody_waits_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    script = compiler_script(tmp_path / "c++", 'echo half > "$out"; sleep 30; compile "$@"')
-    process = start_python(FOREGROUND, folder, CUANTO_CXX=script)
+@pytest.mark.parametrize("code", [WAITING, FOREGROUND], ids=["a kernel", "here and now"])
+def test_an_interrupt_while_somebody_waits_leaves_nothing_half(code: str, folder: Path, tmp_path: Path) -> None:
+    """The process ends at once; a compiler of the background finishes its work."""
+    go = tmp_path / "go"
+    slow = f'echo half > "$out"; for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done; compile "$@"'
+    process = start_python(code, folder, CUANTO_CXX=compiler_script(tmp_path / "c++", slow))
     wait_until(lambda: any(path.read_bytes() == b"half\n" for path in drafts(folder)))
+    start = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
-    assert process.returncode != 0 and "KeyboardInterrupt" in err
-    assert list(folder.iterdir()) == []
+    assert process.returncode != 0 and "KeyboardInterrupt" in err and time.monotonic() - start < 5.0
+    assert finals(folder) == [] and (code == WAITING or not drafts(folder))
+    go.touch()
+    wait_until(lambda: not drafts(folder))
+    for library in finals(folder):
+        ctypes.CDLL(str(library))
 
 
 # ----------------------------------------------------------------------------------------------- Background

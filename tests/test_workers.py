@@ -16,7 +16,6 @@ from rich.console import Console
 
 import cuanto
 from cuanto.backends.background import Background, ready
-from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.batch import processes
 from cuanto.batch.entry import Entry, Model
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
@@ -46,18 +45,6 @@ def test_serial_tasks_come_back_in_order_with_their_errors() -> None:
     assert first[0] == "task 1" and first[1] == {"x": 3}
     assert failed[0] == "task -1" and isinstance(failed[1], ValueError)
     assert last[1] == {"x": 6}
-
-
-def test_a_failed_call_stops_those_that_have_not_begun() -> None:
-    backend, stop, done = CpuBackend(threads=1), threading.Event(), []
-
-    def fail() -> None:
-        raise ArithmeticError("first")
-
-    with pytest.raises(ArithmeticError, match="first"):
-        backend.parallel([fail, *[lambda: done.append(time.sleep(0.01))] * 200], stop)
-    assert stop.is_set() and len(done) < 200
-    backend.parallel([lambda: done.append(None)])  # goes on working
 
 
 def test_the_end_drops_what_waits_and_finishes_what_is_under_way() -> None:

@@ -19,7 +19,7 @@ from itertools import product
 
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.backends.kinds import columns_at_once
+from cuanto.backends.kinds import kind_of
 from cuanto.errors import CompilerError
 from cuanto.kernels.build import cost_of, source_of, unrolled
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
@@ -55,7 +55,8 @@ def specs(max_l: int, max_aux: int, max_four: int = 2) -> list[KernelSpec]:
     straight = []
     for kind in dict.fromkeys((*classes(max_l, max_aux), *four_centre_classes(max_four))):
         if unrolled("cuda", cost_of(*kind)):
-            most = columns_at_once(Job(*kind, columns=MANY_COLUMNS, bras=1, kets=1, primitives=1.0, arguments={}))
+            job = Job(*kind, columns=MANY_COLUMNS, bras=1, kets=1, primitives=1.0, arguments={})
+            most = kind_of(job).at_once
             straight += [KernelSpec(*kind, "thread", columns=columns) for columns in sorted({1, most})]
     straight.sort(key=lambda s: -cost_of(s.operator, s.bra, s.ket, s.algorithm).text_operations)
     any_class = next(classes(0, 0))

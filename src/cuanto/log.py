@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 WORTH_SAYING = 1e-3
@@ -16,6 +17,12 @@ WORTH_SAYING = 1e-3
 
 logger = logging.getLogger("cuanto")
 logger.addHandler(logging.NullHandler())
+_step = ContextVar("step", default="kernels")
+
+
+def report_progress(done: float) -> None:
+    """Say how much of the kernels is done that the step being measured waits for."""
+    logger.info("%s: %.0f %% of the work launched is done", _step.get(), 100 * done)
 
 
 @dataclass(frozen=True)
@@ -31,10 +38,12 @@ class Timings:
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
         self._wait()
-        start = time.perf_counter()
+        start, outer = time.perf_counter(), _step.get()
+        _step.set(name)
         try:
             yield
         finally:
+            _step.set(outer)
             self._wait()
             elapsed = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed

@@ -1,7 +1,7 @@
-// A pool of native threads. A job is a list of launches; a launch is a kernel with so many items, handed out in chunks
+// The native threads of a process. A job is a list of launches; a launch is a kernel with so many items, handed out in chunks
 // of `grain` items by an atomic counter. The calling thread works too, and comes back every `slice` seconds so that the
-// interpreter can handle signals. Several jobs may be under way at once: each has a caller of its own, and idle workers
-// help whichever has chunks left.
+// interpreter can handle signals. Several jobs may be under way at once: each has a caller of its own and the number of
+// threads that it may occupy, and idle workers help whichever has chunks left. A forked child begins without workers.
 //
 // Workers are woken when the caller has worked for a while (`patience`): small jobs are done before a thread has woken
 // up, and where other programs keep the cores busy a short job would wait for a worker that has been put to sleep with a
@@ -11,6 +11,7 @@
 // the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,7 +29,7 @@ struct Launch {
     INDEX count;
     INDEX items, grain, scratch;  // scratch: bytes for a thread
     INDEX sums;                   // numbers that a chunk adds to; 0: none
-    double* target;               // where they are added, one by one, if there is no `merge`
+    void* target;                 // doubles to which they are added one by one, or the arguments of `merge`
     Entry merge;                  // a kernel that has its own way to add sums clears them itself
     INDEX first;                  // chunk of the job with which this launch begins
 };
@@ -48,26 +49,42 @@ struct Job {
     INDEX slots, idle_count, merged, bytes;
 };
 
-struct Pool {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    Job* jobs;
-    INDEX threads, started, sleeping;
-    double patience;  // seconds
-};
-
 static const double LEAST_PATIENCE = 20e-6;  // what it takes to wake a thread
 static const double MOST_PATIENCE = 20e-3;
 static const double LONG_WAIT = 0.2;         // of the time of a job, at its end
+static const size_t STACK = 8 << 20;         // bytes; some systems give threads less than kernels need
 
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    Job* jobs;
+    INDEX started, sleeping;
+    double patience;  // seconds
+} pool;
+static pthread_key_t memory_of_thread;  // freed when the thread ends
 static __thread struct { char* memory; INDEX bytes; } own;
+
+// Also in a forked child: it has one thread, whatever the others were doing.
+static void reset_pool() {
+    pthread_mutex_init(&pool.lock, 0);
+    pthread_cond_init(&pool.work, 0);
+    pthread_cond_init(&pool.done, 0);
+    pool.jobs = 0, pool.started = pool.sleeping = 0, pool.patience = LEAST_PATIENCE;
+}
+
+__attribute__((constructor)) static void create_pool() {
+    reset_pool();
+    pthread_key_create(&memory_of_thread, free);
+    pthread_atfork(0, 0, reset_pool);
+}
 
 static void* scratch_of_thread(INDEX bytes) {
     if (own.bytes < bytes) {
         free(own.memory);
         own.bytes = 0;
-        if (posix_memalign((void**)&own.memory, 64, (size_t)(bytes + 4095) / 4096 * 4096)) return own.memory = 0;
-        own.bytes = bytes;
+        if (posix_memalign((void**)&own.memory, 64, (size_t)(bytes + 4095) / 4096 * 4096)) own.memory = 0;
+        else own.bytes = bytes;
+        pthread_setspecific(memory_of_thread, own.memory);
     }
     return own.memory;
 }
@@ -131,8 +148,8 @@ static void add(double* to, const double* from, INDEX count) {
 
 static void merge_one(const Launch* launch, INDEX chunk, const double* sums) {
     const INDEX begin = begin_of(launch, chunk), end = end_of(launch, chunk);
-    if (launch->merge) return launch->merge(variant_of(launch, 0)->arguments, begin, end, 0, (void*)sums);
-    add(launch->target, sums, launch->sums);
+    if (launch->merge) return launch->merge(launch->target, begin, end, 0, (void*)sums);
+    add((double*)launch->target, sums, launch->sums);
 }
 
 // Leaves the sums of a chunk, and adds all whose turn it is; one thread at a time adds.
@@ -166,10 +183,10 @@ static void fail(Job* job) {
     }
 }
 
-static void post(Pool* pool, Job* job);
+static void post(Job* job);
 
 // Chunks of a job until there are none, or until `deadline` (0: never); a caller posts the job when it is `late`.
-static void work_on(Pool* pool, Job* job, double deadline, double late) {
+static void work_on(Job* job, double deadline, double late) {
     const Launch* launch = job->launches;
     while (!__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
         double* sums = 0;
@@ -194,74 +211,82 @@ static void work_on(Pool* pool, Job* job, double deadline, double late) {
         __atomic_fetch_add(&job->completed, 1, __ATOMIC_RELEASE);
         if (!deadline) continue;
         const double time = now();
+        if (late && time > late && !job->posted) post(job);
         if (time > deadline) return;
-        if (late && time > late && !job->posted) post(pool, job);
     }
 }
 
-static Job* open_job(Pool* pool) {
-    for (Job* job = pool->jobs; job; job = job->following)
+static Job* open_job() {
+    for (Job* job = pool.jobs; job; job = job->following)
         if (__atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks && job->helpers + 1 < job->threads &&
             !__atomic_load_n(&job->failed, __ATOMIC_RELAXED))
             return job;
     return 0;
 }
 
-static void* worker(void* given) {
-    Pool* pool = (Pool*)given;
-    pthread_mutex_lock(&pool->lock);
+static void* worker(void*) {
+    pthread_mutex_lock(&pool.lock);
     for (;;) {
-        Job* job = open_job(pool);
+        Job* job = open_job();
         if (!job) {
-            ++pool->sleeping;
-            pthread_cond_wait(&pool->work, &pool->lock);
-            --pool->sleeping;
+            ++pool.sleeping;
+            pthread_cond_wait(&pool.work, &pool.lock);
+            --pool.sleeping;
             continue;
         }
         ++job->helpers;
-        pthread_mutex_unlock(&pool->lock);
-        work_on(pool, job, 0, 0);
-        pthread_mutex_lock(&pool->lock);
-        if (--job->helpers == 0) pthread_cond_broadcast(&pool->done);
+        pthread_mutex_unlock(&pool.lock);
+        work_on(job, 0, 0);
+        pthread_mutex_lock(&pool.lock);
+        if (--job->helpers == 0) pthread_cond_broadcast(&pool.done);
     }
     return 0;
 }
 
-static void start_workers(Pool* pool, INDEX wanted) {
+// Signals other than those of a fault are for the threads of the interpreter.
+static void start_workers(INDEX wanted) {
+    if (pool.started >= wanted) return;
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
+    for (int fault : faults) sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    for (; pool->started < wanted; ++pool->started) {
+    pthread_attr_setstacksize(&detached, STACK);
+    for (; pool.started < wanted; ++pool.started) {
         pthread_t thread;
-        if (pthread_create(&thread, &detached, worker, pool)) break;  // as many as the system gives
+        if (pthread_create(&thread, &detached, worker, 0)) break;  // as many as the system gives
     }
     pthread_attr_destroy(&detached);
+    pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-static void post(Pool* pool, Job* job) {
+static void post(Job* job) {
     const INDEX left = job->chunks - __atomic_load_n(&job->next, __ATOMIC_RELAXED);
     const INDEX wanted = job->threads - 1 < left ? job->threads - 1 : left;
     if (wanted < 1) return;
-    pthread_mutex_lock(&pool->lock);
-    start_workers(pool, wanted);
-    job->following = pool->jobs, pool->jobs = job, job->posted = 1;
-    if (wanted >= pool->sleeping) pthread_cond_broadcast(&pool->work);
-    else for (INDEX i = 0; i < wanted; ++i) pthread_cond_signal(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_lock(&pool.lock);
+    start_workers(wanted);
+    job->following = pool.jobs, pool.jobs = job, job->posted = 1;
+    if (wanted >= pool.sleeping) pthread_cond_broadcast(&pool.work);
+    else for (INDEX i = 0; i < wanted; ++i) pthread_cond_signal(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
 }
 
-static void remove_job(Pool* pool, Job* job) {
-    Job** place = &pool->jobs;
+static void remove_job(Job* job) {
+    Job** place = &pool.jobs;
     while (*place && *place != job) place = &(*place)->following;
     if (*place) *place = job->following;
     job->posted = 0;
 }
 
 // Waits for helpers, at most until the deadline (0: for ever).
-static int helpers_gone(Pool* pool, Job* job, double deadline) {
+static int helpers_gone(Job* job, double deadline) {
     while (job->helpers) {
         if (!deadline) {
-            pthread_cond_wait(&pool->done, &pool->lock);
+            pthread_cond_wait(&pool.done, &pool.lock);
             continue;
         }
         const double left = deadline - now();
@@ -270,19 +295,9 @@ static int helpers_gone(Pool* pool, Job* job, double deadline) {
         clock_gettime(CLOCK_REALTIME, &until);
         const double end = (double)until.tv_nsec * 1e-9 + left;
         until.tv_sec += (time_t)end, until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
-        pthread_cond_timedwait(&pool->done, &pool->lock, &until);
+        pthread_cond_timedwait(&pool.done, &pool.lock, &until);
     }
     return 1;
-}
-
-extern "C" Pool* pool_create(INDEX threads) {
-    Pool* pool = (Pool*)calloc(1, sizeof(Pool));
-    if (!pool) return 0;
-    pool->threads = threads, pool->patience = LEAST_PATIENCE;
-    pthread_mutex_init(&pool->lock, 0);
-    pthread_cond_init(&pool->work, 0);
-    pthread_cond_init(&pool->done, 0);
-    return pool;
 }
 
 extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
@@ -312,26 +327,28 @@ extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
 }
 
 // Callers that wait long for workers at the end of a job wake them later next time.
-static void learn(Pool* pool, double began, double waiting) {
-    const double time = now(), waited = time - waiting;
-    double patience = pool->patience * 0.9;
-    if (waited > LONG_WAIT * (time - began)) patience = 2 * pool->patience + waited;
-    pool->patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
+static void learn(double began, double waiting) {
+    const double time = now(), waited = time - waiting, before = pool.patience;
+    double patience = waited > LONG_WAIT * (time - began) ? 2 * before + waited : 0.9 * before;
+    patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
+    __atomic_store(&pool.patience, &patience, __ATOMIC_RELAXED);
 }
 
 // Works for at most `slice` seconds; 1: done, 0: call again, -1: out of memory.
-extern "C" int pool_run(Pool* pool, Job* job, double slice) {
+extern "C" int pool_run(Job* job, double slice) {
     const double began = now();
     const bool alone = job->threads < 2 || job->chunks < 2;
-    work_on(pool, job, began + slice, alone ? 0 : began + pool->patience);
+    double patience;
+    __atomic_load(&pool.patience, &patience, __ATOMIC_RELAXED);
+    work_on(job, began + slice, alone ? 0 : began + patience);
     if (job->posted) {
         const int failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
         if (!failed && __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks) return 0;
         const double waiting = now();
-        pthread_mutex_lock(&pool->lock);
-        const int gone = helpers_gone(pool, job, began + slice);
-        if (gone) remove_job(pool, job), learn(pool, began, waiting);
-        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_lock(&pool.lock);
+        const int gone = helpers_gone(job, began + slice);
+        if (gone) remove_job(job), learn(began, waiting);
+        pthread_mutex_unlock(&pool.lock);
         if (!gone) return 0;
     }
     if (job->failed) return -1;
@@ -342,17 +359,19 @@ extern "C" void pool_replace(Job* job, INDEX launch, INDEX i, const Variant* var
     __atomic_store_n(job->launches[launch].variants + i, variant, __ATOMIC_RELEASE);
 }
 
-extern "C" INDEX pool_completed(const Job* job) { return __atomic_load_n(&job->completed, __ATOMIC_ACQUIRE); }
-extern "C" INDEX pool_chunks(const Job* job) { return job->chunks; }
+// Chunks that are done, of all.
+extern "C" double pool_progress(const Job* job) {
+    return (double)__atomic_load_n(&job->completed, __ATOMIC_RELAXED) / (double)job->chunks;
+}
 
 // Hands out nothing more and waits for what is under way; also after a job that is done.
-extern "C" void pool_end(Pool* pool, Job* job) {
+extern "C" void pool_end(Job* job) {
     if (job->posted) {
         fail(job);
-        pthread_mutex_lock(&pool->lock);
-        helpers_gone(pool, job, 0);
-        remove_job(pool, job);
-        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_lock(&pool.lock);
+        helpers_gone(job, 0);
+        remove_job(job);
+        pthread_mutex_unlock(&pool.lock);
     }
     for (INDEX i = 0; i < job->slots; ++i)
         if (job->waiting[i]) free(job->waiting[i]);

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -13,9 +13,12 @@ from typing import Any
 
 from cuanto.backends.cpu.compiler import load_library
 from cuanto.kernels.text import Source
+from cuanto.log import report_progress
 
 SLICE = 0.1
 """Seconds after which the calling thread comes back to the interpreter, for signals such as Ctrl-C."""
+PROGRESS = 5.0
+"""Seconds after which a long job says how far it is."""
 CHUNKS = 64
 """Chunks of a launch that adds up, whatever the number of threads: its result has the same bits everywhere."""
 CHUNKS_PER_THREAD = 8
@@ -30,8 +33,8 @@ class Variant:
 
     def __init__(self, entry: int, arguments: bytes, keep: Any) -> None:
         self._alive = arguments, keep
-        packed = ctypes.cast(ctypes.c_char_p(arguments), ctypes.c_void_p).value or 0
-        self._record = ctypes.create_string_buffer(_VARIANT.pack(entry, packed))
+        self.packed = ctypes.cast(ctypes.c_char_p(arguments), ctypes.c_void_p).value or 0
+        self._record = ctypes.create_string_buffer(_VARIANT.pack(entry, self.packed))
         self.address = ctypes.addressof(self._record)
 
 
@@ -40,8 +43,8 @@ class NativeLaunch:
     """Items in chunks of `grain`, with kernels that are run one after the other on a chunk.
 
     `scratch`: bytes for a thread. `sums`: numbers of a chunk that are added to the array at the address `target`, or
-    given to the entry point `merge`. `better` are asked now and then for a variant that takes the place of the one of
-    the same number, until they end; None: not yet.
+    given to the entry point `merge` with the arguments of the first kernel. `better` are asked now and then for a
+    variant that takes the place of the one of the same number, until they end; None: not yet.
     """
 
     variants: Sequence[Variant]
@@ -59,7 +62,8 @@ class NativeLaunch:
 
     def packed(self) -> bytes:
         """The record that the pool reads; its last number is the pool's own."""
-        numbers = self.items, self.grain, self.scratch, self.sums, self.target, self.merge
+        target = self.variants[0].packed if self.merge else self.target
+        numbers = self.items, self.grain, self.scratch, self.sums, target, self.merge
         return _LAUNCH.pack(ctypes.addressof(self._addresses), len(self.variants), *numbers, 0)
 
 
@@ -69,11 +73,11 @@ def _library() -> ctypes.CDLL:
     library = load_library(Source(text, "pool_run", "cpu", ()))
     whole, pointer = ctypes.c_longlong, ctypes.c_void_p
     signatures: dict[str, tuple[Any, list[Any]]] = {
-        "pool_create": (pointer, [whole]),
         "pool_job": (pointer, [ctypes.c_char_p, whole, whole]),
-        "pool_run": (ctypes.c_int, [pointer, pointer, ctypes.c_double]),
+        "pool_run": (ctypes.c_int, [pointer, ctypes.c_double]),
         "pool_replace": (None, [pointer, whole, whole, pointer]),
-        "pool_end": (None, [pointer, pointer]),
+        "pool_progress": (ctypes.c_double, [pointer]),
+        "pool_end": (None, [pointer]),
     }
     for name, (result, parameters) in signatures.items():
         function = getattr(library, name)
@@ -82,45 +86,45 @@ def _library() -> ctypes.CDLL:
 
 
 class Pool:
-    """So many threads, the calling one included; the others begin when they are needed first.
+    """So many threads of the process, the calling one included; the others begin when they are needed first.
 
     Calls from several Python threads and from forked processes are safe.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._handle, self._process = 0, -1
 
     def run(self, launches: Sequence[NativeLaunch]) -> None:
         """All items of all launches, in any order; sums are added in the order of the chunks."""
-        library, pool = _library(), self._pool()
-        records = b"".join(launch.packed() for launch in launches)
+        library, records = _library(), b"".join(launch.packed() for launch in launches)
         job = library.pool_job(records, len(launches), self.threads)
         if not job:
             raise MemoryError("no memory for a list of launches")
         try:
             pending = {(k, i): better for k, launch in enumerate(launches) for i, better in launch.better.items()}
-            taken_over = []  # alive until the job is done
-            while (status := library.pool_run(pool, job, SLICE)) == 0:
-                for place, better in list(pending.items()):
-                    try:
-                        variant = next(better)
-                    except StopIteration:
-                        del pending[place]
-                        continue
-                    if variant is not None:
-                        taken_over.append(variant)
-                        library.pool_replace(job, *place, variant.address)
+            alive = _take_over(job, pending)
+            told = time.monotonic()
+            while (status := library.pool_run(job, SLICE)) == 0:
+                alive += _take_over(job, pending)
+                if time.monotonic() > told + PROGRESS:
+                    told = time.monotonic()
+                    report_progress(library.pool_progress(job))
         finally:
-            library.pool_end(pool, job)
+            library.pool_end(job)
         if status < 0:
             raise MemoryError("no memory for the threads of a kernel: set CUANTO_THREADS to fewer")
 
-    def _pool(self) -> int:
-        """The native threads do not exist in a forked child: it has a pool of its own."""
-        if self._process != os.getpid():
-            handle = _library().pool_create(self.threads)
-            if not handle:
-                raise MemoryError("no memory for a pool of threads")
-            self._handle, self._process = handle, os.getpid()
-        return self._handle
+
+def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
+    """Put better variants that are ready in their places; they must live until the job is done."""
+    found = []
+    for place, better in list(pending.items()):
+        try:
+            variant = next(better)
+        except StopIteration:
+            del pending[place]
+            continue
+        if variant is not None:
+            found.append(variant)
+            _library().pool_replace(job, *place, variant.address)
+    return found
