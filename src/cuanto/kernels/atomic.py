@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.text import SUMS, Source, assemble
 
 FIELDS = 8
@@ -63,21 +63,11 @@ class Task(NamedTuple):
     table: int = 0
 
 
-TABLES: Arguments = (
-    ("const INDEX*", "tasks"),
-    ("const double*", "row_record"),
-    ("const double*", "column_record"),
-    ("const int*", "shape"),
-    ("const double*", "table"),
+TABLES = declared(
+    "const INDEX* tasks, const double* row_record, const double* column_record, const int* shape, const double* table"
 )
-WEIGHTS: Arguments = (
-    ("INDEX", "total"),
-    ("int", "symmetries"),
-    ("const double*", "weight"),
-    ("const double*", "D"),
-    ("double*", "P"),
-)
-RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+WEIGHTS = declared("INDEX total, int symmetries, const double* weight, const double* D, double* P")
+RANGE = declared("INDEX begin, INDEX end")
 MATRICES = ("LL", "SS", "LS", "SL", "K")
 INTEGRALS: dict[str, tuple[str, Arguments]] = {
     "cpu": ("atomic_cpu.h", (*RANGE, *TABLES, ("double*", "X"))),

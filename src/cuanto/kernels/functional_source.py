@@ -8,7 +8,7 @@ and results are those of a quadrature, [spin][component][point] (templates/xc.h)
 
 from __future__ import annotations
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import declared
 from cuanto.kernels.emit.syntax import straight_line
 from cuanto.kernels.ir import Stage
 from cuanto.kernels.text import SYNTAX, Source, assemble
@@ -25,24 +25,11 @@ FLOORS = {
 """Total density below which a point counts nothing; least values of a spin's density, |gradient|^2 and kinetic energy
 density. Those of single precision keep every power in the formulas within its range."""
 
-ARGUMENTS: Arguments = (
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("INDEX", "stride"),
-    ("const REAL*", "rho"),
-    ("const REAL*", "sigma"),
-    ("const REAL*", "tau"),
-    ("REAL*", "e"),
-    ("REAL*", "v_rho"),
-    ("REAL*", "v_sigma"),
-    ("REAL*", "v_tau"),
+ARGUMENTS = declared(
+    "INDEX begin, INDEX end, INDEX stride, const REAL* rho, const REAL* sigma, const REAL* tau, REAL* e, REAL* "
+    "v_rho, REAL* v_sigma, REAL* v_tau"
 )
-POTENTIAL: Arguments = (
-    *ARGUMENTS[:4],
-    ("const REAL*", "weight"),
-    ("REAL*", "e"),
-    ("REAL*", "v"),
-)
+POTENTIAL = ARGUMENTS[:4] + declared("const REAL* weight, REAL* e, REAL* v")
 MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 
 

@@ -8,59 +8,24 @@ from __future__ import annotations
 
 from functools import cache
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import declared
 from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
 from cuanto.kernels.text import Source, assemble
 
-SIZES: Arguments = (("INDEX", "tasks"), ("INDEX", "rows"), ("INDEX", "points"))
-VALUES: Arguments = (
-    *SIZES,
-    ("const INDEX*", "task_point"),
-    ("const int*", "task_functions"),
-    ("const INDEX*", "task_list"),
-    ("const int*", "task_shells"),
-    ("const double*", "position"),
-    ("INDEX", "stride"),
-    ("const int*", "list_shell"),
-    ("const int*", "list_row"),
-    ("const int*", "shell"),
-    ("const double*", "centre"),
-    ("const double*", "primitive"),
-    ("REAL*", "values"),
+SIZES = declared("INDEX tasks, INDEX rows, INDEX points")
+VALUES = SIZES + declared(
+    "const INDEX* task_point, const int* task_functions, const INDEX* task_list, const int* task_shells, const "
+    "double* position, INDEX stride, const int* list_shell, const int* list_row, const int* shell, const double* "
+    "centre, const double* primitive, REAL* values"
 )
-FUNCTIONS: Arguments = (("const INDEX*", "task_ao"), ("const int*", "task_functions"), ("const int*", "ao"))
+FUNCTIONS = declared("const INDEX* task_ao, const int* task_functions, const int* ao")
 """The functions of a task: ao[task_ao[task]] and following."""
-GATHER: Arguments = (
-    ("INDEX", "rows"),
-    ("INDEX", "columns"),
-    *FUNCTIONS,
-    ("const REAL*", "given"),
-    ("INDEX", "width"),
-    ("REAL*", "part"),
+GATHER = declared("INDEX rows, INDEX columns") + FUNCTIONS + declared("const REAL* given, INDEX width, REAL* part")
+DENSITY = SIZES + declared("const INDEX* task_point, INDEX stride, const REAL* values, const REAL* product, REAL* out")
+WEIGH = SIZES + declared(
+    "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
-DENSITY: Arguments = (
-    *SIZES,
-    ("const INDEX*", "task_point"),
-    ("INDEX", "stride"),
-    ("const REAL*", "values"),
-    ("const REAL*", "product"),
-    ("REAL*", "out"),
-)
-WEIGH: Arguments = (
-    *SIZES,
-    ("const INDEX*", "task_point"),
-    ("INDEX", "stride"),
-    ("const REAL*", "values"),
-    ("const REAL*", "potential"),
-    ("REAL*", "weighed"),
-)
-SCATTER: Arguments = (
-    ("INDEX", "rows"),
-    *FUNCTIONS,
-    ("const REAL*", "part"),
-    ("INDEX", "nbf"),
-    ("double*", "out"),
-)
+SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
 ELEMENT_THREADS = 256
 ROW_THREADS = 128
 """Threads for a row of a matrix."""

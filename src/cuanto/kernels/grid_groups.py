@@ -4,82 +4,37 @@ from __future__ import annotations
 
 from functools import cache
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import declared
 from cuanto.kernels.text import Source, assemble
 
 SETUP_THREADS = 64
 """Threads of a block on a GPU: a group's team."""
-RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+RANGE = declared("INDEX begin, INDEX end")
 
-PLACE: Arguments = (
-    *RANGE,
-    ("INDEX", "points"),
-    ("INDEX", "atoms"),
-    ("const INDEX*", "atom_first"),
-    ("const INDEX*", "pattern_first"),
-    ("const double*", "pattern"),
-    ("const double*", "pattern_weight"),
-    ("const double*", "pattern_depth"),
-    ("const double*", "atom"),
-    ("const double*", "low"),
-    ("const INDEX*", "cubes"),
-    ("double", "edge"),
-    ("double", "fraction"),
-    ("double*", "position"),
-    ("int*", "own"),
-    ("double*", "weight"),
-    ("INDEX*", "key"),
+PLACE = RANGE + declared(
+    "INDEX points, INDEX atoms, const INDEX* atom_first, const INDEX* pattern_first, const double* pattern, const "
+    "double* pattern_weight, const double* pattern_depth, const double* atom, const double* low, const INDEX* "
+    "cubes, double edge, double fraction, double* position, int* own, double* weight, INDEX* key"
 )
-EXTENTS: Arguments = (
-    *RANGE,
-    ("INDEX", "points"),
-    ("const double*", "position"),
-    ("const INDEX*", "first"),
-    ("double*", "box_low"),
-    ("double*", "box_high"),
-    ("double*", "centre"),
-    ("double*", "radius"),
+EXTENTS = RANGE + declared(
+    "INDEX points, const double* position, const INDEX* first, double* box_low, double* box_high, double* centre, "
+    "double* radius"
 )
-BOXES: Arguments = (
-    *RANGE,
-    ("const double*", "box_low"),
-    ("const double*", "box_high"),
-    ("const double*", "centre"),
-    ("const double*", "radius"),
-    ("const double*", "shell_centre"),
+BOXES = RANGE + declared(
+    "const double* box_low, const double* box_high, const double* centre, const double* radius, const double* "
+    "shell_centre"
 )
-SIGNIFICANT: Arguments = (
-    *BOXES,
-    ("INDEX", "shells"),
-    ("const double*", "reach"),
-    ("const int*", "shell_size"),
+SIGNIFICANT = BOXES + declared("INDEX shells, const double* reach, const int* shell_size")
+BOUND = BOXES + declared(
+    "const INDEX* list_first, const int* list_shell, const int* shell_kind, const double* envelope, INDEX "
+    "envelope_steps, double reach_step, double* bound"
 )
-BOUND: Arguments = (
-    *BOXES,
-    ("const INDEX*", "list_first"),
-    ("const int*", "list_shell"),
-    ("const int*", "shell_kind"),
-    ("const double*", "envelope"),
-    ("INDEX", "envelope_steps"),
-    ("double", "reach_step"),
-    ("double*", "bound"),
+COUNT = SIGNIFICANT + declared(
+    "const unsigned long long* shell_mark, int* group_shells, int* group_functions, unsigned long long* group_mark"
 )
-COUNT: Arguments = (
-    *SIGNIFICANT,
-    ("const unsigned long long*", "shell_mark"),
-    ("int*", "group_shells"),
-    ("int*", "group_functions"),
-    ("unsigned long long*", "group_mark"),
-)
-FILL: Arguments = (
-    *SIGNIFICANT,
-    ("const int*", "shell_ao"),
-    ("const INDEX*", "chosen"),
-    ("const INDEX*", "list_first"),
-    ("const INDEX*", "ao_first"),
-    ("int*", "list_shell"),
-    ("int*", "list_row"),
-    ("int*", "ao"),
+FILL = SIGNIFICANT + declared(
+    "const int* shell_ao, const INDEX* chosen, const INDEX* list_first, const INDEX* ao_first, int* list_shell, "
+    "int* list_row, int* ao"
 )
 KERNELS = {"place": PLACE, "extents": EXTENTS, "count": COUNT, "fill": FILL, "bound": BOUND}
 SQRT = {"cpu": "__builtin_sqrt", "cuda": "sqrt"}

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.emit.syntax import Syntax, straight_line
 from cuanto.kernels.ir import Graph, Stage
 from cuanto.kernels.text import SYNTAX, Source, assemble, template
@@ -33,53 +33,18 @@ THREADS = 64
 COMPONENTS = {"lda": 1, "gga": 4, "mgga": 5}
 """Numbers at a point: density, its gradient, kinetic-energy density."""
 
-POINTS: Arguments = (
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("const INDEX*", "block_task"),
-    ("const INDEX*", "task_point"),
-    ("const int*", "task_group"),
-    ("const INDEX*", "task_kept"),
-    ("const double*", "position"),
-    ("INDEX", "stride"),
-    ("const INDEX*", "list_first"),
-    ("const int*", "list_shell"),
-    ("const int*", "list_row"),
-    ("const INDEX*", "ao_first"),
-    ("const int*", "ao"),
-    ("const INDEX*", "run_first"),
-    ("const int*", "run_row"),
-    ("const int*", "run_ao"),
-    ("const INDEX*", "depth_first"),
-    ("const int*", "tile_depth"),
-    ("const INDEX*", "part_first"),
-    ("const int*", "part_row"),
-    ("const int*", "part_ao"),
-    ("const int*", "shell"),
-    ("const double*", "centre"),
-    ("const double*", "primitive"),
-    ("REAL*", "kept"),
-    ("int", "keeping"),
-    ("void*", "scratch"),
+POINTS = declared(
+    "INDEX begin, INDEX end, const INDEX* block_task, const INDEX* task_point, const int* task_group, const "
+    "INDEX* task_kept, const double* position, INDEX stride, const INDEX* list_first, const int* list_shell, "
+    "const int* list_row, const INDEX* ao_first, const int* ao, const INDEX* run_first, const int* run_row, const "
+    "int* run_ao, const INDEX* depth_first, const int* tile_depth, const INDEX* part_first, const int* part_row, "
+    "const int* part_ao, const int* shell, const double* centre, const double* primitive, REAL* kept, int "
+    "keeping, void* scratch"
 )
 """Blocks of groups of points with their functions (templates/grid_blocks_cpu.h)."""
-CPU_DENSITY: Arguments = (
-    *POINTS,
-    ("const REAL*", "given"),
-    ("INDEX", "nbf"),
-    ("int", "width"),
-    ("int", "spins"),
-    ("INDEX", "local"),
-    ("REAL*", "out"),
-)
-CPU_MATRIX: Arguments = (
-    *POINTS,
-    ("const REAL*", "potential"),
-    ("INDEX", "nbf"),
-    ("int", "spins"),
-    ("INDEX", "group_sums"),
-    ("double*", "sums"),
-    ("double*", "out"),
+CPU_DENSITY = POINTS + declared("const REAL* given, INDEX nbf, int width, int spins, INDEX local, REAL* out")
+CPU_MATRIX = POINTS + declared(
+    "const REAL* potential, INDEX nbf, int spins, INDEX group_sums, double* sums, double* out"
 )
 
 

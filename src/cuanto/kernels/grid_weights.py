@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.text import Source, assemble
 
 BLOCK_POINTS = 128
@@ -13,24 +13,14 @@ NEAREST = 16
 """Atoms in order at the beginning of a list: they decide whether another atom has any share of a point."""
 NEAR_THREADS = 64
 
-LISTS: Arguments = (
-    ("const int*", "list_atom"),
-    ("const double*", "list_distance"),
-    ("const int*", "list_rows"),
-    ("const int*", "list_count"),
-)
-COMMON: Arguments = (
-    ("const double*", "position"),
-    ("INDEX", "stride"),
-    ("const int*", "own"),
-    ("const int*", "block_point"),
-    ("const int*", "block_list"),
-    ("const double*", "radius"),
-    *LISTS,
-    ("const double*", "atom"),
-    ("const double*", "pair"),
-    ("INDEX", "atoms"),
-    ("double*", "weight"),
+LISTS = declared("const int* list_atom, const double* list_distance, const int* list_rows, const int* list_count")
+COMMON = (
+    declared(
+        "const double* position, INDEX stride, const int* own, const int* block_point, const int* block_list, const "
+        "double* radius"
+    )
+    + LISTS
+    + declared("const double* atom, const double* pair, INDEX atoms, double* weight")
 )
 NEAR: Arguments = (
     ("const double*", "centre"),
@@ -40,7 +30,7 @@ NEAR: Arguments = (
     ("INDEX", "atoms"),
     *((kind.removeprefix("const "), name) for kind, name in LISTS),
 )
-RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"))
+RANGE = declared("INDEX begin, INDEX end")
 SCRATCH: dict[str, Arguments] = {"cpu": (("double*", "scratch"),), "cuda": ()}
 WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
 """A CPU has distances from a block of points at hand for all rows of their list, a thread of a GPU makes them again."""

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
 from cuanto.kernels.text import SUMS, Source, assemble
@@ -43,54 +43,17 @@ OFFSETS = dict(zip(FIELDS, np.cumsum([0, *FIELDS.values()]).tolist(), strict=Fal
 RECORD = sum(FIELDS.values())
 PAIR_FIELDS = 4
 
-GRID: Arguments = (
-    ("INDEX", "begin"),
-    ("INDEX", "end"),
-    ("INDEX", "rows"),
-    ("INDEX", "columns"),
-    ("int", "triangle"),
-    ("const int*", "row_atom"),
-    ("const int*", "column_atom"),
-    ("const int*", "first"),
-    ("const int*", "first_product"),
-    ("INDEX", "orbitals"),
-    ("INDEX", "products"),
+GRID = declared(
+    "INDEX begin, INDEX end, INDEX rows, INDEX columns, int triangle, const int* row_atom, const int* "
+    "column_atom, const int* first, const int* first_product, INDEX orbitals, INDEX products"
 )
-GEOMETRY: Arguments = (
-    ("INDEX", "atoms"),
-    ("const double*", "R"),
-    ("const double*", "record"),
-    ("const double*", "pair"),
-    ("int", "elements"),
-)
-SLAB: Arguments = (("int", "atom_begin"), ("int", "atom_end"))
-REPULSION: Arguments = (*GRID, *GEOMETRY, *SLAB, ("double*", "G"))
-MODEL: Arguments = (
-    ("int", "pm6"),
-    ("int", "gaussians"),
-    ("int", "mopac"),
-    ("double", "bohr"),
-    ("double", "hartree"),
-)
-CORE: Arguments = (*GRID, *GEOMETRY, *MODEL, ("double*", "H"), ("double*", "energies"))
-EXCHANGE: Arguments = (
-    *GRID,
-    *SLAB,
-    ("const double*", "G"),
-    ("INDEX", "spins"),
-    ("double", "factor"),
-    ("const double*", "D"),
-    ("double*", "F"),
-)
-GRADIENT: Arguments = (
-    *GRID,
-    *GEOMETRY,
-    *MODEL,
-    ("INDEX", "spins"),
-    ("double", "factor"),
-    ("const double*", "D"),
-    ("double*", "gradient"),
-)
+GEOMETRY = declared("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
+SLAB = declared("int atom_begin, int atom_end")
+REPULSION = GRID + GEOMETRY + SLAB + declared("double* G")
+MODEL = declared("int pm6, int gaussians, int mopac, double bohr, double hartree")
+CORE = GRID + GEOMETRY + MODEL + declared("double* H, double* energies")
+EXCHANGE = GRID + SLAB + declared("const double* G, INDEX spins, double factor, const double* D, double* F")
+GRADIENT = GRID + GEOMETRY + MODEL + declared("INDEX spins, double factor, const double* D, double* gradient")
 
 
 LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}

@@ -4,65 +4,35 @@ from __future__ import annotations
 
 from functools import cache
 
-from cuanto.kernels.abi import Arguments
+from cuanto.kernels.abi import declared
 from cuanto.kernels.text import Source, assemble
 
-RANGE: Arguments = (("INDEX", "begin"), ("INDEX", "end"), ("const void*", "blas"))
-PRODUCT: Arguments = (
-    *RANGE,
-    ("INDEX", "rows"),
-    ("INDEX", "columns"),
-    ("INDEX", "depth"),
-    ("INDEX", "tile"),
-    ("int", "lower"),
-    ("int", "transpose_a"),
-    ("const double*", "A"),
-    ("INDEX", "lda"),
-    ("int", "transpose_b"),
-    ("const double*", "B"),
-    ("INDEX", "ldb"),
-    ("double*", "C"),
-    ("INDEX", "ldc"),
+RANGE = declared("INDEX begin, INDEX end, const void* blas")
+PRODUCT = RANGE + declared(
+    "INDEX rows, INDEX columns, INDEX depth, INDEX tile, int lower, int transpose_a, const double* A, INDEX lda, "
+    "int transpose_b, const double* B, INDEX ldb, double* C, INDEX ldc"
 )
-ROWS: Arguments = (("const double*", "rows"), ("INDEX", "naux"))
-SUMS: Arguments = (("double*", "sums"),)
-FIT: Arguments = (*RANGE, *ROWS, ("const INDEX*", "first"), ("const double*", "density"), *SUMS, ("double*", "out"))
-POTENTIAL: Arguments = (*RANGE, *ROWS, ("const INDEX*", "first"), ("const double*", "fit"), ("double*", "out"))
-TRANSFORM: Arguments = (
-    *RANGE,
-    *ROWS,
-    ("const INDEX*", "item_row"),
-    ("const INDEX*", "item_list"),
-    ("const int*", "list"),
-    ("const int*", "item_column"),
-    ("const int*", "item_columns"),
-    ("const INDEX*", "item_out"),
-    ("const INDEX*", "item_step"),
-    ("const double*", "C"),
-    ("INDEX", "columns"),
-    ("double*", "X"),
-    ("double*", "scratch"),
+ROWS = declared("const double* rows, INDEX naux")
+SUMS = declared("double* sums")
+FIT = RANGE + ROWS + declared("const INDEX* first, const double* density") + SUMS + declared("double* out")
+POTENTIAL = RANGE + ROWS + declared("const INDEX* first, const double* fit, double* out")
+TRANSFORM = (
+    RANGE
+    + ROWS
+    + declared(
+        "const INDEX* item_row, const INDEX* item_list, const int* list, const int* item_column, const int* "
+        "item_columns, const INDEX* item_out, const INDEX* item_step, const double* C, INDEX columns, double* X, "
+        "double* scratch"
+    )
 )
-SQUARES: Arguments = (
-    *RANGE,
-    ("INDEX", "naux"),
-    ("INDEX", "tile"),
-    ("const INDEX*", "item"),
-    ("const int*", "place"),
-    ("const double*", "X"),
-    ("INDEX", "n_all"),
-    *SUMS,
-    ("double*", "K"),
+SQUARES = (
+    RANGE
+    + declared("INDEX naux, INDEX tile, const INDEX* item, const int* place, const double* X, INDEX n_all")
+    + SUMS
+    + declared("double* K")
 )
-SOLVE: Arguments = (
-    *RANGE,
-    ("double*", "rows"),
-    ("INDEX", "naux"),
-    ("const INDEX*", "one"),
-    ("const INDEX*", "other"),
-    ("const double*", "L"),
-    ("int", "triangle"),
-    ("double*", "scratch"),
+SOLVE = RANGE + declared(
+    "double* rows, INDEX naux, const INDEX* one, const INDEX* other, const double* L, int triangle, double* scratch"
 )
 SOLVED_AT_ONCE = 128
 """Rows that a thread multiplies with a triangle at once; it has room for twice as many."""
