@@ -61,7 +61,7 @@ def test_a_fit_that_keeps_some_of_its_blocks(device: type[CpuBackend], monkeypat
     if device is Device:
         use_device_storage(monkeypatch)
     schedule = fitting_plan.SCHEDULES["cpu"]
-    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", replace(schedule, functions=4))
+    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", replace(schedule, functions=4, storages=("blocks",)))
     it = molecule("water_01")
     basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)

@@ -20,6 +20,7 @@ from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
 from cuanto.kernels.grid_device import device_kernel, device_values
 from cuanto.kernels.grid_values import COMPONENTS
+from fitting_cases import budget_of
 from oracle import random_shell
 from scf_cases import basis, molecule
 
@@ -87,7 +88,7 @@ def test_the_twin_gives_functions_of_pyscf() -> None:
 def test_density_and_matrix(family: str, store: str, backend: str) -> None:
     orbital, grid, chi = case(backend)
     settings = GridSettings(**SETTINGS, store=store, batch_bytes=1 << 20)
-    quadrature, plan = make_quadrature(grid, orbital, get_backend(backend), family, settings, LIMIT)
+    quadrature, plan = make_quadrature(grid, orbital, get_backend(backend), family, settings, budget_of(LIMIT))
     assert plan.keep == (store == "keep") and quadrature.kept_bytes > 0
     rng = np.random.default_rng(2)
     C_spi = rng.normal(size=(2, orbital.nbf, 7))
@@ -110,7 +111,7 @@ def test_density_and_matrix(family: str, store: str, backend: str) -> None:
 def test_single_precision_has_its_digits(family: str, backend: str) -> None:
     orbital, grid, chi = case(backend)
     quadrature, _ = make_quadrature(
-        grid, orbital, get_backend(backend), family, GridSettings(**SETTINGS), LIMIT, "float"
+        grid, orbital, get_backend(backend), family, GridSettings(**SETTINGS), budget_of(LIMIT), "float"
     )
     C_spi = np.random.default_rng(4).normal(size=(1, orbital.nbf, 5))
     rho_scg = quadrature.density(C_spi @ C_spi.transpose(0, 2, 1), None)
@@ -131,7 +132,7 @@ def test_high_momenta_and_general_contractions(pure: bool, backend: str) -> None
     settings = GridSettings(level=(6, 26), threshold=1e-14)
     grid = make_grid(mol, orbital, settings, get_backend(backend))
     chi = reference.functions_at(orbital, grid.position_xg.T)
-    quadrature, _ = make_quadrature(grid, orbital, get_backend(backend), "mgga", settings, LIMIT)
+    quadrature, _ = make_quadrature(grid, orbital, get_backend(backend), "mgga", settings, budget_of(LIMIT))
     D = rng.normal(size=(orbital.nbf, orbital.nbf))
     rho_scg = quadrature.density((D + D.T)[None], None)
     assert relative(rho_scg[0], expected_density(chi, D + D.T, "mgga")) < EXACT
@@ -155,7 +156,9 @@ def test_kernels_of_the_cpu_do_not_depend_on_the_width_of_a_vector(
     for name in ("cpu_density", "cpu_matrix"):
         monkeypatch.setattr(panels, name, narrowed(getattr(panels, name)))
     orbital, grid, chi = case("cpu")
-    quadrature, _ = make_quadrature(grid, orbital, get_backend("cpu"), family, GridSettings(**SETTINGS), LIMIT)
+    quadrature, _ = make_quadrature(
+        grid, orbital, get_backend("cpu"), family, GridSettings(**SETTINGS), budget_of(LIMIT)
+    )
     D = np.random.default_rng(9).normal(size=(1, orbital.nbf, orbital.nbf))
     D = D + D.transpose(0, 2, 1)
     rho_scg = quadrature.density(D, None)

@@ -11,15 +11,17 @@ import pytest
 
 import cuanto
 from bundle import Case, backend, bundle
-from cuanto import Basis
+from cuanto import Basis, memory
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.coulomb import DirectJK, memory
+from cuanto.coulomb import DirectJK
 from cuanto.coulomb.base import DirectBuilder
-from cuanto.coulomb.memory import MIB, StorePlan, store_limit
+from cuanto.coulomb.memory import StorePlan, store_limit
 from cuanto.coulomb.stored import count_quartets
 from cuanto.errors import InputError
+from cuanto.memory import MIB, Budget
 from cuanto.terms import exchange_correlation
 from direct_reference import DATA, Array, close, densities, molecule_of
+from fitting_cases import budget_of
 
 
 @pytest.fixture(autouse=True)
@@ -69,27 +71,29 @@ def test_the_same_as_without(water: tuple[cuanto.Molecule, Basis], options: dict
     assert 0 < statistics.quartets.quartets <= statistics.quartets.possible
 
 
-def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis]) -> None:
     """And no more is allocated than the plan says; all integrals of a small molecule matter."""
     plan = DirectJK(water[1], backend="cpu", storage="auto").plan
     assert plan is not None and plan.stored
     n = water[1].nbf
     assert plan.needed > 8 * (n * (n + 1) // 2) ** 2 // 2
-    monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     D = densities(n)["symmetric"]
+    budget = budget_of(plan.needed)
     tracemalloc.start()
     try:
-        stored = DirectJK(water[1], backend="cpu", storage="stored", max_memory=plan.needed)
+        stored = DirectJK(water[1], backend="cpu", storage="stored", budget=budget)
         stored(D)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    assert budget.reserved == {"four-centre integrals": plan.needed} and budget.available() == 0
     assert 0.3 * plan.needed < peak < plan.needed + MIB
-    short = DirectJK(water[1], backend="cpu", storage="auto", max_memory=2 * plan.needed - 2)  # half is not enough
+    half = budget_of(2 * plan.needed - 2)  # of which is not enough
+    short = DirectJK(water[1], backend="cpu", storage="auto", budget=half)
     assert not short.stored and short.plan is not None
     close(short.k(D), stored.k(D), 1e-11)
     with pytest.raises(InputError, match=r"takes .* MiB, .* MiB are allowed: raise max_memory") as refused:
-        DirectJK(water[1], backend="cpu", storage="stored", max_memory=plan.needed - 1)
+        DirectJK(water[1], backend="cpu", storage="stored", budget=budget_of(plan.needed - 1))
     assert "\n" not in str(refused.value)
 
 
@@ -140,15 +144,14 @@ def test_coulomb_in_single_precision_is_the_engine_s(water: tuple[cuanto.Molecul
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     device = CpuBackend()
     free = device.memory()[0]
-    assert 0.4 * free < store_limit(device, None, False) < 0.6 * free < store_limit(device, None, True) < free
+    whole = Budget(device)
+    assert 0.4 * free < store_limit(whole, False) < 0.6 * free < store_limit(whole, True) < free
     monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
-    assert store_limit(device, 1000 * MIB, True) == 700 * MIB
-    assert store_limit(device, 1000 * MIB, False) == 350 * MIB  # the rest is for the grid
-    assert store_limit(device, 200 * MIB, False) == 0  # direct, which needs next to nothing
+    assert store_limit(Budget(device, 1000 * MIB), True) == 700 * MIB
+    assert store_limit(Budget(device, 1000 * MIB), False) == 350 * MIB  # the rest is for the grid
+    assert store_limit(Budget(device, 200 * MIB), False) == 0  # direct, which needs next to nothing
     with pytest.raises(InputError, match="less than the 300 MiB"):
-        store_limit(device, 200 * MIB, True)
-    with pytest.raises(InputError, match="positive number of bytes"):
-        store_limit(device, -1.0, False)
+        store_limit(Budget(device, 200 * MIB), True)
 
 
 def test_it_says_what_it_does() -> None:

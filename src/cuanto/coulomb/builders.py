@@ -51,10 +51,7 @@ def make_builders(
     def direct(omega: float | None = None) -> JKBuilder:
         stored: dict[str, Any] = {}
         if exchange:  # J alone is made faster than integrals are stored
-            limit = options.max_memory
-            if limit is not None and options.storage == "auto":
-                limit = max(1.0, limit - sum(budget.reserved.values()))
-            stored = {"storage": options.storage, "max_memory": limit}
+            stored = {"storage": options.storage, "budget": budget}
         common: dict[str, Any] = {"threshold": options.screening, "precision": options.precision}
         with timings.measure("four-centre integrals"):
             return DirectBuilder(DirectJK(basis, backend=backend, omega=omega, **common, **stored))

@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import ALGORITHMS, resolve
 from cuanto.log import logger
-from cuanto.memory import MIB
+from cuanto.memory import MIB, Budget
 from cuanto.options import PRECISIONS, STORAGES
 
 SYMMETRIC = 1e-12
@@ -41,8 +41,8 @@ class DirectJK:
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
     `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
     `storage`: `direct`; `stored` (the CPU keeps the integrals of all quartets, and J comes from them, too, but for
-    single precision); `auto`: stored where they fit into half of what is allowed. `max_memory`: bytes that the process
-    may then take; `plan` says what is done.
+    single precision); `auto`: stored where they fit into half of what is allowed. `budget`: of the calculation,
+    from which their memory is reserved; `plan` says what is done.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DirectJK:
         one_pass: bool = False,
         omega: float | None = None,
         storage: str = "direct",
-        max_memory: float | None = None,
+        budget: Budget | None = None,
     ) -> None:
         if not isinstance(basis, Basis):
             raise InputError(f"basis must be a cuanto.Basis, {type(basis).__name__} was given")
@@ -73,9 +73,9 @@ class DirectJK:
         self.threshold, self.precision, self.algorithm, self.one_pass = threshold, precision, algorithm, one_pass
         self._j_engine: JEngine | None = None
         self._quartets: QuartetEngine | None = None
-        self.plan = self._plan(storage, max_memory)
+        self.plan = self._plan(storage, budget)
 
-    def _plan(self, storage: str, max_memory: float | None) -> StorePlan | None:
+    def _plan(self, storage: str, budget: Budget | None) -> StorePlan | None:
         """Store the integrals where that was asked for and can be; None where it was not."""
         can_store = QuartetEngine.can_store(self.backend)
         if storage == "direct" or (storage == "auto" and not can_store):
@@ -83,7 +83,10 @@ class DirectJK:
         if not can_store:
             raise InputError(f"storage='stored' needs backend='cpu', not {self.backend.name!r}: use storage='direct'")
         asked = storage == "stored"
-        plan = self.quartets.store(store_limit(self.backend, max_memory, asked))
+        budget = Budget(self.backend) if budget is None else budget
+        plan = self.quartets.store(store_limit(budget, asked))
+        if plan.stored:
+            budget.reserve("four-centre integrals", plan.needed)
         logger.info("four-centre integrals: %s", plan)
         if asked and not plan.stored:
             needed = f"{'' if plan.complete else 'more than '}{plan.needed / MIB:.0f}"

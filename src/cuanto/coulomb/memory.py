@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuanto.backends.base import Backend
 from cuanto.errors import InputError
 from cuanto.memory import MIB, Budget
 
@@ -107,9 +106,8 @@ class StorePlan:
         return f"direct: four-centre integrals made in every build ({room})"
 
 
-def store_limit(backend: Backend, max_memory: float | None, asked: bool) -> int:
+def store_limit(budget: Budget, asked: bool) -> int:
     """Bytes for four-centre integrals and what builds with them need; nothing where the program has taken all."""
-    budget = Budget(backend, max_memory)
     if asked:
         budget.require_room()
     return int((1.0 if asked else STORED_SHARE) * budget.available())

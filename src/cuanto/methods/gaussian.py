@@ -94,7 +94,9 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     model, request = context.model, context.request
     budget = context.budget
     if model.integrated:
-        budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), budget.available() // 2))
+        # Half of what there is belongs to a fit; integrals that nobody asked to store come after the grid.
+        most = budget.available() // (1 if context.options.auxbasis is None else 2)
+        budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
     common = (context.basis, context.backend, context.options, context.timings)
     return make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
 
