@@ -30,6 +30,8 @@ from scripted import REAL, run_python, start_python
 
 HERE = Path(__file__).parent
 THREADS = (1, 2, 3, 8)
+BUSY = 1.0
+"""Seconds that other programs may keep a process from its turn."""
 TOO_MUCH = 1 << 46
 """Bytes that no machine has."""
 
@@ -361,7 +363,7 @@ def test_an_interrupt_ends_a_launch(threads: int, tmp_path: Path) -> None:
     out, err = process.communicate(timeout=60)
     caught, good = out.split()
     assert process.returncode == 0 and good == "True", err
-    assert float(caught) - sent < 1.0 + 0.1  # with the pause
+    assert float(caught) - sent < 1.0 + 0.1 + BUSY  # with the pause
 
 
 def test_workers_leave_signals_to_the_interpreter() -> None:
@@ -451,12 +453,14 @@ def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
 
 def test_long_launches_say_how_far_they_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pool, "PROGRESS", 0.15)
-    with caplog.at_level(logging.INFO, "cuanto"), Timings().measure("three-centre integrals"):
+    timings = Timings()
+    with caplog.at_level(logging.INFO, "cuanto"), timings.measure("three-centre integrals"):
         launch(SLOW, 100, 1, grain=1, milliseconds=8, out=np.zeros(100, dtype=np.int64))
     said = [record.getMessage() for record in caplog.records][:-1]
-    assert 2 <= len(said) <= 6 and all(line.startswith("three-centre integrals: ") for line in said)
+    assert all(line.startswith("three-centre integrals: ") for line in said)
+    assert 2 <= len(said) <= timings.total / pool.PROGRESS
     parts = [int(line.split()[2]) for line in said]
-    assert parts == sorted(parts) and 5 < parts[0] < parts[-1] < 100
+    assert parts == sorted(parts) and 0 < parts[0] < parts[-1] < 100
 
 
 # ------------------------------------------------------------------------------------------------------ sanitizers

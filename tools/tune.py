@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from common import machine  # noqa: E402
 
+from cuanto.backends.base import Backend, Job  # noqa: E402
 from cuanto.integrals.batches import BraBatch, ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets  # noqa: E402
@@ -42,7 +43,7 @@ def segment_class(rng: np.random.Generator, l: int, count: int, primitives: int)
     return SegmentClass(l, True, first, exponents, coefficients, rng.normal(size=(count, 3)), ao)
 
 
-def backends(name: str, all_schedules: bool) -> dict[str, Any]:
+def backends(name: str, all_schedules: bool) -> dict[str, Backend]:
     """The backend by schedule."""
     if name == "cpu":
         from cuanto.backends.cpu.backend import CpuBackend
@@ -53,12 +54,13 @@ def backends(name: str, all_schedules: bool) -> dict[str, Any]:
     return {s: CudaBackend(schedule=s) for s in ("thread", "group")} if all_schedules else {"auto": CudaBackend()}
 
 
-def seconds(backend: Any, jobs: list[Any]) -> float:
+def seconds(backend: Backend, jobs: list[Job]) -> float:
     """Best of eight warm runs."""
     best = float("inf")
     for k in range(9):
         start = time.perf_counter()
         backend.run([jobs])
+        backend.synchronize()
         if k == 0:
             backend.finish_compiling()
         else:
@@ -81,7 +83,7 @@ def pairs(rng: np.random.Generator, momenta: tuple[int, int], count: int, primit
 
 
 def measure(
-    found: dict[str, Any], bra_l: tuple[int, int], ket_l: tuple[int, ...], primitives: int, begin: bool = False
+    found: dict[str, Backend], bra_l: tuple[int, int], ket_l: tuple[int, ...], primitives: int, begin: bool = False
 ) -> list[dict[str, Any]]:
     """All algorithms and schedules of one class; kets of one shell are not contracted.
 
@@ -104,7 +106,7 @@ def measure(
             operations = cost_of("coulomb", bra.shells, ket.shells, algorithm).text_operations
             if schedule in ("lane", "thread") and operations > STRAIGHT_LIMIT:
                 continue
-            job = engine.job("coulomb", bra, ket, algorithm, {**engine.bra(bra), **engine.ket(ket)})
+            job = engine.job("coulomb", bra, ket, algorithm, {**engine.bras([bra])[0], **engine.kets([ket])[0]})
             if begin:
                 backend.run([[job]])
                 continue
