@@ -11,7 +11,7 @@ import pytest
 
 import cuanto
 from cuanto import Basis, Molecule, integrals
-from cuanto.backends import Backend, get_backend
+from cuanto.backends import Backend, get_backend, linalg
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.coulomb import fitting, fitting_rows_device, j_launch
 from cuanto.coulomb.fitting import FittedJK
@@ -77,7 +77,8 @@ def test_the_gpu_kernels_in_slow_motion() -> None:
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
     C_spi, D_spq = random_orbitals(basis.nbf, 2)
     fit = FittedJK(basis, aux, backend="simt")
-    for mine, expected in zip(fit(D_spq, C_spi), fitted_jk(basis, aux, D_spq[0], D_spq[0]), strict=True):
+    put = fit.backend.to_device
+    for mine, expected in zip(fit(put(D_spq), put(C_spi)), fitted_jk(basis, aux, D_spq[0], D_spq[0]), strict=True):
         close(mine[0], expected, fit)
 
 
@@ -169,11 +170,12 @@ def test_the_j_engine_of_a_gpu_in_slow_motion(worth_compiling: float, monkeypatc
     hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
     basis, aux = Basis("sto-3g", hydrogen), Basis("cc-pvdz", hydrogen)  # s and p: few kernels
     _, D_spq = random_orbitals(basis.nbf, 1, spins=2)
-    direct = DirectFit(basis, aux, get_backend("simt"))
+    simt = get_backend("simt")
+    direct, put, get = DirectFit(basis, aux, simt), simt.to_device, simt.to_host
     x = np.einsum("pqP,spq->sP", integrals.eri_3c(basis, aux, backend="cpu"), D_spq)
-    np.testing.assert_allclose(direct.fit(D_spq), x, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(get(direct.fit(put(D_spq))), x, rtol=0, atol=ROUNDING)
     J = np.einsum("pqP,sP->spq", integrals.eri_3c(basis, aux, backend="cpu"), x)
-    np.testing.assert_allclose(direct.potential(x), J, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(get(direct.potential(put(x))), J, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("orders", [(3, 1), (1, 3)])
@@ -395,8 +397,8 @@ def test_nonsense_is_refused() -> None:
 @pytest.mark.parametrize("name", DEVICES[1:])
 def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain, in which few pairs of functions matter: less memory, the same J and K, in parts as memory allows."""
-    monkeypatch.setattr(fitting, "SOLVED_DEVICE", 64)
-    monkeypatch.setattr(fitting_rows_device, "SOLVED_AT_ONCE", 64)
+    for module in (fitting, linalg):
+        monkeypatch.setattr(module, "COPIED_ROWS", 64)
     monkeypatch.setattr(fitting_rows_device, "SUMMED_AT_ONCE", 1000)
     orbital, aux = bases("alkane_06")
     C_spi, D_spq = (backend(name).to_device(x) for x in random_orbitals(orbital.nbf, 40, spins=2))

@@ -149,7 +149,7 @@ def butane() -> tuple[Basis, Basis]:
 
 
 @cache
-def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | None, Array | None]]:
+def all_kept(kind: str, device: type[CpuBackend | Device]) -> tuple[int, tuple[Array | None, Array | None]]:
     """Bytes of a fit of butane that keeps all, and its J and K."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
@@ -162,7 +162,7 @@ def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | No
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.4])
 def test_every_mode_has_the_same_result(
-    kind: str, device: type[CpuBackend], share: float, monkeypatch: pytest.MonkeyPatch
+    kind: str, device: type[CpuBackend | Device], share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     basis, aux = butane()
@@ -181,7 +181,7 @@ def test_every_mode_has_the_same_result(
 
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
     """As range-separated functionals have them."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
@@ -197,7 +197,7 @@ def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_no_more_is_allocated_than_expected(
-    kind: str, share: float, device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch
+    kind: str, share: float, device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As NumPy tells `tracemalloc`: kernels, libraries and their buffers are not in it."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)

@@ -55,7 +55,9 @@ def test_packed_rows_are_the_lower_triangle() -> None:
 
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_a_fit_that_keeps_some_of_its_blocks(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_that_keeps_some_of_its_blocks(
+    device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between all and nothing: K from blocks that are kept and from others made in every build."""
     make_plan = fitting.make_plan
     monkeypatch.setattr(fitting, "FUNCTIONS", 4)
