@@ -42,7 +42,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Full
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from cuanto.semiempirical.diagonalisers import purification
+from cuanto.semiempirical.diagonalisers import SINGLE_PAYS, purification
 from cuanto.semiempirical.purify import Purification
 from cuanto.semiempirical.rotations import BlockRotations, newton_schulz
 
@@ -92,7 +92,6 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
     """Names and seconds of one step of each, in double precision."""
     xp = backend.xp
     F, C, n_sm, energy = state.F_spq, state.C_spm.astype(np.float64, copy=False), state.n_sm, state.energy
-    to_host = np.asarray if xp is np else backend.to_host
     filled = [int(np.count_nonzero(n_m)) for n_m in n_sm]
 
     def block() -> None:
@@ -103,9 +102,9 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
             turns.turn(part.C, part.X, part.o)
 
     def first() -> None:
-        assert BlockRotations(xp, to_host)(F, C, n_sm, energy)[2] == "block"
+        assert BlockRotations(backend)(F, C, n_sm, energy)[2] == "block"
 
-    turns = BlockRotations(xp, to_host)
+    turns = BlockRotations(backend)
     turned = turns(F, C, n_sm, energy)[0]
     yield "gemm", best(lambda: F[0] @ C[0], backend, repeat)
     yield "block", best(block, backend, repeat)
@@ -113,10 +112,10 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
     yield "block_first", best(first, backend, repeat)
     yield "full", best(lambda: Full(xp)(F, C, n_sm, energy), backend, repeat)
     if refined:
-        older = Pseudo(xp, to_host)
+        older = Pseudo(xp, backend.to_host)
         begun = older(F, None, n_sm, energy)[0]
         yield "refined", best(lambda: older(F, begun, n_sm, energy), backend, repeat)
-    purified = Purification(xp, to_host)
+    purified = Purification(backend)
     yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second knows the levels of the first
 
 
@@ -124,7 +123,7 @@ class Timed(BlockRotations):
     """Rotations that note the seconds of their steps, the device waited for."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__(frame.xp, frame.to_host, mixed=frame.xp is np)
+        super().__init__(frame, mixed=SINGLE_PAYS[frame.place.traits.language])
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:

@@ -151,7 +151,7 @@ def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.
             [Core(calculation.fock), Repulsion(calculation.fock)], orthonormal_frame(5, backend), Aufbau((8,), 2, 5)
         )
         moment = Moment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
-        turning = Turning(problem, BlockRotations(np), Criteria(1e-8, 1e-5, 1e-4, moment), moment, 8)
+        turning = Turning(problem, BlockRotations(get_backend("cpu")), Criteria(1e-8, 1e-5, 1e-4, moment), moment, 8)
         start = there.coefficients[:, :, order], there.orbital_energies[:, order]
         *_, state = turning.states(start, 9)
         assert there.converged and state.iteration < 9 and state.gradient < 1e-5
@@ -167,7 +167,7 @@ def test_levels_of_distant_molecules_may_cross_at_first() -> None:
     for coupling, distant, step in ((0.05, True, "block"), (0.001, True, "full"), (0.05, False, "full")):
         F = np.diag(levels)
         F[2, o + 3] = F[o + 3, 2] = coupling
-        turns = BlockRotations(np)
+        turns = BlockRotations(get_backend("cpu"))
         C = turns.adopt(np.eye(n)[None]) if distant else np.eye(n)[None]
         assert turns(F[None], C, n_sm, 0.0)[2] == step
 

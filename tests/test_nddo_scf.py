@@ -257,7 +257,7 @@ def test_block_rotations_stay_orthonormal() -> None:
     n_sm = np.where(np.arange(n) < o, 2.0, 0.0)[None]
     for flip in (False, True):  # either block may be the smaller one
         C = np.linalg.eigh(-F if flip else F)[1]
-        turn = BlockRotations(np, mixed=flip)
+        turn = BlockRotations(get_backend("cpu"), mixed=flip)
         C_sjm, _, step = turn((-F if flip else F)[None], C[None], n_sm, 0.0)
         assert step == "block"
         for k in range(25):
@@ -279,7 +279,7 @@ def test_late_rotations_are_double() -> None:
     shakes = [1e-5 / 1.5**k * rng.normal(size=(THRIFTY, THRIFTY)) for k in range(REPAIR + 2)]
     orbitals = []
     for mixed in (False, True):
-        turn, C_sjm = BlockRotations(np), np.eye(THRIFTY)[None]
+        turn, C_sjm = BlockRotations(get_backend("cpu")), np.eye(THRIFTY)[None]
         for shake in shakes:
             C_sjm, _, step = turn((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
             assert step == "block" and C_sjm.dtype == np.float64
@@ -303,7 +303,7 @@ def test_purification_gives_the_projector() -> None:
     assert np.abs(wrong - P).max() < 1e-9 and more > products
     n_sm = np.where(np.arange(50) < 20, 2.0, 0.0)[None]
     start = np.linalg.qr(C + 0.02 * rng.normal(size=(50, 50)))[0]
-    purification = Purification(np)
+    purification = Purification(get_backend("cpu"))
     orbitals, _, step = purification(F[None], start[None], n_sm, 0.0)
     assert step == "sp2" and purification.products == products
     purification(F[None], orbitals, n_sm, 0.0)
@@ -312,7 +312,7 @@ def test_purification_gives_the_projector() -> None:
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
     # An occupied orbital that has no part in the new space: projected orbitals are dependent.
     away = C[:, [*range(19), 30, *range(20, 30), 19, *range(31, 50)]]
-    orbitals, _, step = Purification(np)(F[None], away[None], n_sm, 0.0)
+    orbitals, _, step = Purification(get_backend("cpu"))(F[None], away[None], n_sm, 0.0)
     assert step == "full" and np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
 
 

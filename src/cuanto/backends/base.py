@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -14,6 +14,17 @@ from numpy.typing import NDArray
 from cuanto.errors import InputError
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
+
+
+class Factor(Protocol):
+    """A lower triangle to divide by."""
+
+    @property
+    def L(self) -> Any:
+        """The triangle."""
+
+    def divide(self, B: Any) -> None:
+        """Replace B by B L^-T."""
 
 
 class Linalg(Protocol):
@@ -30,6 +41,18 @@ class Linalg(Protocol):
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
         """L^-1 of A = L L^T, perhaps written over A, and the smallest pivot; -1 where A is not positive definite."""
+
+    def lower_gram(self, A: Any) -> Any:
+        """A A^T, of which the lower triangle at least is there."""
+
+    def divisor(self, L: Any) -> Factor:
+        """A lower triangle, or a stack of them, ready to divide by."""
+
+    def factor(self, G: Any) -> Factor:
+        """Cholesky factor of a matrix whose upper triangle is not looked at."""
+
+    def rotation_factors(self, X: Any) -> Iterator[Factor]:
+        """Factors of 1 + X X^T and 1 + X^T X; a GPU goes on with other work until they are taken."""
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
         """rows L^T, written over the rows; L is a lower `triangle` or a whole matrix."""

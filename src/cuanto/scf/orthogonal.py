@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
 HOST_FUNCTIONS = 160
@@ -24,13 +24,14 @@ TINY_FUNCTIONS = 64
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; `xp` computes with matrices `inside`, terms have theirs `outside` on the backend.
+    """X_pm with X^T S X = 1; the algebra is done with matrices `inside` a place, terms have theirs `outside` on the
+    backend.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
 
     backend: Backend
-    xp: Any
+    place: Backend
     X_pm: Any
     threshold: float
     smallest: float
@@ -42,14 +43,24 @@ class Frame:
         return int(self.X_pm.shape[1])
 
     @property
+    def xp(self) -> Any:
+        """The array module of the algebra."""
+        return self.place.xp
+
+    @property
+    def linalg(self) -> Linalg:
+        """Its factors and products."""
+        return self.place.linalg
+
+    @property
     def algebra(self) -> AbstractContextManager[None]:
         """To work within: small matrices on one thread of the host."""
-        return one_thread if self.xp is np and len(self.X_pm) <= HOST_FUNCTIONS else nullcontext()
+        return one_thread if self.place.traits.unified_memory and len(self.X_pm) <= HOST_FUNCTIONS else nullcontext()
 
     @property
     def tiny_terms(self) -> AbstractContextManager[None]:
         """The same for terms that the host makes: their products gain from threads much earlier."""
-        return one_thread if self.backend.xp is np and len(self.X_pm) <= TINY_FUNCTIONS else nullcontext()
+        return one_thread if self.backend.traits.unified_memory and len(self.X_pm) <= TINY_FUNCTIONS else nullcontext()
 
     def inside(self, array: Any) -> Any:
         """From the backend's device to where the algebra is done."""
@@ -67,7 +78,7 @@ class Frame:
 
     def to_host(self, array: Any) -> NDArray[np.float64]:
         """To main memory; waits for the device."""
-        return np.asarray(array if self.xp is np else self.backend.to_host(array))
+        return self.place.to_host(array)
 
     def free(self) -> float:
         """Bytes free where the algebra is done; what the host has taken over from a device is small."""
@@ -89,19 +100,23 @@ class Frame:
     @property
     def apart(self) -> bool:
         """The algebra is done elsewhere than the terms."""
-        return self.xp is not self.backend.xp
+        return self.place is not self.backend
+
+
+def place_of_algebra(size: int, backend: Backend) -> Backend:
+    """Where matrices of this size are treated: small ones in main memory."""
+    return get_backend("cpu") if size <= HOST_FUNCTIONS and not backend.traits.unified_memory else backend
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     """The basis that diagonalises the overlap of normalised functions, without what is nearly dependent."""
-    on_host = len(S_pq) <= HOST_FUNCTIONS
-    xp = np if on_host else backend.xp
-    S_pq = backend.to_host(S_pq) if on_host else S_pq
+    small, place = len(S_pq) <= HOST_FUNCTIONS, place_of_algebra(len(S_pq), backend)
+    xp, S_pq = place.xp, S_pq if place is backend else backend.to_host(S_pq)
     # Cartesian functions are not normalised one by one; a threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
-    with one_thread if on_host else nullcontext():
+    with one_thread if small else nullcontext():
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
-    s_host = np.asarray(s_m if on_host else backend.to_host(s_m))
+    s_host = place.to_host(s_m)
     dropped = int(np.count_nonzero(s_host < threshold))
     X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
-    return Frame(backend, xp, X_pm, threshold, float(s_host[0]), dropped)
+    return Frame(backend, place, X_pm, threshold, float(s_host[0]), dropped)

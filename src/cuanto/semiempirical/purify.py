@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.scf.diagonalise import Full
-from cuanto.semiempirical.triangles import factor, gram
+from cuanto.scf.orthogonal import Frame
 
 LARGEST = 100
 """Most products of one purification."""
@@ -77,8 +78,9 @@ class Purification:
     Where the occupied space turns too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
     """
 
-    def __init__(self, xp: Any, to_host: Callable[[Any], NDArray[np.float64]] = np.asarray) -> None:
-        self.xp, self.to_host, self.full = xp, to_host, Full(xp)
+    def __init__(self, place: Frame | Backend) -> None:
+        self.xp, self.to_host, self.linalg = place.xp, place.to_host, place.linalg
+        self.full = Full(place.xp)
         self.products = self.full_steps = 0
         self.restart()
 
@@ -122,7 +124,7 @@ class Purification:
         they are independent (a GPU's factor is not finite where they are not, LAPACK's an error)."""
         for _ in range(2):
             try:
-                own = factor(gram(C.T, self.xp), self.xp)
+                own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
             if not float(own.L.diagonal().min()) > DEPENDENT:  # also where it is not a number

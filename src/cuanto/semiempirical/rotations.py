@@ -15,15 +15,15 @@ altogether.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.base import Backend
 from cuanto.scf.diagonalise import Full, eigenvectors, within_blocks
-from cuanto.semiempirical.triangles import factors_beside
+from cuanto.scf.orthogonal import Frame
 
 START = 0.2
 """Largest |F_ov| (Hartree) from which rotations may begin."""
@@ -79,14 +79,14 @@ class BlockRotations:
 
     def __init__(
         self,
-        xp: Any,
-        to_host: Callable[[Any], NDArray[np.float64]] = np.asarray,
+        place: Frame | Backend,
         level_shift: float = 0.0,
         mixed: bool = False,
         canonical: bool = True,
     ) -> None:
-        self.xp, self.to_host, self.level_shift, self.mixed = xp, to_host, level_shift, mixed
-        self.full, self.canonical = Full(xp, level_shift), canonical
+        self.xp, self.to_host, self.linalg = place.xp, place.to_host, place.linalg
+        self.level_shift, self.mixed = level_shift, mixed
+        self.full, self.canonical = Full(place.xp, level_shift), canonical
         self.full_steps = self.steps = 0
         self.anew = False
         self.restart()
@@ -200,7 +200,7 @@ class BlockRotations:
 
     def turn(self, C: Any, X: Any, o: int) -> Any:
         """Orthonormal orbitals turned by X."""
-        factors, turned = factors_beside(X, self.xp), self.xp.empty_like(C)
+        factors, turned = self.linalg.rotation_factors(X), self.xp.empty_like(C)
         self.xp.add(C[:, :o], C[:, o:] @ X.T, out=turned[:, :o])
         self.xp.subtract(C[:, o:], C[:, :o] @ X, out=turned[:, o:])
         for part, factor in zip((turned[:, :o], turned[:, o:]), factors, strict=True):

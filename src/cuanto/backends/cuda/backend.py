@@ -16,6 +16,7 @@ from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Program, Traits
 from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
@@ -84,7 +85,7 @@ class CudaBackend:
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=self.multiprocessors)
-        self.linalg = DeviceLinalg(cupy)
+        self.linalg = DeviceLinalg(cupy, CudaLibrary(cupy))
         self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}

@@ -6,7 +6,7 @@ own. Single numbers pass in both directions (`float(x)`, `x.item()`); everything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -109,6 +109,24 @@ class DeviceModule:
         if not isinstance(array, DeviceArray):
             raise TypeError(f"only device arrays are copied to the host, {type(array).__name__} was given")
         return array.get()
+
+
+class SimtLibrary:
+    """What CUDA's libraries do beside CuPy; upper triangles that they leave alone are not a number."""
+
+    def lower_gram(self, A: DeviceArray) -> DeviceArray:
+        """A A^T, its lower triangle only."""
+        G = _unwrap(A @ A.T)
+        G[np.triu_indices(len(G), 1)] = np.nan
+        return DeviceArray(G)
+
+    def inverse(self, L: DeviceArray) -> DeviceArray:
+        """Of a lower triangle."""
+        return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))
+
+    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+        """One after the other, before anything else is done."""
+        return iter([call(A) for A in given])
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

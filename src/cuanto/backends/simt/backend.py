@@ -13,7 +13,7 @@ from cuanto.backends.base import Job, Launch, Program, Traits
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
-from cuanto.backends.simt.arrays import DeviceArray, DeviceModule
+from cuanto.backends.simt.arrays import DeviceArray, DeviceModule, SimtLibrary
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
@@ -49,7 +49,7 @@ class SimtBackend:
         self.schedule = schedule_name(schedule, "cuda")
         self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=MULTIPROCESSORS)
         self.shared_limit = shared_limit
-        self.linalg = DeviceLinalg(self.xp)
+        self.linalg = DeviceLinalg(self.xp, SimtLibrary())
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 

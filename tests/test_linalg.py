@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from cuanto.backends.base import get_backend
-from cuanto.semiempirical.triangles import factor, factors_beside, gram, with_inverses
 
-BACKENDS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+BACKENDS = ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -27,7 +26,7 @@ def test_division_by_a_triangle(backend: Any, n: int, kind: type[np.floating[Any
     L = np.tril(rng.normal(scale=0.5 / np.sqrt(n), size=(n, n)), -1) + np.diag(rng.uniform(0.8, 1.5, n))
     B = rng.normal(size=(40, n + 200)).astype(kind)
     L_on, C_on = backend.to_device(L.astype(kind)), backend.to_device(B.copy())
-    with_inverses(L_on, backend.xp).divide(C_on[:, 100:-100])
+    backend.linalg.divisor(L_on).divide(C_on[:, 100:-100])
     C, own = backend.to_host(C_on), slice(100, -100)
     assert C.dtype == kind
     assert np.abs(C[:, own] @ L.T - B[:, own]).max() < 400 * np.finfo(kind).eps
@@ -37,7 +36,7 @@ def test_division_by_a_triangle(backend: Any, n: int, kind: type[np.floating[Any
 @pytest.mark.parametrize(("o", "v"), [(1, 1), (150, 90), (90, 400)])
 def test_both_factors_of_rotations(backend: Any, o: int, v: int) -> None:
     X = np.random.default_rng(o).normal(scale=0.02, size=(o, v))
-    found = [backend.to_host(backend.xp.tril(one.L)) for one in factors_beside(backend.to_device(X), backend.xp)]
+    found = [backend.to_host(backend.xp.tril(one.L)) for one in backend.linalg.rotation_factors(backend.to_device(X))]
     assert [len(L) for L in found] == [o, v]
     for L, A in zip(found, (X, X.T), strict=True):
         assert np.abs(L - np.linalg.cholesky(np.eye(len(A)) + A @ A.T)).max() < 1e-14
@@ -51,9 +50,24 @@ def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
     B = np.linalg.qr(rng.normal(size=(900, 600)))[0] * values @ np.linalg.qr(rng.normal(size=(600, 600)))[0]
     B_on = backend.to_device(B)
     for _ in range(2):
-        factor(gram(B_on.T, backend.xp), backend.xp).divide(B_on)
+        backend.linalg.factor(backend.linalg.lower_gram(B_on.T)).divide(B_on)
     B = backend.to_host(B_on)
     assert np.abs(B.T @ B - np.eye(600)).max() < 1e-14
+
+
+def test_stacks_of_triangles(backend: Any) -> None:
+    """Of many small matrices at once."""
+    rng = np.random.default_rng(7)
+    X, B = rng.normal(scale=0.1, size=(3, 20, 30)), rng.normal(size=(3, 8, 20))
+    both = list(backend.linalg.rotation_factors(backend.to_device(X)))
+    B_on = backend.to_device(B.copy())
+    both[0].divide(B_on)
+    for A, own in zip((X, X.swapaxes(1, 2)), both, strict=True):
+        expected = np.linalg.cholesky(np.eye(A.shape[1]) + A @ A.swapaxes(1, 2))
+        assert np.abs(backend.to_host(backend.xp.tril(own.L)) - expected).max() < 1e-14
+    divided = backend.to_host(B_on)
+    L = np.linalg.cholesky(np.eye(20) + X @ X.swapaxes(1, 2))
+    assert np.abs(divided @ L.swapaxes(1, 2) - B).max() < 1e-13
 
 
 def test_nothing_is_left_behind() -> None:
@@ -62,7 +76,8 @@ def test_nothing_is_left_behind() -> None:
     gc.collect()
     gc.disable()
     try:
-        made = factor(gram(B.T, np), np)
+        linalg = get_backend("cpu").linalg
+        made = linalg.factor(linalg.lower_gram(B.T))
         made.divide(B)
         watched = weakref.ref(made)
         del made
