@@ -116,19 +116,19 @@ class HostLinalg:
             dtrtri(A.T, lower=0, overwrite_c=1)
         return A, smallest
 
-    def lower_gram(self, A: Array) -> Array:
+    def lower_gram(self, A: Any) -> Any:
         """All of it."""
-        return A @ transpose(A)  # type: ignore[no-any-return]
+        return A @ transpose(A)
 
-    def divisor(self, L: Array) -> BlockFactor:
+    def divisor(self, L: Any) -> BlockFactor:
         """With blocks that stay in the cache."""
         return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, HOST_BLOCK)])
 
-    def factor(self, G: Array) -> BlockFactor:
+    def factor(self, G: Any) -> BlockFactor:
         """LAPACK's."""
         return self.divisor(np.linalg.cholesky(G))
 
-    def rotation_factors(self, X: Array) -> Iterator[BlockFactor]:
+    def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """One when it is taken."""
         return (self.factor(_add_one(self.lower_gram(A))) for A in (X, transpose(X)))
 

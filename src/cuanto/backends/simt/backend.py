@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Job, Launch, Program, Traits
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
@@ -49,7 +49,7 @@ class SimtBackend:
         self.schedule = schedule_name(schedule, "cuda")
         self.traits = Traits("cuda", self.schedule, unified_memory=False, workers=MULTIPROCESSORS)
         self.shared_limit = shared_limit
-        self.linalg = DeviceLinalg(self.xp, SimtLibrary())
+        self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 
