@@ -86,7 +86,7 @@ def energy(
     if method.lower() in SEMIEMPIRICAL:
         return semiempirical_energy(molecule, method, resolve(backend), max_memory, guess, on_iteration, **options)
     settings, device = ScfOptions.of(**options), resolve(backend)
-    timings = Timings(synchronize=getattr(device, "synchronize", None) if settings.profile else None)
+    timings = Timings(synchronize=device.synchronize if settings.profile else None)
     surroundings = _surroundings(point_charges, field)
     model = None if method.lower() in METHODS else Model.of(method, molecule)
     grid_settings = GridSettings.of(DEFAULT_GRID if grid is None else grid)
@@ -161,7 +161,7 @@ class _Builders:
             self._fitted["share"] = 0.5  # there are two
         self.basis, self.aux, self.kind, self.timings = basis, aux, kind, timings
         self.pairs: Sequence[BraBatch] | None = None
-        if aux is not None and device.xp is not np:  # main memory may be too short for all of them
+        if aux is not None and not device.traits.unified_memory:  # main memory may be too short for all of them
             with timings.measure("pairs of shells"):
                 self.pairs = uploaded_pairs(basis, device)
 

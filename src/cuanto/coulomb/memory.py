@@ -123,7 +123,7 @@ def memory_limit(backend: Backend, max_memory: float | None) -> int:
         return free
     if not max_memory > 0:
         raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
-    held = _resident() + PROGRAM if backend.xp is np else 0
+    held = _resident() + PROGRAM if backend.traits.unified_memory else 0
     if max_memory <= held:
         raise InputError(
             f"max_memory of {max_memory / MIB:.0f} MiB is less than the {held / MIB:.0f} MiB of the program itself"

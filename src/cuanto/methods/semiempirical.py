@@ -260,7 +260,7 @@ def semiempirical_energy(
     """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms
     (`guess`)."""
     checked, diagonaliser = settings(options)
-    timings = Timings(synchronize=getattr(backend, "synchronize", None) if checked.profile else None)
+    timings = Timings(synchronize=backend.synchronize if checked.profile else None)
     calculation = Semiempirical(
         molecule,
         method.lower(),
@@ -316,7 +316,7 @@ def semiempirical_energies(
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
-    threads = int(getattr(backend, "threads", 1)) if backend.name == "cpu" else 1
+    threads = backend.traits.workers if backend.traits.unified_memory else 1
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
