@@ -11,7 +11,10 @@ import pytest
 
 import cuanto
 from cuanto import Molecule
+from cuanto.backends.base import get_backend
 from cuanto.scf import orthogonal
+from cuanto.semiempirical.purify import Purification
+from cuanto.semiempirical.rotations import BlockRotations
 from fitting_cases import DATA, Device
 from tolerances import CPU_CUDA
 
@@ -81,3 +84,25 @@ def test_energies_of_a_device(case: str, place: str) -> None:
 def test_orbitals_of_a_device_are_a_start(place: str) -> None:
     again = calculate("rhf", Device(), guess=calculate("rhf", Device()))
     assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
+
+
+@pytest.mark.parametrize("make", [BlockRotations, Purification])
+def test_orbitals_of_large_systems(make: Any) -> None:
+    """By Cholesky factors: the same from step to step as on the CPU."""
+    rng, n, o = np.random.default_rng(0), 40, 13
+    levels = np.concatenate([np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, n - o)])
+    n_sm, changes = np.where(np.arange(n) < o, 2.0, 0.0)[None], 0.01 * rng.normal(size=(4, n, n))
+    found = []
+    for backend in (get_backend("cpu"), Device()):
+        diagonaliser, C_sjm, steps = make(backend), backend.to_device(np.eye(n)[None]), []
+        for change in changes:
+            F_sjk = backend.to_device((np.diag(levels) + change + change.T)[None])
+            C_sjm, eps_sm, step = diagonaliser(F_sjk, C_sjm, n_sm, 0.0)
+            steps.append(step)
+        C = backend.to_host(C_sjm)[0]
+        assert np.abs(C.T @ C - np.eye(n)).max() < 1e-12
+        found.append((steps, C, backend.to_host(eps_sm)))
+    (steps, C, eps), others = found
+    assert steps == others[0] and set(steps) <= {"block", "sp2"}
+    np.testing.assert_allclose(C, others[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(eps, others[2], rtol=0, atol=1e-12)
