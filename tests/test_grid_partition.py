@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuanto.backends.base import get_backend
+from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.grid import reference
 from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import grid_of_points, make_grid, padding
 from cuanto.grid.memory import plan_values
+from cuanto.grid.panels import PanelQuadrature, add_transpose
 from cuanto.grid.partition import divide, extents, reaches, significant
 from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import orbitals_pay
-from cuanto.grid.quadrature_cpu import CpuQuadrature, add_transpose
+from cuanto.grid.quadrature_batches import BatchQuadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
 from oracle import random_shell
@@ -78,12 +80,17 @@ def test_lists_contain_every_function_that_matters() -> None:
     assert not listed.all()
 
 
+def on_host(grid: GroupedGrid, backend: Backend) -> GroupedGrid:
+    names = ("position_xg", "list_shell", "list_row", "ao")
+    return replace(grid, **{name: backend.to_host(getattr(grid, name)) for name in names})
+
+
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> None:
     backend = get_backend(name)
     settings = GridSettings(level=(30, 50), cube_edge=2.0, sphere_fraction=0.4)
     mol, orbital, points = water_cluster(settings)
-    grid = make_grid(mol, orbital, settings, backend)
+    grid = on_host(make_grid(mol, orbital, settings, backend), backend)
     assert (grid.points % padding(backend) == 0).all() and (grid.points > 0).all()
     lists = {
         np.sort(grid.list_shell[a:b]).tobytes() for a, b in zip(grid.list_first[:-1], grid.list_first[1:], strict=True)
@@ -112,7 +119,7 @@ def test_a_grid_made_on_a_device_has_the_points_of_the_host(partition: str) -> N
     mol, orbital, _ = water_cluster(settings)
     found = []
     for name in ("cpu", "simt"):
-        grid = make_grid(mol, orbital, settings, get_backend(name))
+        grid = on_host(make_grid(mol, orbital, settings, get_backend(name)), get_backend(name))
         used = grid.w_g != 0
         rows = np.column_stack([grid.position_xg.T[used], grid.w_g[used], np.repeat(grid.functions, grid.points)[used]])
         found.append(rows[np.lexsort(rows[:, :3].T)])
@@ -192,12 +199,17 @@ def test_orbitals_pay_when_they_are_few() -> None:
     mol = molecule("water_02")
     orbital = basis("6-31g", mol)
     grid = make_grid(mol, orbital, GridSettings(level=(20, 50)), CPU)
+    there = make_grid(mol, orbital, GridSettings(level=(20, 50)), get_backend("simt"))
     for family in ("lda", "gga", "mgga"):
-        every, some = (CpuQuadrature(grid, orbital, CPU, family, "double", limit) for limit in (0.0, 1e-2))
+        every, some = (
+            PanelQuadrature(grid, orbital, CPU, family, "double", GridSettings(threshold=limit), 1 << 30)
+            for limit in (1e-20, 1e-3)
+        )
         assert (every.pairs >= grid.functions**2).all() and (some.pairs < every.pairs).any()
-        for device in ("cpu", "cuda"):
-            assert orbitals_pay(every, family, 1, device) and not orbitals_pay(every, family, 1000, device)
-        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n, "cpu")) for q in (every, some)]
+        batches = BatchQuadrature(there, orbital, get_backend("simt"), family, "double", GridSettings(), 1 << 30)
+        for quadrature in (every, batches):
+            assert orbitals_pay(quadrature, family, 1) and not orbitals_pay(quadrature, family, 1000)
+        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n)) for q in (every, some)]
         assert limits[1] < limits[0]  # what is left out of the matrix counts
 
 
