@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import cuanto
 from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.scf import orthogonal
+from cuanto.scf.checkpoint import Checkpoint
 from cuanto.semiempirical.purify import Purification
 from cuanto.semiempirical.rotations import BlockRotations
 from fitting_cases import DATA, Device
@@ -34,6 +36,8 @@ CASES: dict[str, dict[str, Any]] = {
     "rhf, shift and damping": {"level_shift": 0.2, "damping": 0.2},
     "rhf, orbitals of the core": {"guess": "core", "guess_mixing": 0.3},
     "rhf, profile": {"profile": True},
+    "rhf, surroundings": {"field": [0.0, 0.01, 0.02], "point_charges": [[0.5, -0.5], [[5, 0, 0], [0, 6, 0]]]},
+    "uhf, charges and spins of the guess": {"atomic_charges": [-0.4, 0.4], "atomic_spins": [0.9, 0.1]},
     "lda": {},
     "b3lyp-d3bj": {},
     "cam-b3lyp": {},
@@ -79,6 +83,14 @@ def test_energies_of_a_device(case: str, place: str) -> None:
     assert abs(found.iterations - expected.iterations) <= 1
     assert isinstance(found.density, np.ndarray) and isinstance(found.coefficients, np.ndarray)
     np.testing.assert_allclose(found.dipole, expected.dipole, rtol=0, atol=1e-4 if "single" in case else 1e-6)
+
+
+def test_checkpoint_of_a_device(place: str, tmp_path: Path) -> None:
+    device, known = Device(), on_the_cpu("rhf")
+    keep = Checkpoint(tmp_path / "water.h5", known.molecule, known.basis, "rhf", device)
+    calculate("rhf", device, on_iteration=keep)
+    again = calculate("rhf", "cpu", guess=tmp_path / "water.h5")
+    assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
 
 
 def test_orbitals_of_a_device_are_a_start(place: str) -> None:

@@ -144,7 +144,7 @@ class Backend(Protocol):
         """Several arrays, read-only from now on, in one copy."""
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy here."""
+        """A copy here; an array that is here already as it is."""
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies of several arrays here, with one wait for the device."""

@@ -105,10 +105,8 @@ class DeviceModule:
 
     @staticmethod
     def asnumpy(array: Any) -> NDArray[Any]:
-        """A copy in main memory."""
-        if not isinstance(array, DeviceArray):
-            raise TypeError(f"only device arrays are copied to the host, {type(array).__name__} was given")
-        return array.get()
+        """A copy in main memory; host arrays as they are."""
+        return array.get() if isinstance(array, DeviceArray) else np.asarray(array)
 
 
 class SimtLibrary:

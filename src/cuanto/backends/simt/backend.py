@@ -63,11 +63,11 @@ class SimtBackend:
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """A copy in main memory."""
-        return self.download([array])[0]
+        return array if isinstance(array, np.ndarray) else self.download([array])[0]
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies in main memory."""
-        return [self.xp.asnumpy(array) for array in arrays]
+        return [array.get() for array in arrays]
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> DeviceArray:
         """Cleared device memory."""
