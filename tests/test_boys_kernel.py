@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.cpu.compiler import find_compiler, native_flag
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
+from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.backends.simt.kernel import compile_simt
 from cuanto.errors import CompilerError
 from cuanto.kernels.recurrences import boys
@@ -182,7 +183,8 @@ def simt_evaluate(entry: str, real: str, folder: Path) -> Evaluate:
 
     def evaluate(M: int, T: Array) -> Array:
         out = np.full((M + 1, len(T)), np.nan, dtype=T.dtype)
-        kernel.launch((-(-len(T) // 64),), (64,), 0, [M, len(T), T, table(real), out])
+        arrays = [DeviceArray(array) for array in (T, table(real), out)]
+        kernel.launch((-(-len(T) // 64),), (64,), 0, [M, len(T), *arrays])
         return out
 
     return evaluate

@@ -1,109 +1,86 @@
-"""Dense linear algebra of the backends: by tiles in our own threads, and by panels as on a GPU."""
+"""Cholesky's factors of Gram matrices, and division by them in blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from cuanto.backends import blas, linalg
-from cuanto.backends.base import Linalg
-from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.linalg import DeviceLinalg
+from cuanto.backends.base import get_backend
 
-Array = NDArray[np.float64]
-ROUNDING = 1e-12
-SIZES = (3, 40, 450)
-
-MAKERS: dict[str, Callable[[], Linalg]] = {
-    "one thread": lambda: CpuBackend(threads=1).linalg,
-    "threads": lambda: CpuBackend(threads=3).linalg,
-    "device": lambda: DeviceLinalg(np),
-}
+BACKENDS = ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-@pytest.fixture(params=MAKERS)
-def algebra(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Linalg:
-    """Tiles and panels of small matrices, too."""
-    for name, value in (("SMALL", 1e3), ("TILE", 32), ("PANEL", 7), ("GRAM_ROWS", 5), ("ROWS_AT_ONCE", 16)):
-        monkeypatch.setattr(linalg, name, value)
-    return MAKERS[request.param]()
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Any:
+    return get_backend(request.param)
 
 
-def random(*shape: int) -> Array:
-    return np.random.default_rng(len(shape)).normal(size=shape)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 40, 64, 65, 330, 1100])
+def test_division_by_a_triangle(backend: Any, n: int, kind: type[np.floating[Any]]) -> None:
+    rng = np.random.default_rng(n)
+    L = np.tril(rng.normal(scale=0.5 / np.sqrt(n), size=(n, n)), -1) + np.diag(rng.uniform(0.8, 1.5, n))
+    B = rng.normal(size=(40, n + 200)).astype(kind)
+    L_on, C_on = backend.to_device(L.astype(kind)), backend.to_device(B.copy())
+    backend.linalg.divisor(L_on).divide(C_on[:, 100:-100])
+    C, own = backend.to_host(C_on), slice(100, -100)
+    assert C.dtype == kind
+    assert np.abs(C[:, own] @ L.T - B[:, own]).max() < 400 * np.finfo(kind).eps
+    assert (C[:, :100] == B[:, :100]).all() and (C[:, -100:] == B[:, -100:]).all()
 
 
-def assert_same(got: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=ROUNDING * max(1.0, float(np.abs(wanted).max())))
+@pytest.mark.parametrize(("o", "v"), [(1, 1), (150, 90), (90, 400)])
+def test_both_factors_of_rotations(backend: Any, o: int, v: int) -> None:
+    X = np.random.default_rng(o).normal(scale=0.02, size=(o, v))
+    found = [backend.to_host(backend.xp.tril(one.L)) for one in backend.linalg.rotation_factors(backend.to_device(X))]
+    assert [len(L) for L in found] == [o, v]
+    for L, A in zip(found, (X, X.T), strict=True):
+        assert np.abs(L - np.linalg.cholesky(np.eye(len(A)) + A @ A.T)).max() < 1e-14
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_products(n: int, algebra: Linalg) -> None:
-    """Also of transposed matrices and of parts of larger ones."""
-    A, B = random(n, n + 5), random(n + 5, 2 * n)
-    wide = random(n, 2 * n + 10)
-    for left in (A, np.asfortranarray(A), wide[:, : n + 5], wide[:, ::2][:, : n + 5]):
-        for right in (B, np.asfortranarray(B)):
-            assert_same(algebra.product(left, right), left @ right)
+@pytest.mark.parametrize("smallest", [1.0, 1e-3])
+def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
+    """In two steps, also where they are nearly dependent."""
+    rng = np.random.default_rng(4)
+    values = np.geomspace(1.0, smallest, 600)
+    B = np.linalg.qr(rng.normal(size=(900, 600)))[0] * values @ np.linalg.qr(rng.normal(size=(600, 600)))[0]
+    B_on = backend.to_device(B)
+    for _ in range(2):
+        backend.linalg.factor(backend.linalg.lower_gram(B_on.T)).divide(B_on)
+    B = backend.to_host(B_on)
+    assert np.abs(B.T @ B - np.eye(600)).max() < 1e-14
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_squares(n: int, algebra: Linalg) -> None:
-    for X in (random(n, 33), random(33, n).T, np.tril(random(n, n))):
-        assert_same(algebra.gram(X), X @ X.T)
+def test_stacks_of_triangles(backend: Any) -> None:
+    """Of many small matrices at once."""
+    rng = np.random.default_rng(7)
+    X, B = rng.normal(scale=0.1, size=(3, 20, 30)), rng.normal(size=(3, 8, 20))
+    both = list(backend.linalg.rotation_factors(backend.to_device(X)))
+    B_on = backend.to_device(B.copy())
+    both[0].divide(B_on)
+    for A, own in zip((X, X.swapaxes(1, 2)), both, strict=True):
+        expected = np.linalg.cholesky(np.eye(A.shape[1]) + A @ A.swapaxes(1, 2))
+        assert np.abs(backend.to_host(backend.xp.tril(own.L)) - expected).max() < 1e-14
+    divided = backend.to_host(B_on)
+    L = np.linalg.cholesky(np.eye(20) + X @ X.swapaxes(1, 2))
+    assert np.abs(divided @ L.swapaxes(1, 2) - B).max() < 1e-13
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_factors(n: int, algebra: Linalg) -> None:
-    A = random(n, n)
-    A = A @ A.T + n * np.eye(n)
-    L = np.linalg.cholesky(A)
-    inverse, smallest = algebra.inverse_factor(A.copy())
-    assert_same(inverse @ L, np.eye(n))
-    assert not np.triu(inverse, 1).any()
-    assert smallest == pytest.approx(float(np.diag(L).min()) ** 2)
-    A[-1, -1] = -1.0
-    assert algebra.inverse_factor(A)[1] == -1.0
-
-
-@pytest.mark.parametrize("triangle", [True, False])
-@pytest.mark.parametrize("n", SIZES)
-def test_rows_times_a_matrix(n: int, triangle: bool, algebra: Linalg) -> None:
-    L, rows = random(n, n), random(50, n)
-    if triangle:
-        L = np.tril(L)
-    for given in (rows.copy(), np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2]):
-        algebra.times_transpose(given, L, triangle)
-        assert_same(given, rows @ L.T)
-    one, other = np.arange(0, 50, 3), np.arange(0, 50, 3) + 1  # the third row stays what it is
-    one, other = one[:16], other[:16]
-    got, wanted = rows.copy(), rows.copy()
-    wanted[one] = wanted[other] = rows[one] @ L.T
-    algebra.times_transpose_to(got, one, other, L, triangle)
-    assert_same(got, wanted)
-
-
-def test_eigenvalues(algebra: Linalg) -> None:
-    A = random(2, 30, 30)
-    A = A + A.transpose(0, 2, 1)
-    values, vectors = algebra.eigh(A)
-    assert (np.diff(values, axis=1) >= 0).all()
-    assert_same(A @ vectors, vectors * values[:, None, :])
-
-
-def test_products_have_the_same_bits_with_any_number_of_threads() -> None:
-    X = random(500, 300)
-    found = [CpuBackend(threads=threads).linalg for threads in (1, 2, 5)]
-    for call in (lambda one: one.gram(X), lambda one: one.product(X, X.T)):
-        assert len({call(one).tobytes() for one in found}) == 1
-
-
-def test_products_leave_the_librarys_threads_alone() -> None:
-    (read, _), *_ = blas._controls()
-    before = read()
-    CpuBackend(threads=2).linalg.gram(random(500, 300))
-    assert read() == before
+def test_nothing_is_left_behind() -> None:
+    """Matrices of thousands of columns must not wait for the collector of cycles."""
+    B = np.random.default_rng(5).normal(size=(400, 300))
+    gc.collect()
+    gc.disable()
+    try:
+        linalg = get_backend("cpu").linalg
+        made = linalg.factor(linalg.lower_gram(B.T))
+        made.divide(B)
+        watched = weakref.ref(made)
+        del made
+        assert watched() is None
+    finally:
+        gc.enable()

@@ -56,7 +56,9 @@ def test_packed_rows_are_the_lower_triangle() -> None:
 
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_a_fit_that_keeps_some_of_its_blocks(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_that_keeps_some_of_its_blocks(
+    device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between all and nothing: K from blocks that are kept and from others made in every build."""
     if device is Device:
         use_device_storage(monkeypatch)

@@ -112,7 +112,9 @@ def test_cpu_and_device_agree_from_matrix_and_orbitals(functional: str) -> None:
     for backend in ("cpu", "simt"):
         for density in ("matrix", "orbitals"):
             term, C_spi = small_term(functional, 2, backend, settings={"density": density})
-            found.append((*term.fock(C_spi @ C_spi.transpose(0, 2, 1), C_spi), term.electrons))
+            put, get = get_backend(backend).to_device, get_backend(backend).to_host
+            energy, F_spq = term.fock(put(C_spi @ C_spi.transpose(0, 2, 1)), put(C_spi))
+            found.append((float(energy), get(F_spq), float(term.electrons)))
     for energy, F_spq, electrons in found[1:]:
         assert abs(energy - found[0][0]) < CPU_CUDA and abs(electrons - found[0][2]) < CPU_CUDA
         assert abs(F_spq - found[0][1]).max() < CPU_CUDA

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.backends.simt.kernel import LaunchError, Order, SimtKernel, compile_simt
 from cuanto.errors import CompilerError
@@ -30,6 +32,14 @@ def build(text: str, folder: Path, entry: str = "kernel") -> SimtKernel:
     return compile_simt(text, entry, folder)
 
 
+def launch(
+    kernel: SimtKernel, grid: tuple[int, ...], block: tuple[int, ...], shared: int, args: Sequence[object], *how: Order
+) -> None:
+    """On arrays of the device that share their memory with the given ones."""
+    values = [DeviceArray(given) if isinstance(given, np.ndarray) else given for given in args]
+    kernel.launch(grid, block, shared, values, *how)
+
+
 INDICES = """
 extern "C" __global__ void kernel(int* out, int stride) {
     const int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
@@ -45,7 +55,7 @@ extern "C" __global__ void kernel(int* out, int stride) {
 def test_indices_of_grid_and_block(folder: Path) -> None:
     grid, block = (3, 2, 2), (4, 3, 2)
     out = np.full((*grid[::-1], *block[::-1], 6), -1, dtype=np.int32)
-    build(INDICES, folder).launch(grid, block, 0, [out, 6])
+    launch(build(INDICES, folder), grid, block, 0, [out, 6])
     bz, by, bx, tz, ty, tx = np.indices(out.shape[:-1])
     np.testing.assert_array_equal(out, np.stack([tx, ty, tz, bx, by, bz], axis=-1))
 
@@ -74,7 +84,7 @@ kernel(const double* __restrict__ x, double* __restrict__ total, double* blocks,
 def test_tree_reduction_in_shared_memory(folder: Path, order: Order) -> None:
     x = np.arange(1000.0)
     total, blocks = np.zeros(1), np.zeros(8)
-    build(REDUCTION, folder).launch((8,), (128,), 128 * 8, [x, total, blocks, np.int64(1000)], order)
+    launch(build(REDUCTION, folder), (8,), (128,), 128 * 8, [x, total, blocks, np.int64(1000)], order)
     assert total[0] == 0.5 * x.sum()
     sums = np.pad(x, (0, 24)).reshape(8, 128).sum(axis=1)
     np.testing.assert_array_equal(blocks, 0.5 * sums + 2)
@@ -94,7 +104,7 @@ def test_a_missing_barrier_shows_by_the_order(folder: Path) -> None:
     results = []
     for order in ORDERS:
         out = np.zeros(64, dtype=np.int32)
-        kernel.launch((1,), (64,), 0, [out], order)
+        launch(kernel, (1,), (64,), 0, [out], order)
         results.append(out)
     assert not np.array_equal(*results)
 
@@ -131,7 +141,7 @@ def test_warp_functions(folder: Path, order: Order) -> None:
     n = 96
     x = np.random.default_rng(3).normal(size=n)
     out, votes = np.zeros((7, n)), np.zeros((2, n), dtype=np.uint32)
-    build(WARP, folder).launch((1,), (n,), 0, [x, out, votes, 7], order)
+    launch(build(WARP, folder), (1,), (n,), 0, [x, out, votes, 7], order)
     lane, base = np.arange(n) % 32, np.arange(n) // 32 * 32
     np.testing.assert_array_equal(out[0], x[base + (lane + 7) % 32])
     np.testing.assert_array_equal(out[1], x[base + np.where(lane + 5 < 32, lane + 5, lane)])
@@ -157,7 +167,7 @@ def test_functions_of_the_device(folder: Path) -> None:
     }
     """
     d, f, k = np.zeros(6), np.zeros(4, dtype=np.float32), np.zeros(10, dtype=np.int32)
-    build(text, folder).launch((1,), (1,), 0, [d, f, k])
+    launch(build(text, folder), (1,), (1,), 0, [d, f, k])
     np.testing.assert_array_equal(d, [17, 0.25, 3, 3, 17, 2.5])
     np.testing.assert_array_equal(f, [7, 0.5, 3, 7.5])
     np.testing.assert_array_equal(k, [2, 8, 31, 4, 0, 3, 0, 9, 0, 11])
@@ -173,7 +183,7 @@ def test_deep_stacks_and_the_largest_block(folder: Path) -> None:
     }
     """
     out = np.zeros(1024)
-    build(text, folder).launch((1,), (1024,), 0, [out])
+    launch(build(text, folder), (1,), (1024,), 0, [out])
     np.testing.assert_array_equal(out, 2 * np.arange(1024))
 
 
@@ -186,7 +196,7 @@ def test_dynamic_shared_memory_starts_as_nan(folder: Path) -> None:
     }
     """
     out = np.zeros(3, dtype=np.float32)
-    build(text, folder).launch((3,), (1,), 16, [out])
+    launch(build(text, folder), (3,), (1,), 16, [out])
     assert np.isnan(out).all()
 
 
@@ -211,8 +221,8 @@ def test_divergence_is_an_error_and_the_kernel_survives_it(folder: Path, expecte
     out = np.zeros(64)
     for _ in range(2):
         with pytest.raises(LaunchError, match=rf"kernel: block \(0,0,0\).*({expected})"):
-            kernel.launch((2,), (64,), 0, [out, 1])
-        kernel.launch((2,), (64,), 0, [out, 0])
+            launch(kernel, (2,), (64,), 0, [out, 1])
+        launch(kernel, (2,), (64,), 0, [out, 0])
         np.testing.assert_array_equal(out, np.arange(64))
 
 
@@ -223,7 +233,7 @@ def test_a_lane_beyond_the_block_cannot_be_read(folder: Path) -> None:
     }
     """
     with pytest.raises(LaunchError, match="reads from a lane that takes no part"):
-        build(text, folder).launch((1,), (48,), 0, [np.zeros(48)])
+        launch(build(text, folder), (1,), (48,), 0, [np.zeros(48)])
 
 
 def test_writing_beyond_shared_memory_is_an_error(folder: Path) -> None:
@@ -234,9 +244,9 @@ def test_writing_beyond_shared_memory_is_an_error(folder: Path) -> None:
     }
     """
     kernel = build(text, folder)
-    kernel.launch((1,), (8,), 64, [0])
+    launch(kernel, (1,), (8,), 64, [0])
     with pytest.raises(LaunchError, match="wrote byte 64 of dynamic shared memory of 64 bytes"):
-        kernel.launch((1,), (8,), 64, [2])
+        launch(kernel, (1,), (8,), 64, [2])
 
 
 # ---- arguments, compilation --------------------------------------------------------------------------------
@@ -254,9 +264,9 @@ def test_arguments_by_value_and_by_pointer(folder: Path) -> None:
     out, given = np.zeros(1), np.ones(1, dtype=np.float32)
     given.setflags(write=False)
     scalars = [np.int32(-2), np.int64(2**40), np.float32(0.5), np.float64(0.25)]
-    kernel.launch((1,), (1,), 0, [out, given, *scalars, None])
+    launch(kernel, (1,), (1,), 0, [out, given, *scalars, None])
     assert out[0] == 1 - 2 + 2**40 + 0.75
-    kernel.launch((1,), (1,), 0, [out, given, -2, 3, 0.5, 1, np.zeros(1, dtype=np.int8)])
+    launch(kernel, (1,), (1,), 0, [out, given, -2, 3, 0.5, 1, np.zeros(1, dtype=np.int8)])
     assert out[0] == 1 - 2 + 3 + 0.5 + 1 + 100
 
 
@@ -277,14 +287,19 @@ def test_wrong_arguments_are_refused(folder: Path, position: int, wrong: object,
     args: list[object] = [np.zeros(1), np.zeros(1, dtype=np.float32), 1, 1, 1.0, 1.0, None]
     args[position] = wrong
     with pytest.raises(LaunchError, match=rf"kernel: argument {position} {message}"):
-        build(TYPES, folder).launch((1,), (1,), 0, args)
+        launch(build(TYPES, folder), (1,), (1,), 0, args)
+
+
+def test_kernels_take_no_host_arrays(folder: Path) -> None:
+    with pytest.raises(LaunchError, match="argument 0 must be an array of int32, a host array of int32 was given"):
+        build(INDICES, folder).launch((1,), (1,), 0, [np.zeros(6, dtype=np.int32), 6])
 
 
 def test_read_only_arrays_are_not_written(folder: Path) -> None:
     out = np.zeros((1, 1), dtype=np.int32)
     out.setflags(write=False)
     with pytest.raises(LaunchError, match="writeable"):
-        build(INDICES, folder).launch((1,), (1,), 0, [out, 6])
+        launch(build(INDICES, folder), (1,), (1,), 0, [out, 6])
 
 
 @pytest.mark.parametrize(
@@ -302,7 +317,7 @@ def test_impossible_launches(
 ) -> None:
     given = [np.zeros(6, dtype=np.int32), 6][:args]
     with pytest.raises(LaunchError, match=message):
-        build(INDICES, folder).launch(grid, block, shared, given)
+        launch(build(INDICES, folder), grid, block, shared, given)
 
 
 def test_compile_errors_show_the_log_with_the_line_of_the_text(folder: Path) -> None:
@@ -329,7 +344,7 @@ def test_launches_from_several_threads(folder: Path) -> None:
 
     def work(total: np.ndarray) -> None:
         for _ in range(5):
-            kernel.launch((8,), (128,), 1024, [np.ones(1024), total, np.zeros(8), np.int64(1024)])
+            launch(kernel, (8,), (128,), 1024, [np.ones(1024), total, np.zeros(8), np.int64(1024)])
 
     workers = [threading.Thread(target=work, args=(total,)) for total in totals]
     for worker in workers:
@@ -337,6 +352,91 @@ def test_launches_from_several_threads(folder: Path) -> None:
     for worker in workers:
         worker.join()
     assert [total[0] for total in totals] == [5 * 512.0] * 4
+
+
+# ---- device memory -----------------------------------------------------------------------------------------
+
+MIXED = {
+    "operator": lambda xp, there, here: there + here,
+    "reflected operator": lambda xp, there, here: here * there,
+    "in place": lambda xp, there, here: there.__iadd__(here),
+    "host in place": lambda xp, there, here: here.__iadd__(there),
+    "product": lambda xp, there, here: there @ here,
+    "function": lambda xp, there, here: xp.stack([there, here]),
+    "output": lambda xp, there, here: xp.add(there, there, out=here),
+    "assignment": lambda xp, there, here: there.__setitem__(..., here),
+    "host assignment": lambda xp, there, here: here.__setitem__(..., there),
+    "index": lambda xp, there, here: there[here.astype(int)],
+    "NumPy's function": lambda xp, there, here: np.linalg.eigh(there),
+    "conversion": lambda xp, there, here: np.asarray(there),
+    "list": lambda xp, there, here: np.array([there, there]),
+}
+
+
+@pytest.mark.parametrize("how", MIXED)
+def test_host_and_device_arrays_do_not_mix(how: str) -> None:
+    backend, here = SimtBackend(), np.eye(2)
+    there = backend.to_device(here)
+    with pytest.raises(TypeError, match=r"host array|device array"):
+        MIXED[how](backend.xp, there, here)
+    np.testing.assert_array_equal(here, np.eye(2))
+
+
+def test_copies_between_host_and_device() -> None:
+    backend, here = SimtBackend(), np.arange(6.0).reshape(2, 3)
+    given = backend.upload({"whole": here, "turned": here.T})
+    there, also = given["whole"], backend.xp.asarray(here)
+    here[...] = -1.0
+    assert backend.to_host(there).tolist() == backend.to_host(also).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert given["turned"].flags.c_contiguous and given["turned"].shape == (3, 2)
+    back = backend.to_host(there)
+    back[...] = -1.0
+    assert float(there[1, 2]) == 5.0
+    assert backend.to_host(here) is backend.xp.asnumpy(here) is here
+    assert backend.zeros((2,), np.int32).dtype == np.int32
+
+
+def test_device_arrays_compute_like_numpys() -> None:
+    backend, here = SimtBackend(), np.arange(6.0).reshape(2, 3)
+    xp, there = backend.xp, backend.to_device(here)
+    pairs = [
+        (there.T @ there + 1.0, here.T @ here + 1.0),
+        (xp.concatenate([there, 2 * there]), np.concatenate([here, 2 * here])),
+        (abs(-there).max(axis=1), here.max(axis=1)),
+        (np.sqrt(there)[there > 2.0], np.sqrt(here)[here > 2.0]),
+        (there[xp.asarray([1, 0])], here[::-1]),
+        (xp.linalg.eigh(there @ there.T)[0], np.linalg.eigh(here @ here.T)[0]),
+        (np.float64(2.0) * there.sum(), 2.0 * here.sum()),
+    ]
+    for found, expected in pairs:
+        assert isinstance(found, xp.ndarray)
+        np.testing.assert_array_equal(backend.to_host(found), expected)
+    assert int(there[1, 0]) == 3 and there[1, 1].item() == 4.0 and bool(there[0, 0] == 0.0)
+    assert [len(row) for row in there] == [3, 3] and "DeviceArray" in repr(there)
+
+
+def test_views_share_device_memory() -> None:
+    backend = SimtBackend()
+    there = backend.zeros((2, 2), np.float64)
+    there.reshape(-1)[::3] += 1.0
+    one = there[0, 1]
+    one += 5.0
+    backend.xp.add(there[1], 2.0, out=there[1])
+    assert backend.to_host(there).tolist() == [[1, 5], [2, 3]]
+    assert there[1].data.ptr == there.data.ptr + 16
+
+
+def test_memory_that_nobody_has_set_is_not_a_number() -> None:
+    xp = SimtBackend.xp
+    made = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
+    assert all(bool(xp.isnan(array).all()) for array in made)
+
+
+def test_a_matrix_without_a_factor_gives_none() -> None:
+    """As on a GPU: no error, but no numbers either."""
+    xp = SimtBackend.xp
+    assert bool(xp.isnan(xp.linalg.cholesky(-xp.eye(2))).all())
+    assert SimtBackend().linalg.inverse_factor(-xp.eye(2)) == (None, -1.0)
 
 
 def test_programs_beyond_sixteen_bits() -> None:

@@ -17,6 +17,17 @@ from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 
 
+class Factor(Protocol):
+    """A lower triangle to divide by."""
+
+    @property
+    def L(self) -> Any:
+        """The triangle."""
+
+    def divide(self, B: Any) -> None:
+        """Replace B by B L^-T."""
+
+
 class Linalg(Protocol):
     """Dense linear algebra that a device does in its own way; everything else is in `xp`.
 
@@ -54,6 +65,18 @@ class Linalg(Protocol):
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
         """L^-1 of A = L L^T, perhaps written over A, and the smallest pivot; -1 where A is not positive definite."""
+
+    def lower_gram(self, A: Any) -> Any:
+        """A A^T, of which the lower triangle at least is there."""
+
+    def divisor(self, L: Any) -> Factor:
+        """A lower triangle, or a stack of them, ready to divide by."""
+
+    def factor(self, G: Any) -> Factor:
+        """Cholesky factor of a matrix whose upper triangle is not looked at."""
+
+    def rotation_factors(self, X: Any) -> Iterator[Factor]:
+        """Factors of 1 + X X^T and 1 + X^T X; a GPU goes on with other work until they are taken."""
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
         """rows L^T, written over the rows; L is a lower `triangle` or a whole matrix."""
@@ -161,7 +184,7 @@ class Backend(Protocol):
         """Several arrays, read-only from now on, in one copy."""
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy here."""
+        """A copy here; an array that is here already as it is."""
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies of several arrays here, with one wait for the device."""

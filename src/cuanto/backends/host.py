@@ -1,4 +1,4 @@
-"""Arrays in main memory: what the cpu and the simt backend share."""
+"""Arrays in main memory, and how much of it there is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def main_memory() -> tuple[int, int]:
+    """Bytes available (what the system can free for us included) and in total."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = page * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/proc/meminfo") as file:
+            available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        available = total
+    return available, total
 
 
 class HostMemory:
@@ -36,12 +48,5 @@ class HostMemory:
         return np.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Bytes available (what the system can free for us included) and in total."""
-        page = os.sysconf("SC_PAGE_SIZE")
-        total = page * os.sysconf("SC_PHYS_PAGES")
-        try:
-            with open("/proc/meminfo") as file:
-                available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-        except (OSError, StopIteration):
-            available = total
-        return available, total
+        """Of the machine."""
+        return main_memory()

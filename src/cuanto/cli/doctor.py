@@ -105,24 +105,11 @@ def compiler() -> Finding:
 
 
 def gpu() -> Finding:
-    from cuanto.backends.cuda.backend import why_no_gpu
+    from cuanto.backends.cuda.backend import describe_gpu, why_no_gpu
 
     if reason := why_no_gpu():
         return Finding(f"{' '.join(reason.split())}; {nvidia_driver()}", found=False)
-    import cupy
-
-    runtime = cupy.cuda.runtime
-    cupy.zeros(1).get()  # a device that counts may still refuse to work: taken by another process, no memory
-    count = runtime.getDeviceCount()
-    properties = runtime.getDeviceProperties(0)
-    memory = properties["totalGlobalMem"] / 2**30
-    driver = runtime.driverGetVersion()
-    return Finding(
-        f"{properties['name'].decode()}, {memory:.0f} GiB, compute capability "
-        f"{properties['major']}.{properties['minor']}, CUDA driver {driver // 1000}.{driver % 1000 // 10}, "
-        f"CuPy {cupy.__version__}" + (f"; {count} devices" if count > 1 else ""),
-        found=True,
-    )
+    return Finding(describe_gpu(), found=True)
 
 
 def nvidia_driver() -> str:

@@ -57,11 +57,6 @@ def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
     return device.zeros(shape, np.float64)
 
 
-def _finish(device: Backend) -> None:
-    """Wait for a large result: who measures such a call means the work."""
-    getattr(device, "synchronize", lambda: None)()
-
-
 def _one_electron(basis: Basis, backend: str | Backend, **components: int) -> list[Any]:
     """Matrices of several operators, given with their numbers of components, in one go."""
     device, n = resolve(backend), _checked(basis).nbf
@@ -261,7 +256,7 @@ def eri_3c(
     if not packed:
         for p in range(1, n):
             out[:p, p] = out[p, :p]
-    _finish(device)
+    device.synchronize()  # who measures such a call means the work
     return out
 
 
@@ -288,7 +283,7 @@ def eri_4c(
     kets = [pair_kets(bra) for bra in bras]
     Engine(device, out, row_stride=pairs).run_triangle([attenuated(bra, omega) for bra in bras], kets, algorithm)
     add_transpose(out)
-    _finish(device)
+    device.synchronize()  # who measures such a call means the work
     if packed:
         return out
     half = unpack(out, n, device)

@@ -67,9 +67,9 @@ def bra_arrays(batch: BraBatch, real: type[np.generic] = np.float64) -> dict[str
 
 
 @lru_cache(maxsize=4096)
-def _algorithm(device: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
+def _algorithm(language: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
     """The faster one, looked up once."""
-    return choose_algorithm(device, operator, bra, ket, primitives)
+    return choose_algorithm(language, operator, bra, ket, primitives)
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class Engine:
         if operator == "coulomb" and delicate:
             algorithm = "md"  # whatever was asked for: a horizontal recurrence would lose digits
         elif algorithm == "auto":
-            algorithm = _algorithm(self.backend.name, operator, bra.shells, ket.shells, primitives)
+            algorithm = _algorithm(self.backend.traits.language, operator, bra.shells, ket.shells, primitives)
         if bra.attenuated:
-            if getattr(self.backend, "schedule", None) in BLOCK_SCHEDULES:
+            if self.backend.traits.schedule in BLOCK_SCHEDULES:
                 algorithm = "md"  # whatever a job says: these schedules know nothing else
             operator = coulomb_operator(True, algorithm)
         return Job(

@@ -177,7 +177,7 @@ class Result:
         if array is None:
             raise self._lacks(what)
         # A calculation that was stopped early may have orbitals in single precision.
-        return np.asarray(array if isinstance(array, np.ndarray) else self.backend.to_host(array), dtype=np.float64)
+        return np.asarray(self.backend.to_host(array), dtype=np.float64)
 
     def _lacks(self, what: str) -> InputError:
         return InputError(f"{self.molecule.name or 'this result'}: the file has no {what}; compute it again")

@@ -91,7 +91,7 @@ class Checkpoint:
             {"charge": molecule.charge, "multiplicity": molecule.multiplicity, "name": molecule.name}
         )
         occupied = np.flatnonzero(state.n_sm.max(axis=0) > 0.0)
-        C_spm = state.C_spm if isinstance(state.C_spm, np.ndarray) else self.backend.to_host(state.C_spm)
+        C_spm = self.backend.to_host(state.C_spm)
         file["orbitals/C_spm"], file["orbitals/n_sm"] = C_spm[:, :, occupied], state.n_sm[:, occupied]
         file["basis/R_ax"], file["basis/symbols"] = basis.R_ax, list(basis.symbols)
         shells = basis.shells

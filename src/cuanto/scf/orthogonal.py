@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
 HOST_FUNCTIONS = 160
@@ -22,13 +22,14 @@ of a GPU's solver."""
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; `xp` does the algebra, which may be on the host while terms are on the backend's device.
+    """X_pm with X^T S X = 1; the algebra is done at a `place`, which may be the host while terms are on
+    the backend's device.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
 
     backend: Backend
-    xp: Any
+    place: Backend
     X_pm: Any
     threshold: float
     smallest: float
@@ -40,9 +41,19 @@ class Frame:
         return int(self.X_pm.shape[1])
 
     @property
+    def xp(self) -> Any:
+        """The array module of the algebra."""
+        return self.place.xp
+
+    @property
+    def linalg(self) -> Linalg:
+        """The factors and products of the algebra."""
+        return self.place.linalg
+
+    @property
     def blas_threads(self) -> AbstractContextManager[None]:
         """Context of the algebra: one thread of the host for matrices that it has taken over from a device."""
-        return one_thread if self.algebra_on_host else self.backend.linalg.threads(len(self.X_pm))
+        return one_thread if self.algebra_on_host else self.linalg.threads(len(self.X_pm))
 
     def to_algebra(self, array: Any) -> Any:
         """From where the terms are to where the algebra is done."""
@@ -56,7 +67,7 @@ class Frame:
 
     def to_host(self, array: Any) -> NDArray[np.float64]:
         """To main memory; waits for the device."""
-        return np.asarray(array if self.xp is np else self.backend.to_host(array))
+        return self.place.to_host(array)
 
     def free(self) -> float:
         """Bytes free where the algebra is done; what the host has taken over from a device is small."""
@@ -78,7 +89,12 @@ class Frame:
     @property
     def algebra_on_host(self) -> bool:
         """The algebra is done in main memory, the terms on a device of their own."""
-        return self.xp is not self.backend.xp
+        return self.place is not self.backend
+
+
+def place_of_algebra(size: int, backend: Backend) -> Backend:
+    """Where matrices of this size are treated: small ones in main memory."""
+    return get_backend("cpu") if size <= HOST_FUNCTIONS and not backend.traits.unified_memory else backend
 
 
 Place = Frame | Backend
@@ -87,14 +103,13 @@ Place = Frame | Backend
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     """The basis that diagonalises the overlap of normalised functions, without what is nearly dependent."""
-    on_host = len(S_pq) <= HOST_FUNCTIONS
-    xp = np if on_host else backend.xp
-    S_pq = backend.to_host(S_pq) if on_host else S_pq
+    place = place_of_algebra(len(S_pq), backend)
+    xp, S_pq = place.xp, S_pq if place is backend else backend.to_host(S_pq)
     # Cartesian functions are not normalised one by one; a threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
-    with one_thread if on_host else backend.linalg.threads(len(S_pq)):
+    with one_thread if place is not backend else backend.linalg.threads(len(S_pq)):
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
-    s_host = np.asarray(s_m if on_host else backend.to_host(s_m))
+    s_host = place.to_host(s_m)
     dropped = int(np.count_nonzero(s_host < threshold))
     X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
-    return Frame(backend, xp, X_pm, threshold, float(s_host[0]), dropped)
+    return Frame(backend, place, X_pm, threshold, float(s_host[0]), dropped)

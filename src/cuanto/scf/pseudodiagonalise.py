@@ -247,7 +247,7 @@ class Pseudo:
         elif norm < rotations.SMALL_NORM:
             front = rotations.rotate_slightly(C, X, self.xp)
         else:
-            front = rotations.rotate_by_factors(C, X, self.xp)
+            front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
     def safe(self, numbers: NDArray[np.float64]) -> bool:

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.scf.linear_algebra import add_to_diagonal, factors_beside, transpose
+from cuanto.backends.base import Linalg
+from cuanto.backends.linalg import transpose
+from cuanto.scf.linear_algebra import add_to_diagonal
 
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
@@ -102,10 +104,10 @@ def rotate_nearest(C: Any, X: Any, norm: float, xp: Any) -> Any:
     return rotated
 
 
-def rotate_by_factors(C: Any, X: Any, xp: Any) -> Any:
+def rotate_by_factors(C: Any, X: Any, xp: Any, linalg: Linalg) -> Any:
     """Orthonormal rotated orbitals by Cholesky factors of their Gram matrices: the fewest operations."""
     mid = X.shape[-2]
-    factors, rotated = factors_beside(X, xp), rotate(C, X, xp)
+    factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp)
     for part, own in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
         own.divide(part)
     return rotated

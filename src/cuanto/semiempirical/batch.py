@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
+from cuanto.backends.linalg import transpose
 from cuanto.scf import rotations
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import History
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.linear_algebra import transpose
 from cuanto.scf.rotations import Limits
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
@@ -126,7 +126,8 @@ class _BatchScf:
         _, F_ov, eps = rotations.couple(F, C, o)
         X = F_ov / xp.minimum(rotations.gaps(eps, o), -LIMITS.gap)
         fine_b = LIMITS.allow(rotations.measure(F_ov, eps, X, xp))
-        return rotations.rotate_by_factors(C, xp.where(fine_b[:, None, None], X, 0.0), xp), fine_b
+        safe = xp.where(fine_b[:, None, None], X, 0.0)
+        return rotations.rotate_by_factors(C, safe, xp, self.backend.linalg), fine_b
 
     def density(self, C_bsjm: Any) -> Any:
         """Of the lowest orbitals."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Diagonaliser, Full
@@ -14,21 +12,23 @@ from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
 from cuanto.semiempirical.purify import Purification
 
-PSEUDO_ORBITALS = {True: 200, False: 450}
-"""Orbitals from which rotations are faster than a full diagonalisation, on the host and on a GPU (measured)."""
+PSEUDO_ORBITALS = {"cpu": 200, "cuda": 450}
+"""Orbitals from which rotations are faster than a full diagonalisation (measured)."""
+SINGLE_PAYS = {"cpu": True, "cuda": False}
+"""Early rotations take half the time in single precision."""
 SP2 = "sp2"
 """Name of purification, which only these methods offer."""
 
 
 def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = None) -> Diagonaliser:
-    """What `options` ask for. `mixed`: early block rotations in single precision (None: on a CPU, where they take half
-    the time, unless the energy may be converged as loosely as they leave it)."""
+    """What `options` ask for. `mixed`: early block rotations in single precision (None: where that pays, unless
+    the energy may be converged as loosely as they leave it)."""
     integer = not options.smearing and options.occupations is None
-    host = frame.xp is np
-    large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[host] and integer
+    language = frame.place.traits.language
+    large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
         if mixed is None:
-            mixed = host and options.energy_tolerance < SETTLED**2
+            mixed = SINGLE_PAYS[language] and options.energy_tolerance < SETTLED**2
         return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
         return Pseudo(frame, options.variant, options.level_shift)

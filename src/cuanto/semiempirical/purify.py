@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.scf.diagonalise import Full
-from cuanto.scf.linear_algebra import factor, gram
 from cuanto.scf.orthogonal import Place
 
 LARGEST = 100
@@ -72,7 +71,7 @@ class Purification:
     """
 
     def __init__(self, place: Place) -> None:
-        self.place, self.xp, self.full = place, place.xp, Full(place.xp)
+        self.place, self.xp, self.linalg, self.full = place, place.xp, place.linalg, Full(place.xp)
         self.products = self.full_steps = 0
         self.restart()
 
@@ -116,7 +115,7 @@ class Purification:
         they are independent (a GPU's factor is not finite where they are not, LAPACK's an error)."""
         for _ in range(2):
             try:
-                own = factor(gram(C.T, self.xp), self.xp)
+                own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
             if not float(own.L.diagonal().min()) > DEPENDENT:  # also where it is not a number

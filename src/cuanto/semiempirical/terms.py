@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
-from cuanto.scf.orthogonal import HOST_FUNCTIONS, Frame
+from cuanto.scf.orthogonal import Frame, place_of_algebra
 from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
@@ -121,8 +121,7 @@ class OrthonormalFrame(Frame):
 
 def orthonormal_frame(size: int, backend: Backend) -> Frame:
     """Small matrices are treated in main memory."""
-    xp = np if size <= HOST_FUNCTIONS else backend.xp
-    return OrthonormalFrame(backend, xp, Identity(size), 0.0, 1.0, 0)
+    return OrthonormalFrame(backend, place_of_algebra(size, backend), Identity(size), 0.0, 1.0, 0)
 
 
 def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:

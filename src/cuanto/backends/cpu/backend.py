@@ -17,7 +17,7 @@ from typing import Any
 
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Program, Traits
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant
@@ -105,7 +105,7 @@ class CpuBackend(HostMemory):
         self.schedule = schedule_name(schedule, "cpu")
         self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
-        self.linalg = HostLinalg(self)
+        self.linalg: Linalg = HostLinalg(self)
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
         self._special: dict[tuple[Any, ...], CpuProgram] = {}

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Program, Traits
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
@@ -45,6 +46,23 @@ def why_no_gpu() -> str:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"no usable driver or device ({error})"
     return "" if count else "no NVIDIA GPU on this machine"
+
+
+def describe_gpu() -> str:
+    """The first GPU and what drives it; an error where it counts but refuses to work."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    cupy.zeros(1).get()  # it may be taken by another process, or have no memory
+    count = runtime.getDeviceCount()
+    properties = runtime.getDeviceProperties(0)
+    memory = properties["totalGlobalMem"] / 2**30
+    driver = runtime.driverGetVersion()
+    return (
+        f"{properties['name'].decode()}, {memory:.0f} GiB, compute capability "
+        f"{properties['major']}.{properties['minor']}, CUDA driver {driver // 1000}.{driver % 1000 // 10}, "
+        f"CuPy {cupy.__version__}" + (f"; {count} devices" if count > 1 else "")
+    )
 
 
 class CudaProgram:
@@ -85,7 +103,7 @@ class CudaBackend:
         self.multiprocessors = int(properties["multiProcessorCount"])
         tuning = WORTH_COMPILING, GROUP_THREADS, self.shared_limit
         self.traits = Traits("cuda", self.schedule, False, self.multiprocessors, *tuning)
-        self.linalg = DeviceLinalg(cupy)
+        self.linalg: Linalg = DeviceLinalg(cupy, CudaLibrary(cupy))
         self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from cuanto.backends.base import Job, Launch, Program, Traits
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
-from cuanto.backends.host import HostMemory
+from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
+from cuanto.backends.simt.arrays import DeviceArray, DeviceModule, SimtLibrary
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
@@ -32,10 +36,11 @@ class SimtProgram:
         """Nothing is under way."""
 
 
-class SimtBackend(HostMemory):
-    """A GPU in slow motion."""
+class SimtBackend:
+    """A GPU in slow motion, with memory of its own."""
 
     name = "simt"
+    xp: Any = DeviceModule()
     group_threads, quartet_threads = GROUP_THREADS, QUARTET_THREADS
     multiprocessors = MULTIPROCESSORS
     worth_compiling = 0.0
@@ -44,9 +49,33 @@ class SimtBackend(HostMemory):
         self.schedule = schedule_name(schedule, "cuda")
         self.traits = Traits("cuda", self.schedule, False, MULTIPROCESSORS, 0.0, GROUP_THREADS, shared_limit)
         self.shared_limit = shared_limit
-        self.linalg = DeviceLinalg(self.xp)
+        self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
+
+    def to_device(self, array: NDArray[Any]) -> DeviceArray:
+        """A copy on the device."""
+        return DeviceArray(np.array(array, order="C", copy=True))
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """Copies on the device."""
+        return {name: self.to_device(array) for name, array in arrays.items()}
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy in main memory."""
+        return array if isinstance(array, np.ndarray) else self.download([array])[0]
+
+    def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
+        """Copies in main memory."""
+        return [array.get() for array in arrays]
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> DeviceArray:
+        """Cleared device memory."""
+        return DeviceArray(np.zeros(shape, dtype=dtype))
+
+    def memory(self) -> tuple[int, int]:
+        """Of the machine."""
+        return main_memory()
 
     def compile(self, source: Source, later: bool = False) -> SimtProgram:
         """Kernels are compiled when they are launched."""

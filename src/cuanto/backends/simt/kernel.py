@@ -22,6 +22,7 @@ import numpy as np
 
 from cuanto.backends import cache
 from cuanto.backends.cpu.compiler import find_compiler, native_flag, processor
+from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.errors import CompilerError, CuantoError
 
 FLAGS = (
@@ -182,16 +183,19 @@ class SimtKernel:
     def _pointer(self, position: int, parameter: _Parameter, given: Any) -> Any:
         if given is None:
             return ctypes.c_void_p(None)
-        if not isinstance(given, np.ndarray) or not parameter.fits(given.dtype):
+        if not isinstance(given, DeviceArray) or not parameter.fits(given.dtype):
             raise self._mismatch(position, parameter, given)
         if not given.flags.c_contiguous or not (given.flags.writeable or parameter.constant):
             raise LaunchError(
                 f"{self.entry}: argument {position} must be contiguous, and writeable where it is written"
             )
-        return ctypes.c_void_p(given.ctypes.data)
+        return ctypes.c_void_p(given.data.ptr)
 
     def _mismatch(self, position: int, parameter: _Parameter, given: Any) -> LaunchError:
-        what = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"{type(given).__name__} {given!r}"
+        if isinstance(given, (DeviceArray, np.ndarray)):
+            what = f"{'an' if isinstance(given, DeviceArray) else 'a host'} array of {given.dtype}"
+        else:
+            what = f"{type(given).__name__} {given!r}"
         return LaunchError(f"{self.entry}: argument {position} must be {parameter}, {what} was given")
 
 

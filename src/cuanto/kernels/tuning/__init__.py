@@ -17,9 +17,9 @@ WORTH_IT = 0.75
 
 
 @cache
-def table(device: str) -> dict[str, list[tuple[float, float]]]:
-    """The measured ratios of a device; empty when nobody measured."""
-    file = resources.files("cuanto.kernels.tuning") / f"{device}.json"
+def table(language: str) -> dict[str, list[tuple[float, float]]]:
+    """The measured ratios of kernels in a language; empty when nobody measured."""
+    file = resources.files("cuanto.kernels.tuning") / f"{language}.json"
     if not file.is_file():
         return {}
     content: dict[str, Any] = json.loads(file.read_text())
@@ -31,14 +31,14 @@ def class_name(bra: Shells, ket: Shells) -> str:
     return f"({bra}|{ket})"
 
 
-def choose_algorithm(device: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
+def choose_algorithm(language: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
     """`hgp` or `md`, the faster one for this number of primitive quartets per contracted one.
 
     HGP has the fewer operations in every class, so it is the choice where nobody measured.
     """
     if operator not in COULOMB:
         return "os"
-    measured = table({"simt": "cuda"}.get(device, device)).get(class_name(bra, ket))
+    measured = table(language).get(class_name(bra, ket))
     if not measured:
         return "hgp"
     _, ratio = min(measured, key=lambda row: abs(row[0] - primitives))

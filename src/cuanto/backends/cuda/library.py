@@ -1,0 +1,48 @@
+"""What linear algebra takes from CUDA's libraries beside CuPy's arrays: half products, triangles, streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+
+class CudaLibrary:
+    """cuBLAS and streams of the current device; `cupy`: the module."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+
+    def lower_gram(self, A: Any) -> Any:
+        """A A^T, its lower triangle only."""
+        from cupy import cublas
+
+        G = self._cupy.empty((len(A), len(A)), dtype=A.dtype)
+        return cublas.syrk("N", A, out=G, lower=True)
+
+    def inverse(self, L: Any) -> Any:
+        """Of a lower triangle."""
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(L, self._cupy.eye(len(L), dtype=L.dtype), lower=True, check_finite=False)
+
+    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+        """Each on a stream of its own, for which the current one waits when the result is taken."""
+        now, found = self._cupy.cuda.get_current_stream(), []
+        begin = now.record()
+        for A, stream in zip(given, self._streams, strict=True):
+            stream.wait_event(begin)
+            with stream:
+                found.append((call(A), stream.record(), A))  # memory of A is not given out meanwhile
+
+        def taken() -> Iterator[Any]:
+            for made, done, _ in found:
+                now.wait_event(done)
+                yield made
+
+        return taken()
+
+    @cached_property
+    def _streams(self) -> list[Any]:
+        """Two, which are served first; kept, since memory that was given out on a stream returns to it."""
+        return [self._cupy.cuda.Stream(non_blocking=True, priority=-1) for _ in range(2)]

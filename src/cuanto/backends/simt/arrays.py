@@ -1,0 +1,181 @@
+"""Device memory of the simt backend: arrays that the host cannot touch by accident, and a module for them like CuPy.
+
+What CuPy refuses is refused here: a host array among device arrays, and a device array where NumPy wants one of its
+own. Single numbers pass in both directions (`float(x)`, `x.item()`); everything else is copied by the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+HOST_ONLY = ("ctypes", "setflags", "tofile")
+"""Attributes of NumPy's arrays that device arrays do not have."""
+FROM_HOST = ("array", "asarray")
+"""Functions of the module that copy host arrays to the device."""
+UNINITIALISED = ("empty", "empty_like")
+"""Functions whose results hold anything: not-a-number here, so that reading it shows."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where the numbers of an array begin."""
+
+    ptr: int
+
+
+class DeviceArray(NDArrayOperatorsMixin):
+    """An array of the device; it takes over the memory of the host array that it is made from."""
+
+    def __init__(self, memory: NDArray[Any]) -> None:
+        self._memory = memory
+
+    @property
+    def data(self) -> Memory:
+        """The address for kernels."""
+        return Memory(self._memory.ctypes.data)
+
+    def get(self) -> NDArray[Any]:
+        """A copy in main memory."""
+        return self._memory.copy()
+
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise TypeError("a device array is not converted to a host array implicitly: use backend.to_host")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        out = options.get("out")
+        made = _call(getattr(ufunc, method), inputs, options)
+        return made if out is None else out[0]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in HOST_ONLY:
+            raise AttributeError(f"device arrays have no attribute {name!r}")
+        found = getattr(self._memory, name)
+        return _on_device(found) if callable(found) else _wrap(found)
+
+    def __getitem__(self, index: Any) -> DeviceArray:
+        parts = index if isinstance(index, tuple) else (index,)
+        rest = () if any(part is ... for part in parts) else (...,)  # with it, a single element is a view as well
+        return DeviceArray(self._memory[_unwrap((*parts, *rest))])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._memory[_unwrap(index)] = _unwrap(value)
+
+    def __len__(self) -> int:
+        return len(self._memory)
+
+    def __bool__(self) -> bool:
+        return bool(self._memory)
+
+    def __int__(self) -> int:
+        return int(self._memory)
+
+    def __float__(self) -> float:
+        return float(self._memory)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self._memory!r})"
+
+
+class DeviceModule:
+    """NumPy's functions for device arrays, as CuPy offers them."""
+
+    ndarray = DeviceArray
+
+    def __init__(self, module: ModuleType = np) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return DeviceModule(found)
+        if isinstance(found, type) or not callable(found):
+            return found
+        if name in FROM_HOST:
+            return _from_host(found)
+        if self._module is np.linalg and name == "cholesky":
+            return _on_device(_cholesky)
+        return _on_device(_marked(found) if name in UNINITIALISED else found)
+
+    @staticmethod
+    def asnumpy(array: Any) -> NDArray[Any]:
+        """A copy in main memory; host arrays as they are."""
+        return array.get() if isinstance(array, DeviceArray) else np.asarray(array)
+
+
+class SimtLibrary:
+    """What CUDA's libraries do beside CuPy; upper triangles that they leave alone are not a number."""
+
+    def lower_gram(self, A: DeviceArray) -> DeviceArray:
+        """A A^T, its lower triangle only."""
+        G = _unwrap(A @ A.T)
+        G[np.triu_indices(len(G), 1)] = np.nan
+        return DeviceArray(G)
+
+    def inverse(self, L: DeviceArray) -> DeviceArray:
+        """Of a lower triangle."""
+        return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))
+
+    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+        """One after the other, before anything else is done."""
+        return iter([call(A) for A in given])
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return _wrap(function(*(_unwrap(x) for x in args), **{name: _unwrap(x) for name, x in options.items()}))
+
+
+def _on_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with device arrays for arguments and results."""
+    return lambda *args, **options: _call(function, args, options)
+
+
+def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function that also copies a host array to the device."""
+
+    def copied(given: Any, *args: Any, **options: Any) -> Any:
+        return _call(function, (DeviceArray(given.copy()) if isinstance(given, np.ndarray) else given, *args), options)
+
+    return copied
+
+
+def _cholesky(A: NDArray[Any]) -> NDArray[Any]:
+    """A factor that is not a number where there is none, without an error."""
+    try:
+        return np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return np.full_like(A, np.nan)
+
+
+def _marked(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+    def made(*args: Any, **options: Any) -> NDArray[Any]:
+        array = function(*args, **options)
+        if array.dtype.kind == "f":
+            array.fill(np.nan)
+        return array
+
+    return made
+
+
+def _unwrap(x: Any) -> Any:
+    """The memory behind device arrays, also in sequences; host arrays are refused."""
+    if isinstance(x, DeviceArray):
+        return x._memory
+    if isinstance(x, np.ndarray):
+        raise TypeError("a host array met a device array: copy it with backend.to_device")
+    return type(x)(_unwrap(y) for y in x) if type(x) in (list, tuple) else x
+
+
+def _wrap(x: Any) -> Any:
+    """Arrays and single numbers as device arrays, also in sequences."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return DeviceArray(np.asarray(x))
+    if isinstance(x, tuple) or (isinstance(x, list) and x and isinstance(x[0], np.ndarray)):
+        return type(x)(map(_wrap, x)) if type(x) in (list, tuple) else tuple(map(_wrap, x))
+    return x

@@ -1,0 +1,174 @@
+"""The rules of the house, read from the source: the device is named once, and classes stay small."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "cuanto"
+MOST_PARAMETERS = 8
+
+QUESTIONS = {
+    "which array module": r"\bxp is (not )?(np|numpy)\b|\bxp\.__name__|\bxp\.cuda\b",
+    "which class of backend": r"\b(Cpu|Cuda|Simt)Backend\b",
+    "what a backend has": r"\b(getattr|hasattr)\((self\.)?_?(backend|device)\b(?!, 'run')",
+    "which backend by name": r"\b(backend|device)\.name (==|!=|in\b|not in\b)",
+    "which language": r"\b(target|language) (==|!=|in|not in) ['(\[{]",
+    "ctypes": r"\bimport ctypes\b|\bfrom ctypes\b|\.ctypes\b",
+    "CuPy": r"\b(cupy|cupyx|cublas|cusolver)\b",
+}
+"""Questions about the device, as `ast` writes them; only `integrals.resolve` may check that it was given a backend."""
+
+UNDER_WAY: dict[str, set[str]] = {
+    "atomic/repulsion.py": {"which backend by name", "what a backend has", "Any"},
+    "atomic/store_cpu.py": {"ctypes", "Any"},
+    "atomic/store_matrix.py": {"Any"},
+    "coulomb/digest_cpu.py": {"which class of backend", "ctypes"},
+    "coulomb/digest_cuda.py": {"which class of backend"},
+    "coulomb/direct.py": {"which class of backend"},
+    "coulomb/fitting_direct.py": {"which array module", "which class of backend"},
+    "coulomb/j_engine.py": {"which array module", "which class of backend"},
+    "coulomb/j_launch.py": {"which class of backend", "what a backend has", "ctypes", "Any"},
+    "coulomb/j_steps.py": {"Any"},
+    "coulomb/quartets.py": {"which class of backend"},
+    "coulomb/stored.py": {"ctypes"},
+    "semiempirical/batch.py": {"which backend by name", "Any"},
+    "semiempirical/engine.py": {"which backend by name", "which language", "ctypes", "Any"},
+    "semiempirical/fock.py": {"Any"},
+    "semiempirical/fragments.py": {"Any"},
+}
+"""Files that still ask; one that does not has to leave this list."""
+
+LARGE_CLASSES: set[str] = {"DirectJK", "ExchangeCorrelation", "FittedJK", "_Builders"}
+"""Classes that still take too much; one that does not has to leave this list."""
+
+
+def modules() -> list[Path]:
+    """All of the package but the backends."""
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOURCE).parts[0] != "backends"]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def code_of(path: Path) -> str:
+    """The module without comments and free-standing strings."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                kept = [line for line in body if not (isinstance(line, ast.Expr) and _is_text(line.value))]
+                setattr(node, field, kept or ([ast.Pass()] if field == "body" else []))
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def untyped_backends(tree: ast.Module) -> Iterator[int]:
+    """Lines of parameters and attributes called a backend or a device whose type is Any."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            name, kind = node.arg, node.annotation
+        elif isinstance(node, ast.AnnAssign):
+            name, kind = ast.unparse(node.target).removeprefix("self."), node.annotation
+        else:
+            continue
+        if name.strip("_") in ("backend", "device") and kind is not None and ast.unparse(kind) == "Any":
+            yield node.lineno
+
+
+def asked(path: Path) -> set[str]:
+    code = code_of(path)
+    found = {question for question, pattern in QUESTIONS.items() if re.search(pattern, code)}
+    return found | ({"Any"} if any(untyped_backends(tree_of(path))) else set())
+
+
+def test_nothing_asks_which_device_it_is_on() -> None:
+    found = {str(path.relative_to(SOURCE)): asked(path) for path in modules()}
+    assert {name: questions for name, questions in found.items() if questions} == UNDER_WAY
+
+
+@pytest.mark.parametrize(
+    ("line", "question"),
+    [
+        ("host = xp is np", "which array module"),
+        ("import_module(f'{self.xp.__name__}.cublas')", "which array module"),
+        ("with xp.cuda.Stream(): pass", "which array module"),
+        ("isinstance(device, CpuBackend)", "which class of backend"),
+        ("from cuanto.backends.cuda.backend import CudaBackend", "which class of backend"),
+        ("threads = getattr(self.backend, 'threads', 1)", "what a backend has"),
+        ("size = MOLECULES[backend.name == 'cuda']", "which backend by name"),
+        ("syntax = CPP if target == 'cpu' else CUDA", "which language"),
+        ("if backend.traits.language in ('cuda',): pass", "which language"),
+        ("import ctypes", "ctypes"),
+        ("address = array.ctypes.data", "ctypes"),
+        ("from cupyx.scipy.linalg import solve_triangular", "CuPy"),
+        ("def f(backend: Any): pass", "Any"),
+        ("self.device: Any = None", "Any"),
+    ],
+)
+def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f'"""Not a question: xp is np."""\n{line}  # nor this: import ctypes\n')
+    assert question in asked(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "'xp is np'",
+        "size = SIZES[backend.traits.language]",
+        "if not hasattr(backend, 'run'): pass",
+        "def f(backend: Backend): pass",
+        "label = result.backend.name",
+    ],
+)
+def test_what_is_no_question_is_let_through(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(line)
+    assert asked(path) == set()
+
+
+def parameters(node: ast.ClassDef) -> int:
+    """Of the constructor, whoever the caller is; records have none of their own."""
+    made = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+    return sum(len(f.args.posonlyargs) + len(f.args.args) - 1 + len(f.args.kwonlyargs) for f in made)
+
+
+def test_no_class_takes_more_than_eight_parameters() -> None:
+    classes = [node for path in sorted(SOURCE.rglob("*.py")) for node in ast.walk(tree_of(path))]
+    large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MOST_PARAMETERS}
+    assert large == LARGE_CLASSES
+
+
+# ---- contracts of imports ----------------------------------------------------------------------------------
+
+
+def contracts() -> list[dict[str, object]]:
+    found: list[dict[str, object]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    return found
+
+
+def test_cupy_is_forbidden_in_every_package_but_the_backends() -> None:
+    (contract,) = [one for one in contracts() if "cupy" in one.get("forbidden_modules", ())]  # type: ignore[operator]
+    tops = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in modules()} - {"__init__", "__main__"}
+    assert set(contract["source_modules"]) == {f"cuanto.{name}" for name in tops}  # type: ignore[call-overload]
+
+
+def test_contracts_have_no_exception_but_that_of_type_checking() -> None:
+    exceptions = [line for one in contracts() for line in one.get("ignore_imports", ())]  # type: ignore[attr-defined]
+    assert exceptions == ["cuanto -> cuanto.batch"]
