@@ -26,27 +26,10 @@ QUESTIONS = {
 }
 """Questions about the device, as `ast` writes them; only `integrals.resolve` may check that it was given a backend."""
 
-UNDER_WAY: dict[str, set[str]] = {
-    "atomic/repulsion.py": {"which backend by name", "what a backend has", "Any"},
-    "atomic/store_cpu.py": {"ctypes", "Any"},
-    "atomic/store_matrix.py": {"Any"},
-    "coulomb/digest_cpu.py": {"which class of backend", "ctypes"},
-    "coulomb/digest_cuda.py": {"which class of backend"},
-    "coulomb/direct.py": {"which class of backend"},
-    "coulomb/fitting_direct.py": {"which array module", "which class of backend"},
-    "coulomb/j_engine.py": {"which array module", "which class of backend"},
-    "coulomb/j_launch.py": {"which class of backend", "what a backend has", "ctypes", "Any"},
-    "coulomb/j_steps.py": {"Any"},
-    "coulomb/quartets.py": {"which class of backend"},
-    "coulomb/stored.py": {"ctypes"},
-    "semiempirical/batch.py": {"which backend by name", "Any"},
-    "semiempirical/engine.py": {"which backend by name", "which language", "ctypes", "Any"},
-    "semiempirical/fock.py": {"Any"},
-    "semiempirical/fragments.py": {"Any"},
-}
+UNDER_WAY: dict[str, set[str]] = {}
 """Files that still ask; one that does not has to leave this list."""
 
-LARGE_CLASSES: set[str] = {"DirectJK", "ExchangeCorrelation", "FittedJK", "_Builders"}
+LARGE_CLASSES: set[str] = {"DirectJK", "ExchangeCorrelation"}
 """Classes that still take too much; one that does not has to leave this list."""
 
 

@@ -142,7 +142,7 @@ class CalculationOptions:
         flag=True,
         aliases=("--aux",),
     )
-    backend: Any = option(
+    backend: object = option(
         "auto", "text", "auto: the GPU where there is one, else cpu.", choices=DEVICES, flag=True, decides=False
     )
     precision: str = choice(

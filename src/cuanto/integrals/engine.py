@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,13 +23,13 @@ from cuanto.kernels.tuning import choose_algorithm
 ALGORITHMS = ("auto", "hgp", "md")
 
 
-def resolve(backend: str | Backend) -> Backend:
+def resolve(backend: object) -> Backend:
     """A backend by name, or as it is."""
     if isinstance(backend, str):
         return get_backend(backend)
     if not hasattr(backend, "run"):
         raise InputError(f"backend must be a name (auto, cpu, cuda) or a backend, {type(backend).__name__} was given")
-    return backend
+    return cast(Backend, backend)
 
 
 _tables: WeakKeyDictionary[Backend, dict[bool, Any]] = WeakKeyDictionary()

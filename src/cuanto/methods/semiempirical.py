@@ -257,7 +257,7 @@ def semiempirical_energy(request: Request, on_iteration: Any = None) -> Semiempi
         options.max_memory,
         options.mopac_compatible,
         diagonaliser=request.diagonaliser,
-        timings=Timings(synchronize=getattr(backend, "synchronize", None) if request.scf.profile else None),
+        timings=Timings(synchronize=backend.synchronize if request.scf.profile else None),
     )
     return calculation.run(on_iteration, _start(options.guess, calculation))
 
