@@ -11,6 +11,7 @@ import pytest
 import cuanto
 from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend, linalg
+from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.coulomb import j_launch
 from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
@@ -451,6 +452,15 @@ def test_every_tensor_has_the_same_sums(device: str) -> None:
     X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
     close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)
     close(it.tensor.exchange(C_spi[0]), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), it)
+
+
+@pytest.mark.parametrize("kind", ["jk", "j"])
+def test_same_bits_with_other_threads(kind: str) -> None:
+    basis, aux = bases("alkane_03")
+    C_spi, D_spq = random_orbitals(basis.nbf, 9)
+    fits = [FittedJK(basis, aux, backend=CpuBackend(threads, "table"), kind=kind) for threads in (1, 3)]
+    for M, other in zip(*(fit(D_spq, C_spi, True, kind == "jk") for fit in fits), strict=True):
+        assert np.array_equal(M, other)
 
 
 def test_portions() -> None:

@@ -77,7 +77,6 @@ def test_j_alone_needs_no_blocks() -> None:
     with pytest.raises(InputError, match="at least"):
         make_plan(sizes, 149)
     assert make_plan(sizes, sizes.in_core).mode == "in-core"
-    assert make_plan(sizes, sizes.in_core, direct=True).mode == "direct"
 
 
 def test_all_orbitals_go_at_once_where_integrals_are_made_again() -> None:

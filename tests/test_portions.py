@@ -69,9 +69,7 @@ def test_a_fit_that_keeps_some_of_its_blocks(
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     whole = FittedJK(basis, aux, backend=device())
     make_plan = fitting_plan.make_plan
-    monkeypatch.setattr(
-        fitting_plan, "make_plan", lambda *given: replace(make_plan(*given, direct=True), mode="blocked", kept=2)
-    )
+    monkeypatch.setattr(fitting_plan, "make_plan", lambda *given: replace(make_plan(*given), mode="blocked", kept=2))
     some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1))
     assert whole.plan.mode == "in-core" and isinstance(some.tensor, DirectTensor)
     assert 2 == len(some.tensor._kept) < some.plan.blocks

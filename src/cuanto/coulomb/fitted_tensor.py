@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol
 
 from cuanto.backends.base import Backend
@@ -19,10 +20,18 @@ from cuanto.integrals.api import basis_kets
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import Engine
+from cuanto.integrals.segments import Indices
 
 
 class FittedTensor(Protocol):
-    """B_pqP of a basis and a fitting basis."""
+    """B_pqP of a basis and a fitting basis.
+
+    `columns`: orbitals of X at once; `order`: the functions p of X, in an order that suits the storage.
+    """
+
+    integrals: ThreeCentre
+    columns: int
+    order: Indices
 
     def fit(self, D_spq: Any) -> Any:
         """x_sP = sum_pq B_pqP D_spq of symmetric densities; x M^-1 are the coefficients of the fitted densities."""
@@ -31,13 +40,15 @@ class FittedTensor(Protocol):
         """J_spq = sum_P B_pqP x_sP"""
 
     def half_transformed(self, C_pi: Any) -> Iterator[Any]:
-        """X_ipP = sum_q B_pqP C_qi, as many orbitals at once as memory allows, in memory that the next ones overwrite.
-
-        Functions p are in an order that suits the storage (`order`).
-        """
+        """X_ipP = sum_q B_pqP C_qi, `columns` orbitals at a time, in memory that the next ones overwrite."""
 
     def exchange(self, C_pi: Any) -> Any:
-        """K_pq = sum_iP X_ipP X_iqP"""
+        """K_pq = sum_iP X_ipP X_iqP, where the order of X is that of the basis."""
+        n, backend = self.integrals.basis.nbf, self.integrals.backend
+        K_pq = backend.xp.zeros((n, n))
+        for X_ipP in self.half_transformed(C_pi):
+            K_pq += backend.linalg.gram_of_stack(X_ipP)
+        return K_pq
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +92,7 @@ class Workspace:
 
     def __call__(self, *shape: int) -> Any:
         """An array with any numbers in it."""
-        size = 1
-        for length in shape:
-            size *= length
+        size = prod(shape)
         if self._array is None or self._array.size < size:
             self._array = None  # before its successor is made
             self._array = self._backend.xp.empty(size)
@@ -94,11 +103,3 @@ def portions(count: int, at_once: int) -> Iterator[slice]:
     """Slices of nearly equal length, of at most so many each."""
     step = -(-count // max(1, -(-count // at_once)))
     return (slice(start, min(start + step, count)) for start in range(0, count, max(1, step)))
-
-
-def sum_of_grams(stacks: Iterable[Any], n: int, backend: Backend) -> Any:
-    """sum_i X_i X_i^T over all stacks of matrices X_ipP."""
-    K_pq = backend.xp.zeros((n, n))
-    for X_ipP in stacks:
-        K_pq += backend.linalg.gram_of_stack(X_ipP)
-    return K_pq

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.basis import Basis
-from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions, sum_of_grams
+from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting_layout import THRESHOLD, Block, Layout, block_pairs
 from cuanto.coulomb.memory import Plan
 from cuanto.coulomb.metric import FittingMetric
@@ -22,16 +22,13 @@ from cuanto.integrals.pairs import RowMap
 
 
 class BlockTensor(FittedTensor):
-    """X_ipP and K by blocks: the first `kept` are there, as B [q, p P], the others are made again.
-
-    `order`: the functions p of X; `columns`: orbitals of X at once.
-    """
+    """X_ipP and K by blocks: the first `kept` are there, as B [q, p P], the others are made again."""
 
     def __init__(
         self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, layout: Layout, kept: Sequence[Any]
     ) -> None:
         put = integrals.backend.to_device
-        self._integrals, self._metric, self._layout, self._kept = integrals, metric, layout, kept
+        self.integrals, self._metric, self._layout, self._kept = integrals, metric, layout, kept
         self.columns, self.order = plan.columns, layout.order
         self._q = [put(layout.order[block.q]) for block in layout.blocks]
         self._place_pq = put(layout.place[:, None] * integrals.basis.nbf + layout.place)
@@ -40,13 +37,12 @@ class BlockTensor(FittedTensor):
         self._X, self._buffer = Workspace(integrals.backend), Workspace(integrals.backend)
 
     def exchange(self, C_pi: Any) -> Any:
-        """K_pq in the order of the basis."""
-        n, backend = self._integrals.basis.nbf, self._integrals.backend
-        return sum_of_grams(self.half_transformed(C_pi), n, backend).take(self._place_pq)
+        """In the order of the basis."""
+        return super().exchange(C_pi).take(self._place_pq)
 
     def half_transformed(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP of some orbitals at once."""
-        n, naux, linalg = self._integrals.basis.nbf, self._integrals.aux.nbf, self._integrals.backend.linalg
+        n, naux, linalg = self.integrals.basis.nbf, self.integrals.aux.nbf, self.integrals.backend.linalg
         for some in portions(C_pi.shape[1], self.columns):
             C_qi = C_pi[:, some]
             X_ipP = self._X(C_qi.shape[1], n, naux)
@@ -60,7 +56,7 @@ class BlockTensor(FittedTensor):
 
     def _remake(self, block: Block, C_iq: Any) -> Any:
         """X_ipP of a block that is not kept, by slices of the fitting basis."""
-        integrals = self._integrals
+        integrals = self.integrals
         X_ipP = integrals.backend.xp.empty((len(C_iq), block.functions, integrals.aux.nbf))
         bras = list(integrals.attenuate(block_pairs(self._layout, block)))
         for part, kets in self._slices:
@@ -88,14 +84,14 @@ class KeptBlocks(BlockTensor):
 
     def fit(self, D_spq: Any) -> Any:
         """One product of the rows with a vector for each density."""
-        backend = self._integrals.backend
+        backend = self.integrals.backend
         weights = (self._weight * (D_pq + D_pq.T).take(self._pair) for D_pq in D_spq)
         x_sP = backend.xp.stack([backend.linalg.combine_rows(self._rows, d) for d in weights])
         return self._metric.half_solve(x_sP) if self._raw else x_sP
 
     def potential(self, x_sP: Any) -> Any:
         """One product of the rows with a vector for each density."""
-        backend = self._integrals.backend
+        backend = self.integrals.backend
         c_sP = self._metric.back_solve(x_sP) if self._raw else x_sP
         return backend.xp.stack([backend.linalg.rows_times(self._rows, c_P).take(self._row_pq) for c_P in c_sP])
 

@@ -28,16 +28,12 @@ SAFETY = 1.0001
 
 @dataclass(frozen=True)
 class Block:
-    """Functions first .. last of the order of blocks with their partners q, ascending in that order.
-
-    `before`: partners of earlier blocks; behind them come its own functions, then those of later blocks.
-    """
+    """Functions first .. last of the order of blocks with their partners q, ascending in that order."""
 
     number: int
     first: int
     last: int
     q: Indices
-    before: int
     partners: tuple[int, ...]
 
     @property
@@ -115,8 +111,7 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     for b in range(len(atoms)):
         partners = [int(c) for c in np.flatnonzero(reach[b]) if c <= b or not triangle]
         q = np.concatenate([np.arange(starts[c], ends[c]) for c in partners])
-        before = int(sum(ends[c] - starts[c] for c in partners if c < b))
-        blocks.append(Block(b, int(starts[b]), int(ends[b]), q, before, tuple(partners)))
+        blocks.append(Block(b, int(starts[b]), int(ends[b]), q, tuple(partners)))
     return Layout(basis, triangle, order, tuple(atoms), tuple(blocks))
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cuanto.backends.base import Launch
 from cuanto.backends.linalg import add_squares
 from cuanto.basis import Basis
-from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions, sum_of_grams
+from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting_layout import THRESHOLD
 from cuanto.coulomb.memory import Plan
 from cuanto.coulomb.metric import FittingMetric
@@ -93,12 +93,13 @@ def _integral_rows(integrals: ThreeCentre, table: Indices) -> Any:
 
 
 class RowTensor(FittedTensor):
-    """B_pqP of all pairs that matter, P contiguous; `columns`: orbitals of X at once."""
+    """B_pqP of all pairs that matter, P contiguous."""
 
     def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, partners: Partners) -> None:
         put = integrals.backend.to_device
-        self.partners, self.columns, self.order = partners, plan.columns, np.arange(integrals.basis.nbf)
+        self.integrals, self.columns, self.order = integrals, plan.columns, np.arange(integrals.basis.nbf)
         self.n, self.naux, self.backend = integrals.basis.nbf, integrals.aux.nbf, integrals.backend
+        self.partners = partners
         table = partners.row_table()
         self._rows: Any = _integral_rows(integrals, table)
         p, q = np.nonzero(np.tril(table >= 0))
@@ -124,10 +125,6 @@ class RowTensor(FittedTensor):
         for J_pq, x_P in zip(J_spq, x_sP, strict=True):
             J_pq.reshape(-1)[self._pair] = self.backend.linalg.rows_times(self._rows, x_P, self._lower)[self._row]
         return J_spq + xp.tril(J_spq, -1).transpose(0, 2, 1)
-
-    def exchange(self, C_pi: Any) -> Any:
-        """Portion after portion of the orbitals."""
-        return sum_of_grams(self.half_transformed(C_pi), self.n, self.backend)
 
 
 class GroupedRows(RowTensor):
@@ -168,13 +165,11 @@ class NativeRows(RowTensor):
 
     def half_transformed(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP, contiguous."""
-        first, last, p = self.partners.starts[:-1], self.partners.starts[1:], np.arange(self.n)
+        starts, out = self.partners.starts, np.arange(self.n) * self.naux
         for some in portions(C_pi.shape[1], self.columns):
             C_qi = C_pi[:, some]
-            columns = C_qi.shape[1]
-            X_ipP = self._X(columns, self.n, self.naux)
-            whole = (0 * p, columns + 0 * p, p * self.naux, self.n * self.naux + 0 * p)
-            self._transform(C_qi, X_ipP, first, last, *whole)
+            X_ipP = self._X(C_qi.shape[1], self.n, self.naux)
+            self._transform(C_qi, X_ipP, _items(starts[:-1], starts[1:], 0, C_qi.shape[1], out, self.n * self.naux))
             yield X_ipP
 
     def exchange(self, C_pi: Any) -> Any:
@@ -208,30 +203,19 @@ class NativeRows(RowTensor):
             inside[part] = False
             near, first = np.unique(self._owner[at], return_index=True)
             last = at[np.append(first[1:], len(at)) - 1] + 1  # what lies between has coefficients of zero
-            count, ones = len(columns), np.ones(len(near), dtype=np.int64)
-            out = size + np.arange(len(near)) * naux
-            items.append((at[first], last, column * ones, count * ones, out, len(near) * naux * ones))
+            count, out = len(columns), size + np.arange(len(near)) * naux
+            items.append(_items(at[first], last, column, count, out, len(near) * naux))
             stacks.append((size, len(near), count, place))
             places.append(near)
             size, place, column = size + count * len(near) * naux, place + len(near), column + count
         X = self._X(size)
         C_qi = C_pi[:, np.concatenate([columns for _, columns in parts])]
-        self._transform(C_qi, X, *(np.concatenate(values) for values in zip(*items, strict=True)))
+        self._transform(C_qi, X, np.concatenate(items, axis=1))
         return add_squares(self.backend, X, naux, stacks, np.concatenate(places).astype(np.int32), self.n)
 
-    def _transform(
-        self,
-        C_qi: Any,
-        X: Any,
-        first: Indices,
-        last: Indices,
-        column: Indices,
-        columns: Indices,
-        out: Indices,
-        step: Indices,
-    ) -> None:
-        """X_iP of items: rows first .. last of B with some columns of C, written to X at `out` with a `step` for i."""
-        C_qi = np.ascontiguousarray(C_qi)
+    def _transform(self, C_qi: Any, X: Any, items: Indices) -> None:
+        """X_iP of `_items`."""
+        C_qi, (first, last, column, columns, out, step) = np.ascontiguousarray(C_qi), items
         values = {
             "rows": self._rows,
             "naux": self.naux,
@@ -249,6 +233,12 @@ class NativeRows(RowTensor):
         scratch = 8 * int(columns.max()) * max(len(q) for q in self.partners.q)
         program = self.backend.compile(rows_kernel("transform"))
         self.backend.launch_all([Launch(program, len(first), values, scratch, grain=1)])
+
+
+def _items(*fields: Indices | int) -> Indices:
+    """Items of a transformation: first and last row of B, first column of C and their number, where X_iP is written to,
+    and the step from i to i + 1."""
+    return np.stack(np.broadcast_arrays(*fields))
 
 
 def separate_parts(C_pi: Array) -> list[Part]:

@@ -113,10 +113,10 @@ def store_limit(budget: Budget, asked: bool) -> int:
     return int((1.0 if asked else STORED_SHARE) * budget.available())
 
 
-def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
-    """The plan that keeps most; with `direct` nothing is kept even where it could be."""
+def make_plan(sizes: Sizes, limit: int) -> Plan:
+    """The plan that keeps most."""
     total = len(sizes.blocks)
-    if sizes.in_core <= limit and not direct:
+    if sizes.in_core <= limit:
         columns = COLUMNS
         if sizes.column:
             columns += (limit - sizes.in_core) // sizes.column
@@ -135,7 +135,7 @@ def make_plan(sizes: Sizes, limit: int, direct: bool = False) -> Plan:
     if columns < 1:
         columns, buffer = 1, least
     spare -= buffer + columns * column
-    kept = 0 if direct else _fitting(sizes.blocks, spare - sizes.work)
+    kept = _fitting(sizes.blocks, spare - sizes.work)
     running = fixed + buffer + columns * column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
