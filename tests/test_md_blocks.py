@@ -13,10 +13,9 @@ import pytest
 from bundle import Case, bundle, on
 from cuanto import integrals
 from cuanto.backends import Backend
-from cuanto.backends.base import Job
+from cuanto.backends.base import Job, Launch
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import BlockTables, block_launch
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis
@@ -87,24 +86,31 @@ def test_figures_2_and_3_of_the_paper() -> None:
 
 def job(momenta: tuple[int, int, int, int], pure: bool, columns: int = 1) -> Job:
     sides = [Shells(pair, (pure, pure)) for pair in (momenta[:2], momenta[2:])]
-    return Job("coulomb", *sides, "md", columns, 3, 5, 1.0, {"out": np.zeros(1)})
+    return Job("coulomb", *sides, "md", columns, 3, 5, 1.0, {"out": SimtBackend.xp.zeros(1)})
+
+
+def block_launch(asked: Job, schedule: str) -> Launch:
+    """With as many threads as on a GPU."""
+    backend = SimtBackend(schedule)
+    backend.quartet_threads = 0
+    return backend._launch_of(asked)
 
 
 @pytest.mark.parametrize("schedule", BLOCK_SCHEDULES)
 def test_shared_memory_is_what_the_formula_says(schedule: str) -> None:
     for momenta in ((0, 0, 0, 0), (2, 1, 3, 0), (5, 5, 5, 5)):
-        launch = block_launch(job(momenta, pure=False, columns=4), schedule, BlockTables(np.asarray), 8, np.zeros)
+        launch = block_launch(job(momenta, pure=False, columns=4), schedule)
         K = sum(momenta)
-        assert launch.extra["room"] == md_blocks.largest_batch(K)
-        rest = launch.shared_bytes // 8 - md_blocks.triple_buffer(K)
+        assert launch.arguments["room"] == md_blocks.largest_batch(K)
+        rest = launch.scratch // 8 - md_blocks.triple_buffer(K)
         assert 0 < rest < md_blocks.full_store(K) + 7000
-        assert launch.shared_bytes <= 99 * 1024  # what every GPU since Ampere grants a block
-        assert launch.block in (32, 64, 128, 256)
+        assert launch.scratch <= 99 * 1024  # what every GPU since Ampere grants a block
+        assert launch.program.source.threads in (32, 64, 128, 256)
 
 
 def test_blocks_are_counted() -> None:
     asked = job((2, 1, 1, 0), pure=True, columns=2)
-    grids = [block_launch(asked, s, BlockTables(np.asarray), 8, np.zeros).grid for s in BLOCK_SCHEDULES]
+    grids = [block_launch(asked, schedule).items for schedule in BLOCK_SCHEDULES]
     assert grids == [3 * 5 * 2 * (5 * 3) * 3, 3 * 5]
 
 
@@ -112,11 +118,12 @@ def test_auto_takes_blocks_where_tables_would_be_huge() -> None:
     """McMurchie-Davidson between pairs of high momenta, which is what delicate pairs are left to."""
 
     def entry(asked: Job) -> str:
-        return SimtBackend()._launch(asked).source.entry
+        return SimtBackend()._launch_of(asked).program.source.entry
 
     assert entry(job((5, 5, 5, 5), pure=True)) == "quartet_block_kernel"
     assert entry(job((1, 1, 1, 0), pure=True)) == "coulomb_pp_ps_md_thread_double_1"
-    assert SimtBackend("group")._launch(job((3, 2, 2, 1), pure=True)).source.entry == "group_kernel"
+    general = SimtBackend("group")._launch_of(job((3, 2, 2, 1), pure=True))
+    assert general.program.source.entry == "group_kernel"
 
 
 # ------------------------------------------------------------------------------------------------ integrals
@@ -179,14 +186,15 @@ def test_two_and_three_centres(schedule: str) -> None:
     basis, aux = bundle(Case("pure", "primitive", l_max=1, aux_max=3))
     simt, cpu = SimtBackend(schedule), CpuBackend(schedule="table")
     for function, arguments in ((integrals.eri_2c, (aux,)), (integrals.eri_3c, (basis, aux))):
-        got, wanted = (function(*arguments, backend=b) for b in (simt, cpu))  # type: ignore[operator]
+        got, wanted = (b.to_host(function(*arguments, backend=b)) for b in (simt, cpu))  # type: ignore[operator]
         np.testing.assert_allclose(got, wanted, rtol=0, atol=INTEGRAL_REL * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("schedule", TWO)
 def test_other_operators_are_served_by_the_general_kernel(schedule: str) -> None:
     basis, _ = bundle(Case(l_max=1, aux_max=1))
-    got, wanted = (integrals.overlap(basis, backend=b) for b in (SimtBackend(schedule), CpuBackend(schedule="table")))
+    backends = SimtBackend(schedule), CpuBackend(schedule="table")
+    got, wanted = (b.to_host(integrals.overlap(basis, backend=b)) for b in backends)
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-14)
 
 
