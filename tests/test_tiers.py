@@ -48,8 +48,9 @@ class Watch:
         self.before_call: Callable[[str], None] = lambda entry: None
 
         def compile_watched(source: Any, polite: bool = False) -> Path:
-            self.compiled.setdefault(source.entry, (threading.current_thread().name, polite))
-            if source.entry != TABLE:
+            if source.entry != POOL:
+                self.compiled.setdefault(source.entry, (threading.current_thread().name, polite))
+            if source.entry not in (TABLE, POOL):
                 assert self.gate.wait(60)
             return compile_library(source, polite)
 
