@@ -25,6 +25,8 @@ from cuanto.coulomb.memory import COLUMNS, Sizes, make_plan
 from cuanto.errors import InputError
 from cuanto.log import Timings
 from cuanto.memory import MIB, Budget
+from cuanto.methods import Context, Request
+from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
 from cuanto.methods.model import Model
 from cuanto.options import CalculationOptions
 from fitting_cases import DATA, Array, Device, budget_of, has_parameter, molecule, random_orbitals, use_device_storage
@@ -231,6 +233,23 @@ def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest
         assert isinstance(second, FittedJK) and first.plan.limit == 500 * MIB
         assert second.plan.limit == 1000 * MIB - first.plan.expected  # what the first one does not need
         assert set(budget.reserved) == {"fitted integrals", "fitted integrals at long range"}
+
+
+@pytest.mark.parametrize(
+    ("method", "fitting", "more"),
+    [
+        ("rhf", "jk", ["fitted integrals"]),
+        ("b3lyp", "none", ["grid", "four-centre integrals", "values of functions"]),
+        ("wb97x", "jk", ["grid", "fitted integrals", "fitted integrals at long range", "values of functions"]),
+    ],
+)
+def test_everything_large_reserves_by_name(method: str, fitting: str, more: list[str]) -> None:
+    hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    grid = {"level": (10, 26), "store": "keep"} if method != "rhf" else None
+    context = Context.of(Request.of(hydrogen, method, "cc-pvdz", fitting=fitting, backend="cpu", grid=grid))
+    make_terms(context, core_hamiltonian(context), builders_for(context))
+    assert sorted(context.budget.reserved) == sorted(["matrices of the SCF", *more])
+    assert all(size > 0 for size in context.budget.reserved.values())
 
 
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])

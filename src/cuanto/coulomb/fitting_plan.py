@@ -10,7 +10,7 @@ from cuanto.coulomb.fitting_blocks import KeptBlocks
 from cuanto.coulomb.fitting_direct import DirectFit, DirectTensor, direct_fit_bytes
 from cuanto.coulomb.fitting_layout import Layout, make_layout
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
-from cuanto.coulomb.memory import COLUMNS, SQUARE_MATRICES, Plan, Sizes, make_plan
+from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.log import Timings
 
@@ -96,7 +96,7 @@ def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: 
     factor = 8 * naux**2
     return Sizes(
         blocks=tuple(8 * count * numbers for count in rows),
-        fixed=factor + 8 * SQUARE_MATRICES * n**2,
+        fixed=factor + 8 * BUILD_MATRICES * n**2,
         column=8 * column * naux,
         work=8 * min(linalg.copied_rows, sum(rows)) * naux,
         naux=naux,

@@ -23,8 +23,8 @@ COLUMNS = 32
 """Occupied orbitals that are transformed at once at least, where memory allows it: fewer make poor products."""
 BUFFER_SHARE = 0.25
 """Of what is left beside the fixed parts, for integrals that are made again."""
-SQUARE_MATRICES = 32
-"""Square matrices over the basis that are there at once: of a build, of the SCF around it (DIIS has most of them)."""
+BUILD_MATRICES = 8
+"""Square matrices over the basis that are there at once in a build of J and K."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
-from cuanto.coulomb.memory import SQUARE_MATRICES, StorePlan
+from cuanto.coulomb.memory import BUILD_MATRICES, StorePlan
 from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
 from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
@@ -95,7 +95,7 @@ class QuartetEngine:
     def store(self, limit: int) -> StorePlan:
         """Keep all integrals where they fit into so many bytes; to be called once, where `can_store`."""
         segments, matrix = len(self._members), 8 * self.nbf**2
-        amounts, needed, complete = [], SQUARE_MATRICES * matrix, True
+        amounts, needed, complete = [], BUILD_MATRICES * matrix, True
         for digest, window in self._parts:
             needed += CHUNK_MATRICES * digest.copies * matrix
             amounts.append(count_quartets(digest, window, segments, max(0, limit - needed)))

@@ -36,6 +36,8 @@ FIRST_STEP = 0.4
 """Share of the Fock matrix's first change, but for plain Hartree-Fock: about what screening leaves of a change of the
 potential. Charge that flows between atoms in the first step flows too far, further than in Hartree-Fock. 0.35 to 0.5
 are alike (waters, glycine)."""
+SCF_MATRICES = 24
+"""Square matrices over the basis that an SCF keeps for each spin; DIIS has most of them."""
 NOISE = 3e-8
 """Hartree per electron by which energies in single precision vary from one pass to the next, at most."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -90,9 +92,11 @@ def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) 
 
 
 def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> Builders:
-    """Builders of J and K that the model needs, beside the memory of its grid."""
+    """Builders of J and K that the model needs, beside the memory of the SCF and of its grid."""
     model, request = context.model, context.request
     budget = context.budget
+    matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
+    budget.reserve("matrices of the SCF", min(matrices, budget.available()))
     if model.integrated:
         # Half of what there is belongs to a fit; integrals that nobody asked to store come after the grid.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
