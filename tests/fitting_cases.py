@@ -13,6 +13,7 @@ from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.linalg import DeviceLinalg
+from cuanto.backends.simt.arrays import SimtLibrary
 from cuanto.coulomb import fitting_plan
 from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting_layout import make_layout
@@ -27,7 +28,7 @@ class Device(CpuBackend):
 
     def __init__(self) -> None:
         super().__init__()
-        self.linalg = DeviceLinalg(np)  # type: ignore[assignment]
+        self.linalg = DeviceLinalg(np, SimtLibrary())  # type: ignore[assignment]
 
 
 def use_device_storage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from cuanto import Basis, integrals
 from cuanto.backends import linalg
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.linalg import DeviceLinalg, inverse_triangle
+from cuanto.backends.simt.arrays import SimtLibrary
 from cuanto.basis import Shell
 from cuanto.coulomb import metric
 from cuanto.coulomb.fitting import FittedJK
@@ -279,7 +280,7 @@ def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU does with large matrices: half the operations, the same numbers."""
     monkeypatch.setattr(linalg, "PANEL", 7)
     monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
-    device = DeviceLinalg(np)
+    device = DeviceLinalg(np, SimtLibrary())
     rng = np.random.default_rng(3)
     for size in (20, 28, 40):
         L, rows = np.tril(rng.normal(size=(size, size))), rng.normal(size=(11, size))
