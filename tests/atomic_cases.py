@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings
-from cuanto.atomic import reference as slow
 from cuanto.atomic.configuration import occupation_of, parse_configuration
 from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR
 from cuanto.atomic.species import exchange_factors
@@ -21,6 +20,7 @@ from cuanto.atomic.store import Store
 from cuanto.atomic.store_triangle import Triangle
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
+from oracles import atomic as slow
 
 Array = NDArray[np.float64]
 TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cuanto.functionals import Evaluator, Functional, Part
 from cuanto.functionals.density import C_F
 from cuanto.functionals.functional import labels
-from cuanto.functionals.twin import evaluate, numpy_values
 from cuanto.kernels.functional_source import FLOORS
+from oracles.functionals import evaluate, numpy_values
 
 Array = NDArray[np.float64]
 

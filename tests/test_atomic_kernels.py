@@ -10,12 +10,12 @@ import pytest
 
 from atomic_cases import PLANE_NAMES, planes, random_basis, random_densities, slow_planes
 from cuanto.atomic import SPECIES, AtomBasis, Repulsion
-from cuanto.atomic import reference as slow
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from cuanto.atomic.species import exchange_factors
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.kernels.atomic import class_tables, contract_source, integral_source, laurent
+from oracles import atomic as slow
 from tolerances import INTEGRAL_REL
 
 SIZES = (3, 2, 2, 2, 2, 2, 2, 2, 2)

@@ -24,11 +24,11 @@ from cuanto.atomic import (
     species_of,
     well_tempered,
 )
-from cuanto.atomic import reference as slow
 from cuanto.atomic.nucleus import MODELS
 from cuanto.atomic.one_electron import attraction, balance, core, moments, orthonormaliser, overlap, screened
 from cuanto.atomic.species import exchange_factors
 from cuanto.errors import InputError
+from oracles import atomic as slow
 
 LAMBDA = """
 S+S+ L0=1/2; S+P- L1=1/6; S+P+ L1=1/6; S+D- L2=1/10; S+D+ L2=1/10; S+F- L3=1/14; S+F+ L3=1/14; P-P- L0=1/2;

@@ -25,8 +25,8 @@ from cuanto.methods import Result
 from cuanto.report.figures import _step
 from cuanto.report.markup import seconds
 from cuanto.semiempirical.engine import PairEngine
-from cuanto.semiempirical.reference_core import core_repulsion
 from nddo_cases import layout_of, molecule
+from oracles.nddo_core import core_repulsion
 
 FIT_NONE: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 WATER = cuanto.Molecule(["O", "H", "H"], [[0, 0, 0], [0, 0, 1.8], [0, 1.8, 0]])

@@ -12,7 +12,6 @@ import cuanto
 from cuanto import Basis, Molecule
 from cuanto.basis import Shell
 from cuanto.errors import InputError
-from cuanto.grid.reference import functions_at
 from cuanto.interfaces.cube import cube_text, orbital_number, write_cube, write_density, write_orbital
 from cuanto.interfaces.wavefunction import (
     Wavefunction,
@@ -24,6 +23,7 @@ from cuanto.interfaces.wavefunction import (
 from cuanto.methods import GaussianResult
 from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
 from fitting_cases import DATA, molecule
+from oracles.grid import functions_at
 
 
 @pytest.fixture(scope="module", autouse=True)

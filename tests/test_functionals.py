@@ -12,7 +12,6 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.functionals import Evaluator, functional_names, get_functional
 from cuanto.functionals.evaluate import CHUNK
-from cuanto.functionals.twin import evaluate, numpy_values
 from cuanto.kernels.ir import Stage
 from functional_cases import (
     DERIVATIVE_REL,
@@ -35,6 +34,7 @@ from functional_cases import (
     sizes,
     tiny,
 )
+from oracles.functionals import evaluate, numpy_values
 
 CPU = get_backend("cpu")
 LOST_AT_FULL_POLARISATION = {"gga_c_pw91": 1}

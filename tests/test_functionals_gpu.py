@@ -6,7 +6,6 @@ import pytest
 
 from cuanto.backends.base import get_backend
 from cuanto.functionals import functional_names, get_functional
-from cuanto.functionals.twin import numpy_values
 from functional_cases import (
     NEARLY_NOTHING,
     by_kernel,
@@ -18,6 +17,7 @@ from functional_cases import (
     sizes,
     tiny,
 )
+from oracles.functionals import numpy_values
 
 pytestmark = pytest.mark.gpu
 

@@ -17,7 +17,6 @@ from mpmath import mpf
 
 from cuanto.backends.base import get_backend
 from cuanto.functionals import get_functional
-from cuanto.functionals.twin import numpy_values
 from functional_cases import (
     DERIVATIVE_REL,
     ENERGY_REL,
@@ -31,6 +30,7 @@ from functional_cases import (
     sizes,
     tiny,
 )
+from oracles.functionals import numpy_values
 
 DIGITS = 70
 STEP = 1e-15

@@ -14,8 +14,6 @@ import pytest
 
 from bundle import Case, arguments, bundle, evaluate, with_kernel_spelled_out
 from cuanto.basis import Basis
-from cuanto.functionals.twin import evaluate as graph_values
-from cuanto.functionals.twin import numpy_functions
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
@@ -36,6 +34,8 @@ from cuanto.kernels.text import assemble, template
 from cuanto.kernels.values import FOLD, Value, cbrt, exp, number, select, variable
 from null.refresh import GOLDEN, fingerprints
 from oracle import Array
+from oracles.functionals import evaluate as graph_values
+from oracles.functionals import numpy_functions
 from programs import evaluate_stage, level_statements, run_depth_first, run_levels, sweep_sums
 
 Class = tuple[str, Shells, Shells, str]

@@ -15,7 +15,6 @@ from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.grid import reference
 from cuanto.grid.angular import DEGREES, lebedev
 from cuanto.grid.partition import divide
 from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
@@ -23,7 +22,8 @@ from cuanto.grid.radial import RADIAL_RULES, radial_rule
 from cuanto.grid.radii import bragg_slater_radii, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
 from cuanto.kernels.grid_weights import near_source, weights_source
-from grid_oracle import cell_weights
+from oracles import grid as reference
+from oracles.grid_groups import cell_weights
 
 FORMAMIDE = """6
 

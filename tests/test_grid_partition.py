@@ -11,7 +11,6 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.grid import reference
 from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -23,8 +22,9 @@ from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import SCHEDULES, orbitals_pay
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
-from grid_oracle import Extents, extents, reaches, significant
 from oracle import random_shell
+from oracles import grid as reference
+from oracles.grid_groups import Extents, extents, reaches, significant
 from scf_cases import basis, molecule
 
 CPU = get_backend("cpu")

@@ -13,13 +13,13 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.kernels import nddo
-from cuanto.semiempirical import reference as slow
 from cuanto.semiempirical.engine import PairEngine, Slab
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, products
-from cuanto.semiempirical.reference_core import core_repulsion
 from cuanto.semiempirical.terms import Core, Repulsion
 from nddo_cases import Array, layout_of, molecule
+from oracles import nddo as slow
+from oracles.nddo_core import core_repulsion
 
 CLASSES = [("glycine", "AM1"), ("CH3SH", "PM6"), ("CH3I", "PM6"), ("ICl", "PM3"), ("H3PO4", "PM6")]
 SMALL = 1e-13

@@ -14,8 +14,8 @@ from cuanto.semiempirical import derived, one_centre
 from cuanto.semiempirical.constants import HARTREE
 from cuanto.semiempirical.layout import Layout, products
 from cuanto.semiempirical.parameters import METHODS, parameters
-from cuanto.semiempirical.reference import rotation
 from nddo_cases import molecule, reference, run
+from oracles.nddo import rotation
 
 
 @pytest.mark.parametrize("method", METHODS)

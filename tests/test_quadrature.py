@@ -12,7 +12,7 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
-from cuanto.grid import blocks, panels, reference
+from cuanto.grid import blocks, panels
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
@@ -22,6 +22,7 @@ from cuanto.kernels.grid_device import device_kernel, device_values
 from cuanto.kernels.grid_values import COMPONENTS
 from fitting_cases import budget_of
 from oracle import random_shell
+from oracles import grid as reference
 from scf_cases import basis, molecule
 
 FAMILIES = ("lda", "gga", "mgga")

@@ -14,10 +14,10 @@ import pytest
 
 import cuanto
 from browser import Browser, browser_paths
-from cuanto.grid.reference import functions_at
 from cuanto.report import write_report
 from cuanto.units import BOHR_IN_ANGSTROM
 from fitting_cases import DATA, molecule
+from oracles.grid import functions_at
 
 pytestmark = pytest.mark.skipif(
     browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"
