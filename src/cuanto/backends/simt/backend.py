@@ -55,7 +55,7 @@ class SimtBackend:
 
     def to_device(self, array: NDArray[Any]) -> DeviceArray:
         """A copy on the device."""
-        return DeviceArray(np.array(array, order="C", copy=True))
+        return DeviceArray(np.ascontiguousarray(array).copy())
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         """Copies on the device."""
