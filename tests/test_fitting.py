@@ -30,11 +30,9 @@ from fitting_cases import (
     Device,
     budget_of,
     fitted_jk,
-    has_parameter,
     molecule,
     random_orbitals,
     smallest_budget,
-    use_device_storage,
 )
 from tolerances import CPU_CUDA, ENERGY
 
@@ -47,12 +45,6 @@ ENERGIES: list[dict[str, Any]] = json.loads((DATA / "rhf_ccpvdz.json").read_text
 @pytest.fixture(autouse=True)
 def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-
-
-@pytest.fixture(autouse=True)
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if has_parameter(request, "device"):
-        use_device_storage(monkeypatch)
 
 
 def backend(name: str) -> Backend:
