@@ -1,19 +1,20 @@
-"""What the tests of density fitting share: systems, orbitals, J and K written out, a device that is none."""
+"""What the tests of density fitting share: systems, orbitals, J and K written out, a fast device."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend
-from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.linalg import DeviceLinalg
-from cuanto.backends.simt.arrays import SimtLibrary
+from cuanto.backends.base import Job
+from cuanto.backends.simt.arrays import DeviceArray
+from cuanto.backends.simt.backend import SimtBackend
 from cuanto.coulomb import fitting_plan
 from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting_layout import make_layout
@@ -23,22 +24,17 @@ Array = NDArray[np.float64]
 DATA = Path(__file__).parent / "data"
 
 
-class Device(CpuBackend):
-    """The CPU with the linear algebra of a GPU."""
+class Device(SimtBackend):
+    """A GPU with memory of its own, whose batches of integrals are made by the kernels of the CPU: far faster."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.linalg = DeviceLinalg(np, SimtLibrary())  # type: ignore[assignment]
-
-
-def use_device_storage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fitted integrals of the CPU are stored as on a GPU."""
-    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", fitting_plan.SCHEDULES["cuda"])
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """On the memory of the device."""
+        get_backend("cpu").run([replace(job, arguments=_memory(job.arguments)) for job in jobs] for jobs in groups)
 
 
-def has_parameter(request: pytest.FixtureRequest, value: object) -> bool:
-    """Is this one of the parameters of a test?"""
-    return hasattr(request.node, "callspec") and value in request.node.callspec.params.values()
+def _memory(arguments: dict[str, Any]) -> dict[str, Any]:
+    assert not any(isinstance(value, np.ndarray) for value in arguments.values())
+    return {name: value._memory if isinstance(value, DeviceArray) else value for name, value in arguments.items()}
 
 
 def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:

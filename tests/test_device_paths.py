@@ -22,6 +22,8 @@ from tolerances import CPU_CUDA
 
 WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
 HYDROXYL = "2\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\n"
+SULPHIDE = "3\n\nS 0.0 0.1 0.117\nH 0.2 0.957 -0.669\nH 0.0 -0.957 -0.669\n"
+H2 = "2\n\nH 0.0 0.0 0.0\nH 0.0 0.1 0.74\n"
 SINGLE = 5e-8
 """Hartree, of energies in single precision: the devices add in different orders."""
 CASES: dict[str, dict[str, Any]] = {
@@ -118,3 +120,23 @@ def test_orbitals_of_large_systems(make: Any) -> None:
     assert steps == others[0] and set(steps) <= {"block", "sp2"}
     np.testing.assert_allclose(C, others[1], rtol=0, atol=1e-12)
     np.testing.assert_allclose(eps, others[2], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fitting": "none"}, {"fitting": "j", "auxbasis": "cc-pvdz-jkfit"}, {"fitting": "none", "precision": "mixed"}],
+    ids=["direct", "fitted J", "direct, mixed precision"],
+)
+def test_repulsion_without_fitting(options: dict[str, Any]) -> None:
+    """Kernels in slow motion: a small molecule, functions to p."""
+    found = [cuanto.energy(Molecule.from_string(H2), "rhf", "6-31g**", backend=b, **options) for b in ("cpu", "simt")]
+    assert abs(found[0].energy - found[1].energy) < (1e-7 if "precision" in options else CPU_CUDA)
+
+
+@pytest.mark.parametrize("molecule", [WATER, HYDROXYL, SULPHIDE], ids=["water", "hydroxyl", "with d functions"])
+@pytest.mark.parametrize("diagonaliser", ["auto", "full", "pseudo", "sp2"])
+def test_semiempirical_energies_of_a_device(molecule: str, diagonaliser: str, place: str) -> None:
+    it = Molecule.from_string(molecule, multiplicity=2 if molecule == HYDROXYL else 1)
+    cpu, simt = (cuanto.energy(it, "pm6", backend=name, diagonaliser=diagonaliser) for name in ("cpu", "simt"))
+    assert simt.converged and abs(cpu.energy - simt.energy) < CPU_CUDA and cpu.iterations == simt.iterations
+    np.testing.assert_allclose(simt.gradient, cpu.gradient, rtol=0, atol=1e-7)

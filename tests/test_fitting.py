@@ -30,11 +30,9 @@ from fitting_cases import (
     Device,
     budget_of,
     fitted_jk,
-    has_parameter,
     molecule,
     random_orbitals,
     smallest_budget,
-    use_device_storage,
 )
 from tolerances import CPU_CUDA, ENERGY
 
@@ -47,12 +45,6 @@ ENERGIES: list[dict[str, Any]] = json.loads((DATA / "rhf_ccpvdz.json").read_text
 @pytest.fixture(autouse=True)
 def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-
-
-@pytest.fixture(autouse=True)
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if has_parameter(request, "device"):
-        use_device_storage(monkeypatch)
 
 
 def backend(name: str) -> Backend:
@@ -144,12 +136,19 @@ def test_fitting_approaches_exact_integrals() -> None:
 
 # ------------------------------------------------------------------------------------------------- J engine
 
+SOME = ("water_01", "benzene", "alkane_04")
 DIRECT = 1e-10
 """J through the J engine against three-centre integrals, densities of about one."""
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["water_01", "benzene", "alkane_04"])
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("water_01", "device"),  # in slow motion
+        *((name, "cpu") for name in SOME),
+        *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
+    ],
+)
 def test_j_engine_equals_integrals_in_memory(name: str, device: str) -> None:
     basis, aux = bases(name)
     _, D_spq = random_orbitals(basis.nbf, 20, spins=3)
@@ -187,11 +186,12 @@ def test_the_j_engine_of_a_gpu_in_slow_motion(worth_compiling: float, monkeypatc
     hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
     basis, aux = Basis("sto-3g", hydrogen), Basis("cc-pvdz", hydrogen)  # s and p: few kernels
     _, D_spq = random_orbitals(basis.nbf, 1, spins=2)
-    direct = DirectFit(basis, aux, get_backend("simt"))
+    simt = get_backend("simt")
+    direct, put, get = DirectFit(basis, aux, simt), simt.to_device, simt.to_host
     x = np.einsum("pqP,spq->sP", integrals.eri_3c(basis, aux, backend="cpu"), D_spq)
-    np.testing.assert_allclose(direct.fit(D_spq), x, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(get(direct.fit(put(D_spq))), x, rtol=0, atol=ROUNDING)
     J = np.einsum("pqP,sP->spq", integrals.eri_3c(basis, aux, backend="cpu"), x)
-    np.testing.assert_allclose(direct.potential(x), J, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(get(direct.potential(put(x))), J, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("orders", [(3, 1), (1, 3)])
@@ -441,17 +441,17 @@ def test_every_tensor_has_the_same_sums(device: str) -> None:
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
     it = FittedJK(basis, aux, backend=Device() if device == "device" else "cpu", budget=budget)
-    metric = ThreeCentre(basis, aux, it.backend).metric()
-    B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ metric.inverse.T
+    metric, put, get = ThreeCentre(basis, aux, it.backend).metric(), it.backend.to_device, it.backend.to_host
+    B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ get(metric.inverse).T
     x_sP = np.einsum("pqP,spq->sP", B_pqP, D_spq)
-    close(it.tensor.fit(D_spq), x_sP, it, DIRECT)
-    close(it.tensor.potential(x_sP), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
+    close(it.tensor.fit(put(D_spq)), x_sP, it, DIRECT)
+    close(it.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
     it.tensor.columns = 2
-    portion_X = [X_ipP.copy() for X_ipP in it.tensor.half_transformed(C_spi[0])]
+    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transformed(put(C_spi[0]))]
     assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]
     X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
     close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)
-    close(it.tensor.exchange(C_spi[0]), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), it)
+    close(it.tensor.exchange(put(C_spi[0])), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), it)
 
 
 @pytest.mark.parametrize("kind", ["jk", "j"])

@@ -29,7 +29,7 @@ from cuanto.methods import Context, Request
 from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
 from cuanto.methods.model import Model
 from cuanto.options import CalculationOptions
-from fitting_cases import DATA, Array, Device, budget_of, has_parameter, molecule, random_orbitals, use_device_storage
+from fitting_cases import DATA, Array, Device, budget_of, molecule, random_orbitals
 
 SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, widest=7)
 
@@ -37,12 +37,6 @@ SIZES = Sizes(blocks=(300, 500, 400), fixed=100, column=2, work=10, naux=50, wid
 @pytest.fixture(autouse=True)
 def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-
-
-@pytest.fixture(autouse=True)
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if has_parameter(request, Device):
-        use_device_storage(monkeypatch)
 
 
 def test_all_is_kept_where_it_fits() -> None:
@@ -184,7 +178,7 @@ def butane() -> tuple[Basis, Basis]:
 
 
 @cache
-def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | None, Array | None]]:
+def all_kept(kind: str, device: type[CpuBackend | Device]) -> tuple[int, tuple[Array | None, Array | None]]:
     """Bytes of a fit of butane that keeps all, and its J and K."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
@@ -196,11 +190,11 @@ def all_kept(kind: str, device: type[CpuBackend]) -> tuple[int, tuple[Array | No
 @pytest.mark.parametrize("kind", ["jk", "j"])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.4])
-def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend], share: float) -> None:
+def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Device], share: float) -> None:
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
     in_core, whole = all_kept(kind, device)
-    less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core))
+    less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     assert less.plan.mode != "in-core"
     assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
     assert len(less.tensor._kept) == less.plan.kept < less.plan.blocks
@@ -214,7 +208,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend], sha
 
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_two_fits_share_the_memory(device: type[CpuBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
     """As range-separated functionals have them."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
@@ -254,14 +248,14 @@ def test_everything_large_reserves_by_name(method: str, fitting: str, more: list
 
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_no_more_is_allocated_than_expected(kind: str, share: float, device: type[CpuBackend]) -> None:
+def test_no_more_is_allocated_than_expected(kind: str, share: float, device: type[CpuBackend | Device]) -> None:
     """As NumPy tells `tracemalloc`: kernels, libraries and their buffers are not in it."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 17)
     limit = share * all_kept(kind, device)[0]
     tracemalloc.start()
     try:
-        fit = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(limit))
+        fit = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(limit, device()))
         fit(D_spq, C_spi, True, kind == "jk")
         peak = tracemalloc.get_traced_memory()[1]
     finally:

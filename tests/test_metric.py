@@ -16,14 +16,13 @@ import cuanto
 from cuanto import Basis, integrals
 from cuanto.backends import linalg
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.linalg import DeviceLinalg, inverse_triangle
-from cuanto.backends.simt.arrays import SimtLibrary
+from cuanto.backends.linalg import inverse_triangle
 from cuanto.basis import Shell
 from cuanto.coulomb import metric
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.metric import FittingMetric, default_delta, modified_cholesky
 from cuanto.errors import InputError
-from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget, use_device_storage
+from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 
 Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
@@ -54,11 +53,12 @@ def test_inverse_of_a_triangle(n: int) -> None:
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize("n", [1, 40, 600])
 def test_solves(n: int, device: Any) -> None:
-    V, rows = positive(n), np.random.default_rng(1).normal(size=(7, n))
-    metric = FittingMetric(V, device())
+    V, rows, backend = positive(n), np.random.default_rng(1).normal(size=(7, n)), device()
+    metric = FittingMetric(backend.to_device(V), backend)
     assert metric.report.method == "cholesky" and metric.report.perturbation == 0.0
-    np.testing.assert_allclose(metric.solve(rows), np.linalg.solve(V, rows.T).T, rtol=0, atol=ROUNDING)
-    half = metric.half_solve(rows.copy())
+    solved = backend.to_host(metric.solve(backend.to_device(rows)))
+    np.testing.assert_allclose(solved, np.linalg.solve(V, rows.T).T, rtol=0, atol=ROUNDING)
+    half = backend.to_host(metric.half_solve(backend.to_device(rows.copy())))
     np.testing.assert_allclose(half @ half.T, rows @ np.linalg.solve(V, rows.T), rtol=0, atol=ROUNDING)
 
 
@@ -148,9 +148,7 @@ def assert_not_positive(V_PQ: Array) -> None:
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_near_singular_metric(spoil: Any, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if device is Device:
-        use_device_storage(monkeypatch)
+def test_near_singular_metric(spoil: Any, device: Any) -> None:
     water = molecule("water_01")
     basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
     worse = spoil(aux)
@@ -163,7 +161,7 @@ def test_near_singular_metric(spoil: Any, device: Any, monkeypatch: pytest.Monke
     assert fit.metric.method == "modified cholesky" and fit.metric.raised > 0
     assert 0.0 < fit.metric.perturbation < 1e-4
     assert "raised" in str(fit.metric)
-    J, K = fit(D_spq, C_spi)
+    J, K = (fit.backend.to_host(made) for made in fit(*map(fit.backend.to_device, (D_spq, C_spi))))
     expected_J, expected_K = pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])
     assert np.abs(J[0] - expected_J).max() < 1e-8
     assert np.abs(K[0] - expected_K).max() < 1e-8
@@ -280,11 +278,10 @@ def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU does with large matrices: half the operations, the same numbers."""
     monkeypatch.setattr(linalg, "PANEL", 7)
     monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
-    device = DeviceLinalg(np, SimtLibrary())
-    rng = np.random.default_rng(3)
+    rng, backend = np.random.default_rng(3), Device()
     for size in (20, 28, 40):
         L, rows = np.tril(rng.normal(size=(size, size))), rng.normal(size=(11, size))
-        turned = rows.copy()
-        device.times_transpose(turned, L, triangle=True)
-        assert np.abs(turned - rows @ L.T).max() < 1e-13
-        assert np.abs(device.gram(L) - L @ L.T).max() < 1e-13
+        there, products = backend.to_device(L), backend.to_device(rows)
+        backend.linalg.times_transpose(products, there, triangle=True)
+        assert np.abs(backend.to_host(products) - rows @ L.T).max() < 1e-13
+        assert np.abs(backend.to_host(backend.linalg.gram(there)) - L @ L.T).max() < 1e-13

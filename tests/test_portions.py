@@ -19,7 +19,7 @@ from cuanto.grid.groups import sort_keys
 from cuanto.integrals import api
 from cuanto.kernels.describe import describe
 from direct_reference import densities, ours
-from fitting_cases import DATA, Device, budget_of, molecule, random_orbitals, use_device_storage
+from fitting_cases import DATA, Device, budget_of, molecule, random_orbitals
 from scripted import some_basis
 from tolerances import INTEGRAL_REL
 
@@ -60,17 +60,15 @@ def test_a_fit_that_keeps_some_of_its_blocks(
     device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between all and nothing: K from blocks that are kept and from others made in every build."""
-    if device is Device:
-        use_device_storage(monkeypatch)
-    schedule = fitting_plan.SCHEDULES["cpu"]
-    monkeypatch.setitem(fitting_plan.SCHEDULES, "cpu", replace(schedule, functions=4, storages=("blocks",)))
+    for name, schedule in fitting_plan.SCHEDULES.items():
+        monkeypatch.setitem(fitting_plan.SCHEDULES, name, replace(schedule, functions=4, storages=("blocks",)))
     it = molecule("water_01")
     basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     whole = FittedJK(basis, aux, backend=device())
     make_plan = fitting_plan.make_plan
     monkeypatch.setattr(fitting_plan, "make_plan", lambda *given: replace(make_plan(*given), mode="blocked", kept=2))
-    some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1))
+    some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1, device()))
     assert whole.plan.mode == "in-core" and isinstance(some.tensor, DirectTensor)
     assert 2 == len(some.tensor._kept) < some.plan.blocks
     for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):

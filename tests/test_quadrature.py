@@ -37,7 +37,7 @@ def case(backend: str) -> tuple[Basis, GroupedGrid, Any]:
     mol = molecule("water_02")
     orbital = basis("cc-pvdz", mol)
     grid = make_grid(mol, orbital, GridSettings(**SETTINGS), get_backend(backend))
-    return orbital, grid, reference.functions_at(orbital, grid.position_xg.T)
+    return orbital, grid, reference.functions_at(orbital, get_backend(backend).to_host(grid.position_xg).T)
 
 
 def expected_density(chi: Any, D_pq: Any, family: str) -> Any:
@@ -91,16 +91,17 @@ def test_density_and_matrix(family: str, store: str, backend: str) -> None:
     settings = GridSettings(**SETTINGS, store=store, batch_bytes=1 << 20)
     quadrature, plan = make_quadrature(grid, orbital, get_backend(backend), family, settings, budget_of(LIMIT))
     assert plan.keep == (store == "keep") and quadrature.kept_bytes > 0
+    put, get = get_backend(backend).to_device, get_backend(backend).to_host
     rng = np.random.default_rng(2)
     C_spi = rng.normal(size=(2, orbital.nbf, 7))
     D_spq = C_spi @ C_spi.transpose(0, 2, 1)
-    for given in (None, C_spi):
-        rho_scg = quadrature.density(D_spq, given)
+    for given in (None, put(C_spi)):
+        rho_scg = get(quadrature.density(put(D_spq), given))
         assert rho_scg.shape == (2, COMPONENTS[family], len(grid.w_g))
         for s in range(2):
             assert relative(rho_scg[s], expected_density(chi, D_spq[s], family)) < EXACT
     v_scg = rng.normal(size=rho_scg.shape)
-    F_spq = quadrature.matrix(v_scg)
+    F_spq = get(quadrature.matrix(put(v_scg)))
     for s in range(2):
         V = expected_matrix(chi, v_scg[s], family)
         assert abs(F_spq[s] - V).max() < EXACT * abs(V).max()
@@ -114,13 +115,14 @@ def test_single_precision_has_its_digits(family: str, backend: str) -> None:
     quadrature, _ = make_quadrature(
         grid, orbital, get_backend(backend), family, GridSettings(**SETTINGS), budget_of(LIMIT), "float"
     )
+    put, get = get_backend(backend).to_device, get_backend(backend).to_host
     C_spi = np.random.default_rng(4).normal(size=(1, orbital.nbf, 5))
-    rho_scg = quadrature.density(C_spi @ C_spi.transpose(0, 2, 1), None)
+    rho_scg = get(quadrature.density(put(C_spi @ C_spi.transpose(0, 2, 1)), None))
     assert rho_scg.dtype == np.float32
     expected = expected_density(chi, (C_spi @ C_spi.transpose(0, 2, 1))[0], family)
     assert relative(rho_scg[0], expected) < 2e-5
     V = expected_matrix(chi, expected, family)
-    assert abs(quadrature.matrix(expected[None])[0] - V).max() < 2e-5 * abs(V).max()
+    assert abs(get(quadrature.matrix(put(expected[None])))[0] - V).max() < 2e-5 * abs(V).max()
 
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
@@ -132,14 +134,15 @@ def test_high_momenta_and_general_contractions(pure: bool, backend: str) -> None
     orbital = Basis.from_shells(shells, np.array([[0.1, -0.2, 0.3]]))
     settings = GridSettings(level=(6, 26), threshold=1e-14)
     grid = make_grid(mol, orbital, settings, get_backend(backend))
-    chi = reference.functions_at(orbital, grid.position_xg.T)
+    put, get = get_backend(backend).to_device, get_backend(backend).to_host
+    chi = reference.functions_at(orbital, get(grid.position_xg).T)
     quadrature, _ = make_quadrature(grid, orbital, get_backend(backend), "mgga", settings, budget_of(LIMIT))
     D = rng.normal(size=(orbital.nbf, orbital.nbf))
-    rho_scg = quadrature.density((D + D.T)[None], None)
+    rho_scg = get(quadrature.density(put((D + D.T)[None]), None))
     assert relative(rho_scg[0], expected_density(chi, D + D.T, "mgga")) < EXACT
     v_scg = rng.normal(size=rho_scg.shape)
     V = expected_matrix(chi, v_scg[0], "mgga")
-    assert abs(quadrature.matrix(v_scg)[0] - V).max() < EXACT * abs(V).max()
+    assert abs(get(quadrature.matrix(put(v_scg)))[0] - V).max() < EXACT * abs(V).max()
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8])
