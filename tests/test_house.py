@@ -29,7 +29,7 @@ QUESTIONS = {
 UNDER_WAY: dict[str, set[str]] = {}
 """Files that still ask; one that does not has to leave this list."""
 
-LARGE_CLASSES: set[str] = {"DirectJK", "ExchangeCorrelation"}
+LARGE_CLASSES: set[str] = {"DirectJK"}
 """Classes that still take too much; one that does not has to leave this list."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.errors import InputError
-from cuanto.functionals import get_functional
+from cuanto.functionals import XCPotential, get_functional
 from cuanto.grid import GridSettings, grid_of_points
 from cuanto.terms.exchange_correlation import ExchangeCorrelation
 from scf_cases import basis, molecule
@@ -58,7 +58,7 @@ def test_energy_and_matrix_of_pyscf(functional: str) -> None:
     n, e, v = dft.numint.NumInt().nr_rks(theirs, grids, NAMES[functional], D)
     grid = grid_of_points(grids.coords, grids.weights, orbital, settings, CPU)
     for given in (None, grid):
-        term = ExchangeCorrelation(get_functional(functional), mol, orbital, CPU, 1, settings, grid=given)
+        term = ExchangeCorrelation(XCPotential(get_functional(functional), CPU, 1), mol, orbital, settings, grid=given)
         energy, F_spq = term.fock(D[None], None)
         assert abs(energy - e) < SAME_GRID and abs(term.electrons - n) < SAME_GRID
         assert abs(F_spq[0] - v).max() < SAME_GRID
@@ -71,7 +71,9 @@ def test_open_shells_of_pyscf(functional: str) -> None:
     theirs, grids, D_spq = pyscf_case("NO2")
     mol, orbital = ours("NO2")
     n, e, v = dft.numint.NumInt().nr_uks(theirs, grids, NAMES[functional], D_spq)
-    term = ExchangeCorrelation(get_functional(functional), mol, orbital, CPU, 2, GridSettings(level=(30, 110)))
+    term = ExchangeCorrelation(
+        XCPotential(get_functional(functional), CPU, 2), mol, orbital, GridSettings(level=(30, 110))
+    )
     energy, F_spq = term.fock(D_spq, None)
     assert abs(energy - e) < SAME_GRID and abs(term.electrons - sum(n)) < SAME_GRID
     assert abs(F_spq - v).max() < SAME_GRID
@@ -82,7 +84,9 @@ def small_term(functional: str, spins: int, backend: str = "cpu", **more: Any) -
     mol = Molecule.from_string("3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n")
     orbital = basis("6-31g", mol)
     settings = GridSettings(level=(15, 50), **more.pop("settings", {}))
-    made = ExchangeCorrelation(get_functional(functional), mol, orbital, get_backend(backend), spins, settings, **more)
+    made = ExchangeCorrelation(
+        XCPotential(get_functional(functional), get_backend(backend), spins), mol, orbital, settings, **more
+    )
     from cuanto import integrals
 
     S = integrals.overlap(orbital, backend="cpu")

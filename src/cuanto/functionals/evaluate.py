@@ -79,7 +79,7 @@ class XCPotential:
     """
 
     def __init__(self, functional: Functional, backend: Backend, spins: int) -> None:
-        self.backend = backend
+        self.functional, self.backend = functional, backend
         source = functional.source(backend.traits.language, spins, consumer="potential")
         self._program = backend.compile(source)
 

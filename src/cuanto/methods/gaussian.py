@@ -9,6 +9,7 @@ from typing import Any
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
+from cuanto.functionals import XCPotential
 from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
@@ -116,7 +117,8 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
         terms.append(Exchange(builders.long_range, separation.beta, "long-range exchange"))
     if model.integrated:
         with context.timings.measure("grid"):
-            common = (functional, request.molecule, context.basis, context.backend, model.spins, request.grid)
+            potential = XCPotential(functional, context.backend, model.spins)
+            common = (potential, request.molecule, context.basis, request.grid)
             terms.append(ExchangeCorrelation(*common, budget=context.budget, precision=options.precision))
     if model.dispersion is not None:
         terms.append(Dispersion(request.molecule, functional.name, model.dispersion))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.functionals import Functional, XCPotential
+from cuanto.functionals import XCPotential
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
@@ -34,18 +33,16 @@ def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
 class ExchangeCorrelation(Term):
     """E = int e(rho, |grad rho|^2, tau); exact exchange, where the functional has any, is a term of its own.
 
-    `electrons` is the integral of the last density: how far it is from their number says how good the grid is.
+    `potential`: the functional on a backend, compiled while the grid is made. `electrons` is the integral of the last density: how far it is from their number says how good the grid is.
     """
 
     name = "exchange-correlation"
 
     def __init__(
         self,
-        functional: Functional,
+        potential: XCPotential,
         molecule: Molecule,
         basis: Basis,
-        backend: Backend,
-        spins: int,
         settings: GridSettings | None = None,
         *,
         budget: Budget | None = None,
@@ -54,15 +51,14 @@ class ExchangeCorrelation(Term):
     ) -> None:
         if precision not in PRECISIONS:
             raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
+        functional, backend = potential.functional, potential.backend
         self.functional, self.backend, self.basis, self.precision = functional, backend, basis, precision
-        self.molecule, self.spins = molecule, spins
+        self.molecule, self._potential = molecule, potential
         self.settings, self._budget = settings or GridSettings(), budget or Budget(backend)
-        evaluate = XCPotential(functional, backend, spins)  # compiled while the grid is made
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
-        self._evaluate = evaluate
         first = self._quadrature("float" if precision == "single" else "double")
-        self._plain = Integration(evaluate, first, self._w_g, functional.family, self.settings.density)
+        self._plain = Integration(potential, first, self._w_g, functional.family, self.settings.density)
         self._integrate: Integration | MixedIntegration = self._plain
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))
@@ -83,7 +79,7 @@ class ExchangeCorrelation(Term):
         """On the same grid."""
         if self.precision == "double":
             return None
-        common = (self.functional, self.molecule, self.basis, self.backend, self.spins, self.settings)
+        common = (self._potential, self.molecule, self.basis, self.settings)
         return ExchangeCorrelation(*common, budget=self._budget, grid=self.grid)
 
     def warning(self, electrons: int) -> str | None:
