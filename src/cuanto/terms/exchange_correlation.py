@@ -33,7 +33,8 @@ def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
 class ExchangeCorrelation(Term):
     """E = int e(rho, |grad rho|^2, tau); exact exchange, where the functional has any, is a term of its own.
 
-    `potential`: the functional on a backend, compiled while the grid is made. `electrons` is the integral of the last density: how far it is from their number says how good the grid is.
+    `potential`: the functional on a backend, compiled while the grid is made. `electrons` is the integral of the last
+    density: how far it is from their number says how good the grid is.
     """
 
     name = "exchange-correlation"
