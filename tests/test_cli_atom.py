@@ -341,7 +341,7 @@ def test_an_accuracy_that_is_not_reached_is_status_one(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("-e", "Xx"), "not supported"),
+        (("-e", "Xx"), "unknown element 'Xx'"),
         (("-e", ""), "--elements is empty"),
         (("-e", "Ne-He"), "the first comes after the last"),
         (("-e", "He", "--threshold", "small"), "give a number such as 5e-9, or 'table'"),

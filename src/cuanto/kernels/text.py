@@ -72,5 +72,5 @@ def assemble(
     }
     head = [f"#define {name} {value}" for name, value in macros.items()]
     parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (SYNTAX[target].prelude, *body)]
-    text = "\n".join([*head, *filter(None, (before,)), "typedef long long INDEX;", *parts])
+    text = "\n".join([*head, *filter(None, (before,)), *parts])
     return Source(text, entry, target, arguments, threads, per_block, merge)

@@ -30,6 +30,8 @@
 #if LANES != 2 && LANES != 4 && LANES != 8 && LANES != 16
 #error "LANES must be 2, 4, 8 or 16"
 #endif
+typedef long long INDEX;
+
 #ifndef __has_builtin
 #define __has_builtin(name) 0
 #endif

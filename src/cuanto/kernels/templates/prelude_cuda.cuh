@@ -5,6 +5,7 @@
 #define REAL double
 #endif
 #define LANES 1
+typedef long long INDEX;
 
 #define CUANTO_JOIN_(a, b) a##b
 #define CUANTO_JOIN(a, b) CUANTO_JOIN_(a, b)
