@@ -43,7 +43,7 @@ from cuanto.scf.diagonalise import Full
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.rotations import make_orthonormal, rotate_by_factors, splits
 from cuanto.scf.state import State
-from cuanto.semiempirical.diagonalisers import purification
+from cuanto.semiempirical.diagonalisers import SINGLE_PAYS, purification
 from cuanto.semiempirical.purify import Purification
 
 ASKED_STEP, ASKED_GAIN = 0.12, 3.0
@@ -99,7 +99,7 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
 
     def exact() -> None:
         for part in pseudo.couple(F, rotated, n_sm, edges)[0]:
-            rotate_by_factors(part.C, part.X, xp)
+            rotate_by_factors(part.C, part.X, xp, backend.linalg)
 
     def first() -> None:
         assert Pseudo(backend, "economical")(F, C, n_sm, energy)[2] == "block"
@@ -123,7 +123,7 @@ class Timed(Pseudo):
     """Rotations that note the seconds of their steps, the device waited for."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__(frame, "economical", mixed=frame.xp is np)
+        super().__init__(frame, "economical", mixed=SINGLE_PAYS[frame.place.traits.language])
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:

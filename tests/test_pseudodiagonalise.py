@@ -51,7 +51,8 @@ def test_large_rotations_stay_orthonormal() -> None:
     X = rng.uniform(-0.29, 0.29, size=(8, 12))
     D = C[:, :8] + C[:, 8:] @ X.T
     D = D @ np.linalg.solve(D.T @ D, D.T)
-    for whole in (rotations.rotate_nearest(C, X, float(np.linalg.norm(X)), np), rotations.rotate_by_factors(C, X, np)):
+    nearest = rotations.rotate_nearest(C, X, float(np.linalg.norm(X)), np)
+    for whole in (nearest, rotations.rotate_by_factors(C, X, np, HOST.linalg)):
         assert np.abs(whole.T @ whole - np.eye(20)).max() < 1e-13
         assert np.abs(whole[:, :8] @ whole[:, :8].T - D).max() < 1e-13
     slight = rotations.rotate_slightly(C, 1e-4 * X, np)
@@ -78,14 +79,15 @@ def test_a_stack_of_matrices_is_rotated_like_each_of_them() -> None:
     FC, F_ov, eps = rotations.couple(F, C, 40)
     gap = np.minimum(rotations.gaps(eps, 40), -0.5)
     X = rotations.refine(F_ov / gap, C, FC, gap, 1)
-    rotated, slight = rotations.rotate_by_factors(C, X, np), rotations.rotate_slightly(C, X, np)
+    rotated = rotations.rotate_by_factors(C, X, np, HOST.linalg)
+    slight = rotations.rotate_slightly(C, X, np)
     numbers = rotations.measure(F_ov, eps, X, np)
     for k in range(4):
         FC_k, *coupled = rotations.couple(F[k], C[k], 40)
         X_k = rotations.refine(coupled[0] / gap[k], C[k], FC_k, gap[k], 1)
         assert np.abs(X[k] - X_k).max() < 1e-14
         assert np.abs(numbers[k] - rotations.measure(*coupled, X_k, np)).max() < 1e-13
-        assert np.abs(rotated[k] - rotations.rotate_by_factors(C[k], X_k, np)).max() < 1e-13
+        assert np.abs(rotated[k] - rotations.rotate_by_factors(C[k], X_k, np, HOST.linalg)).max() < 1e-13
         assert np.abs(slight[k] - rotations.rotate_slightly(C[k], X_k, np)).max() < 1e-13
 
 
