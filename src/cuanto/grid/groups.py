@@ -224,8 +224,9 @@ def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
 
 
 def _numbered(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
-    """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each."""
+    """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each, none of which is zero."""
     xp, first = backend.xp, ends(sizes)
-    place = xp.arange(int(first[-1]), dtype=np.int64)
-    group = xp.searchsorted(backend.to_device(first[1:]), place, side="right")
-    return group, place - backend.to_device(first[:-1])[group]
+    step = xp.zeros(int(first[-1]), dtype=np.int64)
+    step[backend.to_device(first[1:-1])] = 1
+    group = xp.cumsum(step)
+    return group, xp.arange(len(step), dtype=np.int64) - backend.to_device(first[:-1])[group]
