@@ -20,7 +20,7 @@ from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
-from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant
+from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import HostMemory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
@@ -122,6 +122,8 @@ class CpuBackend(HostMemory):
 
     def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
+            if not self._programs:
+                self._compilers.submit(load_pool)  # it will be needed as well
             return self._compilers.submit(partial(_compile, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,6 +69,25 @@ class NativeLaunch:
         return _LAUNCH.pack(ctypes.addressof(self._addresses), len(self.variants), *numbers, 0)
 
 
+_loading = threading.Lock()
+"""Held while the pool is compiled: whoever needs it meanwhile waits instead of compiling it again."""
+
+
+def load_pool() -> ctypes.CDLL:
+    """The compiled pool."""
+    with _loading:
+        return _library()
+
+
+def _forget_lock() -> None:
+    global _loading
+    _loading = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)  # who held it does not exist there
+
+
 @cache
 def _library() -> ctypes.CDLL:
     text = files("cuanto.backends.cpu").joinpath("pool.h").read_text()
@@ -96,7 +117,7 @@ class Pool:
 
     def run(self, launches: Sequence[NativeLaunch]) -> None:
         """All items of all launches, in any order; sums are added in the order of the chunks."""
-        library, records = _library(), b"".join(launch.packed() for launch in launches)
+        library, records = load_pool(), b"".join(launch.packed() for launch in launches)
         job = library.pool_job(records, len(launches), self.threads)
         if not job:
             raise MemoryError("no memory for a list of launches")
@@ -126,5 +147,5 @@ def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]
             continue
         if variant is not None:
             found.append(variant)
-            _library().pool_replace(job, *place, variant.address)
+            load_pool().pool_replace(job, *place, variant.address)
     return found
