@@ -27,7 +27,7 @@ from common import DATA, ROOT, geometry, machine, save
 SAME_ENERGY = 1e-9
 """Hartree."""
 VARIABLES = ("CUANTO_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What a user may have set; removed, so that the last row is what a newcomer meets."""
+"""Variables of a user, removed so that the last row is what a newcomer meets."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def start(case: Case, threads: int | None, repeat: int) -> subprocess.Popen[str]
 
 
 def finish(child: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a child measured."""
+    """Wait for a child and return its figures."""
     out, _ = child.communicate()
     if child.returncode != 0:
         sys.exit(f"a child process failed with status {child.returncode}")

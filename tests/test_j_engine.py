@@ -14,7 +14,6 @@ from cuanto import Basis
 from cuanto.backends import get_backend, reference
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.backends.reference.coulomb import coulomb_matrix, exchange_matrix, hermite_coulomb_matrix
 from cuanto.basis import Shell, unit_norm_factors
 from cuanto.coulomb import j_launch
 from cuanto.coulomb.hermite_pairs import primitives
@@ -35,6 +34,7 @@ from j_cases import (
     pyscf_j,
     random_density,
 )
+from oracles.coulomb import coulomb_matrix, exchange_matrix, hermite_coulomb_matrix
 
 FOUR_CENTRE: list[dict[str, Any]] = json.loads((DATA / "integrals.json").read_text())["four_centre"]
 ROUNDING = 1e-12

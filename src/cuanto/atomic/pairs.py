@@ -68,7 +68,7 @@ def layout(n: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], in whole groups."""
+    """Pairs of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], in whole groups."""
 
     species: Species
     functions: int
@@ -131,7 +131,7 @@ class Places:
 
     @classmethod
     def of(cls, counts: tuple[int, ...]) -> Places:
-        """By the numbers of pairs."""
+        """Places for these numbers of pairs."""
         widths = tuple(-(-count // GROUP) * GROUP for count in counts)
         return cls(counts, widths, tuple(accumulate(widths, initial=0)))
 

@@ -29,7 +29,7 @@ SHIFT_ABOVE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """What a set of spinors makes: densities, potentials (None: no open shell there), effective Fock matrices and their
+    """Results of a set of spinors: densities, potentials (None: no open shell there), effective Fock matrices and their
     errors; in an SCF, also what it reports of the iteration."""
 
     U_i: Sequence[Array]
@@ -117,7 +117,7 @@ class _Scf:
         return self._result(fields, fields.converged, history)
 
     def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
-        """What spinors make; converged where nothing changes, and rotated spinors are the lowest."""
+        """Fields of spinors; converged where nothing changes, and rotated spinors are the lowest."""
         fields = self.fields(U_i)
         step = self._step(fields, iteration, before)
         converged = before is not None and self.at_rest(step) and self._sound(fields)
@@ -183,7 +183,7 @@ class _Scf:
         return SpinorRotations(spinors, self.occupation.closed[i], count, one.negative)
 
     def _sound(self, fields: Fields) -> bool:
-        """Whether spinors that were rotated are those of the lowest positive energies."""
+        """Check that spinors that were rotated are those of the lowest positive energies."""
         return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.rotations.items())
 
     def _step(self, fields: Fields, iteration: int, before: Fields | None) -> AtomIteration:

@@ -54,7 +54,7 @@ LAYOUTS: dict[str, type[Layout]] = {"cpu": Triangle, "cuda": Matrices}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What depends on the numbers of pairs alone: `tasks` [task][field of `Task`], and the tables of all classes."""
+    """Parts of a store that the numbers of pairs decide: `tasks` [task][field of `Task`], tables of all classes."""
 
     places: Places
     layout: Layout

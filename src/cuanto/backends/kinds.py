@@ -68,13 +68,8 @@ _kind = cache(Kind)
 
 
 def kind_of(job: Job) -> Kind:
-    """Of a job."""
+    """What a job shares with others of its class and number of columns."""
     return _kind(job.operator, job.bra, job.ket, job.algorithm, job.columns)
-
-
-def columns_at_once(job: Job) -> int:
-    """Contraction columns a thread sums together."""
-    return kind_of(job).at_once
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,6 @@ class _Storage:
         self.constants: list[float] = []
         self.slot: dict[int, int] = {}
         self.pool = SlotPool(shape.lane_inputs)
-        self._constant_index: dict[float, int] = {}
         self._uniform_index: dict[int, int] = {}
 
     def uniform(self, node: int) -> int:
