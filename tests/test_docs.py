@@ -20,8 +20,8 @@ import typer
 
 import cuanto
 from cuanto.cli import main
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 RUN = [page for page in PAGES if page.parent.name in ("tutorials", "howto") or page.name in ("kernels.md", "README.md")]

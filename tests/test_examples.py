@@ -15,8 +15,8 @@ from pyscf import df, gto, scf
 
 import cuanto
 from cuanto.basis import auxiliary_basis
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 MOLECULES = Path(cuanto.__file__).parent / "data" / "molecules"
 

@@ -36,9 +36,9 @@ from cuanto.kernels.build import straight_source
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
+from places import ROOT
 from scripted import drafts, finals
 
-ROOT = Path(__file__).parents[1]
 SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 CALL = ["-b", "sto-3g", "--fitting", "none", "--backend", "cpu"]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from places import ROOT
+
 SOURCE = ROOT / "src" / "cuanto"
 MOST_PARAMETERS = 8
 

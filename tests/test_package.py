@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import cuanto
-
-ROOT = Path(__file__).parents[1]
+from places import ROOT
 
 
 def run_python(code: str) -> str:

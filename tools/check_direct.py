@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 os.environ["CUANTO_BASIS_PATH"] = str(ROOT / "tests" / "data" / "basis")
 
 from direct_reference import EXACT, SYSTEMS, fingerprint_errors, four_centre, stored_errors, title  # noqa: E402

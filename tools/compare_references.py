@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 os.environ.setdefault("CUANTO_BASIS_PATH", str(ROOT / "tests" / "data" / "basis"))
 
 import cuanto  # noqa: E402

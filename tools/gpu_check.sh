@@ -39,8 +39,8 @@ run_part() {
     tests)
       # Only files with GPU tests, their own or through a module of the tests: others may need packages that are absent.
       local helpers files
-      helpers=$(grep -lE 'mark\.gpu' tests/*.py | grep -v '/test_' | xargs -n 1 basename -s .py | paste -sd '|' -)
-      files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" tests/test_*.py)
+      helpers=$(grep -lE 'mark\.gpu' tests/support/*.py | xargs -n 1 basename -s .py | paste -sd '|' -)
+      files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" tests/*/test_*.py)
       local workers=()
       if python3 -c 'import xdist' 2>/dev/null; then workers=(-n "$JOBS"); fi
       # shellcheck disable=SC2086

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 os.environ["CUANTO_BASIS_PATH"] = str(ROOT / "tests" / "data" / "basis")
 
 from cuanto import Basis  # noqa: E402

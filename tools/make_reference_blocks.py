@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
 from bundle import CANCELLATION  # noqa: E402
 from cuanto.basis import Shell  # noqa: E402
@@ -98,7 +98,7 @@ class Case:
 
 
 def natural_scale(case: Case) -> float:
-    """Size of the numbers that are added up to a block, as `natural_scale` of tests/bundle.py defines it."""
+    """Size of the numbers that are added up to a block, as `natural_scale` of tests/support/bundle.py defines it."""
     shells = [replace(shell, pure=False) for shell in case.shells]
     magnitudes = case.extra | {name: np.abs(case.extra[name]) for name in case.extra if name == "charges"}
     scale = np.abs(reference_block(case.operator, shells, case.centres, **magnitudes)).max()

@@ -1,0 +1,149 @@
+"""The choice of fitting sets, and the sets that come with the package."""
+
+import basis_set_exchange as bse
+import pytest
+from pyscf import gto
+
+from cuanto.basis import Basis, auxiliary_basis, fitting_basis, library
+from cuanto.basis.auxiliary import _as_table
+from cuanto.basis.exchange import automatic_auxiliary
+from cuanto.errors import InputError
+from cuanto.system import Molecule
+from places import DATA
+
+WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")
+SYMBOLS = (
+    "H",
+    "B",
+    "C",
+    "N",
+    "O",
+    "F",
+    "Ne",
+    "Al",
+    "Si",
+    "P",
+    "S",
+    "Cl",
+    "Ar",
+    "Ga",
+    "Ge",
+    "As",
+    "Se",
+    "Br",
+    "Kr",
+)
+
+
+def atoms(*symbols: str) -> Molecule:
+    return Molecule(symbols, [[0.0, 0.0, 5.0 * i] for i in range(len(symbols))])
+
+
+@pytest.mark.parametrize(
+    ("orbital", "kind", "expected"),
+    [
+        ("cc-pVDZ", "jk", "cc-pvdz-jkfit"),
+        ("cc-pvtz", "j", "cc-pvtz-jkfit"),
+        ("aug-cc-pVQZ", "jk", "aug-cc-pvqz-jkfit"),
+        ("cc-pV(T+d)Z", "jk", "cc-pvtz-jkfit"),
+        ("cc-pwCVTZ", "jk", "cc-pvtz-jkfit"),
+        ("cc-pv6z", "jk", "cc-pv5z-jkfit"),
+        ("def2-SVP", "jk", "def2-universal-jkfit"),
+        ("def2-TZVPPD", "j", "def2-universal-jfit"),
+        ("x2c-SVPall", "j", "x2c-jfit"),
+        ("6-31G**", "jk", "def2-universal-jkfit"),
+        ("STO-3G", "j", "def2-universal-jfit"),
+        ("orbitals.nw", "jk", "def2-universal-jkfit"),
+    ],
+)
+def test_choice(orbital: str, kind: str, expected: str) -> None:
+    assert fitting_basis(orbital, kind) == expected
+
+
+def test_unknown_kind() -> None:
+    with pytest.raises(InputError, match="unknown kind of fitting 'k'"):
+        fitting_basis("cc-pvdz", "k")
+
+
+def test_fitting_basis_follows_the_orbital_basis() -> None:
+    for spherical in (True, False):
+        orbital = Basis("cc-pvdz", WATER, spherical=spherical)
+        fitting = auxiliary_basis(orbital, WATER)
+        assert fitting.name == "cc-pvdz-jkfit"
+        assert fitting.spherical == spherical
+        mole = gto.M(
+            atom=[("O", (0, 0, 0)), ("H", (0, 0, 1)), ("H", (0, 1, 0))],
+            basis=fitting.name,
+            cart=not spherical,
+        )
+        assert fitting.nbf == mole.nao
+    named = auxiliary_basis(orbital, WATER, name="def2-universal-jfit")
+    assert named.name == "def2-universal-jfit"
+    assert not named.spherical
+
+
+def test_gaps_are_filled_element_by_element() -> None:
+    molecule = atoms("Li", "H")
+    fitting = auxiliary_basis(Basis("cc-pvdz", molecule), molecule)
+    assert fitting.name == "Li: def2-universal-jkfit, H: cc-pvdz-jkfit"
+    heavy = atoms("I", "H")
+    fitting = auxiliary_basis(Basis("sto-3g", heavy), heavy)
+    assert fitting.name == "I: autoaux, H: def2-universal-jkfit"
+    large = atoms("C")
+    assert auxiliary_basis(Basis("pc-4", large), large).name == "autoaux"
+
+
+def test_choice_by_element_has_fitting_sets_by_element() -> None:
+    orbital = Basis({"O": "cc-pvtz", "H": "def2-svp"}, WATER)
+    assert auxiliary_basis(orbital, WATER).name == "O: cc-pvtz-jkfit, H: def2-universal-jkfit"
+
+
+@pytest.mark.parametrize(("name", "symbol"), [("sto-3g", "I"), ("ano-rcc", "Xe"), ("6-31g**", "Fe")])
+def test_generated_set_is_that_of_the_exchange(name: str, symbol: str) -> None:
+    molecule = atoms(symbol)
+    orbital = Basis(name, molecule, spherical=True)
+    ours = automatic_auxiliary(symbol, [_as_table(shell) for shell in orbital.shells], "autoaux")
+    (element,) = bse.get_basis(name, elements=[symbol], get_aux=1)["elements"].values()
+    theirs = [(s["angular_momentum"][0], float(s["exponents"][0])) for s in element["electron_shells"]]
+    assert [s.l for s in ours.shells] == [l for l, _ in theirs]
+    assert [s.exponents[0] for s in ours.shells] == pytest.approx([a for _, a in theirs], rel=1e-6)
+
+
+def test_another_molecule_is_refused() -> None:
+    with pytest.raises(InputError, match="the orbital basis has no C"):
+        auxiliary_basis(Basis("cc-pvdz", WATER), atoms("C"))
+
+
+@pytest.mark.parametrize("name", library.shipped_names())
+def test_shipped_sets_against_pyscf(name: str) -> None:
+    """PySCF's copy is rounded to eight decimals."""
+    assert len(library.shipped_names()) == 8
+    for symbol in SYMBOLS:
+        table = library.find(name, symbol)
+        assert table is not None
+        theirs = gto.basis.load(name, symbol)
+        assert [shell.l for shell in table.shells] == [shell[0] for shell in theirs]
+        for shell, (_, *rows) in zip(table.shells, theirs, strict=True):
+            assert shell.exponents == pytest.approx([row[0] for row in rows], rel=1e-7, abs=1e-8)
+            scale = shell.coefficients[0][0] / rows[0][1]  # a single primitive may have any coefficient
+            assert [c[0] / scale for c in shell.coefficients] == pytest.approx([r[1] for r in rows], abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cc-pvtz-jkfit", "cc-pvqz-jkfit", "cc-pv5z-jkfit"])
+def test_shipped_sets_against_the_exchange(name: str) -> None:
+    for symbol, element in bse.get_basis(name)["elements"].items():
+        table = library.find(name, bse.lut.element_sym_from_Z(symbol, normalize=True))
+        assert table is not None
+        theirs = [(s["angular_momentum"][0], tuple(map(float, s["exponents"]))) for s in element["electron_shells"]]
+        assert sorted((s.l, s.exponents) for s in table.shells) == sorted(theirs)
+
+
+def test_reference_copy_of_the_double_zeta_set() -> None:
+    for path in sorted((DATA / "basis").glob("cc-pvdz-jkfit.*.nw")):
+        symbol = path.name.split(".")[1]
+        theirs = library.element_tables(path, [symbol])[symbol]
+        ours = library.find("cc-pvdz-jkfit", symbol)
+        assert ours is not None
+        assert [(s.l, s.exponents, s.coefficients) for s in ours.shells] == [
+            (s.l, s.exponents, s.coefficients) for s in theirs.shells
+        ]

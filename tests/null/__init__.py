@@ -1,1 +1,0 @@
-"""Fingerprints of generated kernels."""

@@ -1,0 +1,71 @@
+"""What the tests of density fitting share: systems, orbitals, J and K written out, a fast device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import Basis, Molecule, integrals
+from cuanto.backends import Backend, get_backend
+from cuanto.backends.base import Job
+from cuanto.backends.simt.arrays import DeviceArray
+from cuanto.backends.simt.backend import SimtBackend
+from cuanto.coulomb import fitting_plan
+from cuanto.coulomb.fitted_tensor import ThreeCentre
+from cuanto.coulomb.fitting_layout import make_layout
+from cuanto.memory import Budget
+from places import DATA
+
+Array = NDArray[np.float64]
+
+
+class Device(SimtBackend):
+    """A GPU with memory of its own, whose batches of integrals are made by the kernels of the CPU: far faster."""
+
+    def run(self, groups: Iterable[Sequence[Job]]) -> None:
+        """On the memory of the device."""
+        get_backend("cpu").run([replace(job, arguments=_memory(job.arguments)) for job in jobs] for jobs in groups)
+
+
+def _memory(arguments: dict[str, Any]) -> dict[str, Any]:
+    assert not any(isinstance(value, np.ndarray) for value in arguments.values())
+    return {name: value._memory if isinstance(value, DeviceArray) else value for name, value in arguments.items()}
+
+
+def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:
+    """Exactly so many bytes."""
+    budget = Budget(get_backend(backend) if isinstance(backend, str) else backend)
+    budget.limit = int(size)
+    return budget
+
+
+def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = None) -> Budget:
+    """What a fit on the CPU that keeps no integrals needs."""
+    these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
+    layout = make_layout(basis, triangle=kind == "j", functions=fitting_plan.SCHEDULES["cpu"].functions)
+    engine = fitting_plan.direct_fit_bytes(basis, aux, these.backend)
+    return budget_of(replace(fitting_plan.block_sizes(these, layout), engine=engine).least)
+
+
+def molecule(name: str) -> Molecule:
+    return Molecule.from_xyz(DATA / "geometries" / f"{name}.xyz")
+
+
+def random_orbitals(nbf: int, occupied: int, spins: int = 1, seed: int = 3) -> tuple[Array, Array]:
+    """C_spi and D_spq of elements of about one."""
+    C_spi = np.random.default_rng(seed).normal(size=(spins, nbf, occupied)) / np.sqrt(nbf)
+    return C_spi, C_spi @ C_spi.transpose(0, 2, 1)
+
+
+def fitted_jk(basis: Basis, aux: Basis, D_pq: Array, K_of: Array) -> tuple[Array, Array]:
+    """J of D and K of D = K_of, by the definition."""
+    I_pqP = integrals.eri_3c(basis, aux, backend="cpu")
+    V_PQ = integrals.eri_2c(aux, backend="cpu")
+    c_Ppq = np.linalg.solve(V_PQ, I_pqP.reshape(-1, aux.nbf).T).reshape(aux.nbf, basis.nbf, basis.nbf)
+    J_pq = np.einsum("pqP,P->pq", I_pqP, np.einsum("Ppq,pq->P", c_Ppq, D_pq))
+    half = np.einsum("prP,rt->ptP", I_pqP, K_of)
+    return J_pq, np.einsum("ptP,Pqt->pq", half, c_Ppq)

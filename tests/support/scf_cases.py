@@ -1,0 +1,217 @@
+"""Molecules, reference records and calculations that the SCF tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import cuanto
+from cuanto.coulomb.builders import Builders
+from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
+from cuanto.methods.gaussian import core_hamiltonian, make_terms
+from cuanto.scf.loop import Problem
+from cuanto.scf.state import Orbitals, State
+from places import DATA
+
+N2_STRETCHED = "2\n\nN 0 0 0\nN 0 0 3.0\n"
+ZWITTERION = """10
+glycine, NH3+ and COO-, set by hand
+N  -1.246  -0.229   0.000
+C   0.000   0.590   0.000
+C   1.220  -0.360   0.000
+O   2.310   0.240   0.000
+O   0.970  -1.580   0.000
+H  -1.230  -0.850   0.820
+H  -1.230  -0.850  -0.820
+H  -2.080   0.360   0.000
+H   0.030   1.220   0.890
+H   0.030   1.220  -0.890
+"""
+DIPOLE = 1e-5
+"""Debye, against another program."""
+WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
+
+
+PI = "2Pi stationary point, internally unstable"
+LOWER = "lower solution after following the internal instability"
+DOWNHILL: dict[str, Any] = {
+    "accelerator": "descent",
+    "stability": "follow",
+    "max_iterations": 800,
+    "gradient_tolerance": 1e-6,
+}
+STAY: dict[str, Any] = {
+    "atomic_charges": [2, -2],
+    "atomic_spins": [0, 0],
+    "accelerator": "diis",
+    "gradient_tolerance": 1e-6,
+}
+FLAT_VALLEY: dict[str, Any] = {
+    **DOWNHILL,
+    "atomic_charges": [2, -2],
+    "atomic_spins": [1, 0],
+    "dipole_tolerance": 1e-7,  # the reference itself is 8e-6 Debye away
+}
+HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
+    ("CuO", "sto-3g", False, None): FLAT_VALLEY,
+    ("CuO", "sto-3g", True, None): DOWNHILL,
+    ("CuO", "6-31g**", False, None): DOWNHILL,
+    ("CuO", "6-31g**", True, None): DOWNHILL,
+    ("CuO", "6-31g**", False, PI): STAY,
+    ("CuO", "6-31g**", True, PI): STAY,
+    ("NO2", "cc-pvdz", False, LOWER): {"stability": "follow"},
+}
+"""How records (molecule, basis, cartesian, label) are reached that the usual guess and accelerator do not lead to."""
+
+
+def how(given: dict[str, Any]) -> dict[str, Any]:
+    """Options that lead to a record."""
+    if given["basis"] == "sto-3g" and given.get("label") == PI:
+        form = "cartesian" if given["cartesian"] else "pure"
+        return {"guess": stored_orbitals(form), "gradient_tolerance": 1e-6}
+    return HARD.get((given["molecule"], given["basis"], given["cartesian"], given.get("label")), {})
+
+
+def how_to_count(given: dict[str, Any]) -> dict[str, Any]:
+    """Options with which iterations can be counted: rounding decides how long one way through a flat valley is."""
+    options = how(given)
+    if options is not FLAT_VALLEY:
+        return options
+    return {
+        **options,
+        "guess": stored_orbitals("lowest"),
+        "accelerator": "auto",
+        "atomic_charges": None,
+        "atomic_spins": None,
+    }
+
+
+def stored_orbitals(state: str) -> Orbitals:
+    """Some digits of orbitals of CuO: at stationary points that no guess leads to, and in the lowest state."""
+    stored = json.loads((DATA / "cuo_orbitals.json").read_text())[state]
+    cartesian = state == "cartesian"
+    C_spm = np.stack([np.array(stored["alpha"]), np.pad(np.array(stored["beta"]), ((0, 0), (0, 1)))])
+    occupied = np.array([np.ones(19), [1.0] * 18 + [0.0]])
+    return Orbitals(basis("sto-3g", molecule("CuO"), spherical=not cartesian), C_spm, occupied)
+
+
+def molecule(name: str) -> cuanto.Molecule:
+    return cuanto.Molecule.from_xyz(DATA / "geometries" / f"{name}.xyz")
+
+
+def basis(name: str, of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
+    """From the files of the tests, whose contraction is that of the reference."""
+    before = os.environ.get("CUANTO_BASIS_PATH")
+    os.environ["CUANTO_BASIS_PATH"] = str(DATA / "basis")
+    try:
+        return cuanto.Basis(name, of, spherical=spherical)
+    finally:
+        if before is None:
+            del os.environ["CUANTO_BASIS_PATH"]
+        else:
+            os.environ["CUANTO_BASIS_PATH"] = before
+
+
+@lru_cache
+def records(file: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((DATA / f"{file}.json").read_text())
+    return found
+
+
+def record(file: str, **wanted: Any) -> dict[str, Any]:
+    """The only record with these entries."""
+    (found,) = [r for r in records(file) if all(r.get(key) == value for key, value in wanted.items())]
+    return found
+
+
+def run_record(given: dict[str, Any], **options: Any) -> Result:
+    """The calculation of a record, or one with another `method` or `auxbasis`."""
+    mol = molecule(given["molecule"])
+    orbital = basis(given["basis"], mol, spherical=not given["cartesian"])
+    kind = {"n": "none", "RI-J and RI-K": "jk", "RI-J, exact K": "j"}
+    fitting = kind.get(given["fitting"]) or kind[given["fitting"][0]]
+    settings: dict[str, Any] = {"method": given["method"].lower(), "backend": "cpu", "fitting": fitting, **options}
+    name = settings.pop("auxbasis", given["auxbasis"])
+    aux = basis(name, mol, spherical=orbital.spherical) if name else None
+    return cuanto.energy(mol, basis=orbital, auxbasis=aux, **settings)
+
+
+class InCore:
+    """J and K from all four-centre integrals, which a small molecule keeps in memory: hard cases need many."""
+
+    def __init__(self, orbital: cuanto.Basis) -> None:
+        n = orbital.nbf
+        I_pqrt = np.asarray(cuanto.integrals.eri_4c(orbital, backend="cpu"))
+        self.J_matrix = I_pqrt.reshape(n * n, n * n)
+        self.K_matrix = np.ascontiguousarray(I_pqrt.transpose(0, 2, 1, 3)).reshape(n * n, n * n)
+
+    def __call__(self, D_spq: Any, C_spi: Any, want_j: bool, want_k: bool) -> tuple[Any, Any]:
+        flat = D_spq.reshape(len(D_spq), -1)
+        made = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
+        return made[0] if want_j else None, made[1] if want_k else None
+
+
+@lru_cache(maxsize=4)
+def in_core(name: str, basis_name: str, cartesian: bool) -> tuple[cuanto.Molecule, cuanto.Basis, InCore]:
+    mol = molecule(name)
+    orbital = basis(basis_name, mol, spherical=not cartesian)
+    return mol, orbital, InCore(orbital)
+
+
+def run_in_core(
+    given: dict[str, Any], guess: str | Orbitals = "sad", method: str = "", **options: Any
+) -> tuple[GaussianResult, list[State]]:
+    """The calculation of a record without fitting, and all its iterations."""
+    mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
+    calculation = calculation_with(builder, mol, method or given["method"].lower(), orbital, **options)
+    states, context = list(calculation.states(guess)), calculation.context
+    common = {"molecule": mol, "method": context.model.name, "state": states[-1], "backend": context.backend}
+    return GaussianResult(**common, options=context.request.scf, timings=context.timings, basis=orbital), states
+
+
+def calculation_with(
+    builder: Any, mol: cuanto.Molecule, method: str, orbital: cuanto.Basis, **options: Any
+) -> Calculation:
+    """J and K by `builder`, on the CPU."""
+    context = Context.of(Request.of(mol, method, orbital, backend="cpu", fitting="none", **options))
+    core = core_hamiltonian(context)
+    return Calculation(context, core, make_terms(context, core, Builders(builder, builder, builder)))
+
+
+def problem_in_core(given: dict[str, Any], method: str) -> Problem:
+    """What `run_in_core` makes self-consistent."""
+    mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
+    return calculation_with(builder, mol, method, orbital).problem()
+
+
+def water(spherical: bool = True, name: str = "cc-pvdz") -> tuple[cuanto.Molecule, cuanto.Basis]:
+    mol = cuanto.Molecule.from_string(WATER)
+    return mol, basis(name, mol, spherical)
+
+
+def rotated(mol: cuanto.Molecule, seed: int) -> cuanto.Molecule:
+    """Turned and shifted."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    Q = Q * np.linalg.det(Q)
+    return cuanto.Molecule(mol.symbols, mol.R_ax @ Q + rng.normal(size=3), mol.charge, mol.multiplicity)
+
+
+def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
+    """The same molecule and shells in PySCF."""
+    from pyscf import gto
+
+    from cuanto.basis.shell import tabulated_coefficients
+
+    shells: dict[str, Any] = {}
+    for shell in orbital.shells:
+        if mol.symbols.index(orbital.symbols[shell.atom]) == shell.atom:
+            rows = zip(shell.exponents, tabulated_coefficients(shell), strict=True)
+            entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
+            shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
+    atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
+    return gto.M(atom=atoms, unit="Bohr", basis=shells, charge=mol.charge, spin=mol.multiplicity - 1, verbose=0)

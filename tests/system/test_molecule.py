@@ -1,0 +1,237 @@
+"""Molecules and XYZ files: what is read, and the one line of every complaint."""
+
+import pickle
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyscf import gto
+
+from cuanto.errors import InputError
+from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, symbol_of
+from cuanto.units import BOHR_IN_ANGSTROM
+from places import DATA
+
+GEOMETRIES = DATA / "geometries"
+
+WATER = """3
+name=water charge=0 mult=1
+O  0.000  0.000  0.117
+H  0.000  0.757 -0.469
+H  0.000 -0.757 -0.469
+"""
+
+
+def test_water_from_string() -> None:
+    water = Molecule.from_string(WATER)
+    assert water.symbols == ("O", "H", "H")
+    assert water.name == "water"
+    assert (water.natom, water.nelectron, water.n_alpha, water.n_beta) == (3, 10, 5, 5)
+    assert water.numbers.tolist() == [8, 1, 1]
+    assert water.R_ax[1, 1] == pytest.approx(0.757 / BOHR_IN_ANGSTROM, rel=1e-15)
+
+
+@pytest.mark.parametrize("path", sorted(GEOMETRIES.glob("*.xyz")), ids=lambda path: path.stem)
+def test_reference_geometries_against_pyscf(path: Path) -> None:
+    molecule = Molecule.from_xyz(path)
+    atoms = [line.split()[:4] for line in path.read_text().splitlines()[2:]]
+    mole = gto.M(
+        atom=[(a[0], tuple(map(float, a[1:]))) for a in atoms],
+        charge=molecule.charge,
+        spin=molecule.multiplicity - 1,
+        basis={},
+        verbose=0,
+    )
+    assert molecule.name == path.stem
+    assert (molecule.n_alpha, molecule.n_beta) == mole.nelec
+    assert molecule.R_ax == pytest.approx(mole.atom_coords(), abs=1e-12)
+    assert molecule.nuclear_repulsion() == pytest.approx(mole.energy_nuc(), rel=1e-13)
+
+
+def test_frozen() -> None:
+    water = Molecule.from_string(WATER)
+    with pytest.raises(FrozenInstanceError):
+        water.charge = 1  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        water.R_ax[0, 0] = 1.0
+    assert replace(water, charge=1, multiplicity=None).multiplicity == 2
+    assert pickle.loads(pickle.dumps(water)).symbols == water.symbols
+
+
+def test_comment_line_gives_charge_and_multiplicity() -> None:
+    text = "1\nCharge=-1 Multiplicity=3\nF 0 0 0\n"
+    fluoride = Molecule.from_string(text)
+    assert (fluoride.charge, fluoride.multiplicity) == (-1, 3)
+    assert Molecule.from_string(text, multiplicity=1).multiplicity == 1
+    # The multiplicity of the file belongs to the charge of the file.
+    assert Molecule.from_string(text, charge=0).multiplicity == 2
+
+
+def test_lowest_multiplicity_is_the_default() -> None:
+    assert Molecule(["N"], [[0, 0, 0]]).multiplicity == 2
+    assert Molecule(["N"], [[0, 0, 0]], charge=1).multiplicity == 1
+    assert Molecule(["N"], [[0, 0, 0]], multiplicity=4).n_alpha == 5
+
+
+@pytest.mark.parametrize(
+    "line", ["cl 0 0 0", "CL 0 0 0", "17 0 0 0", "Cl1 0 0 0", "Cl 0.0 0.0D+00 .0 -0.3 label", "\tCl 0 0 0 "]
+)
+def test_spellings_of_an_atom(line: str) -> None:
+    assert Molecule.from_string(f"1\n\n{line}\n\n  \n").symbols == ("Cl",)
+
+
+def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "water.xyz"
+    variants = (WATER.replace("\n", "\r\n"), WATER.replace("\n", "\r"), "\ufeff" + WATER, WATER.rstrip())
+    for data in variants:
+        path.write_bytes(data.encode())
+        assert Molecule.from_xyz(path).natom == 3
+
+
+def test_extended_xyz_with_usual_columns() -> None:
+    text = '1\nLattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3:forces:R:3\nHe 0 0 0 1 2 3\n'
+    assert Molecule.from_string(text).symbols == ("He",)
+
+
+def atoms(*lines: str, comment: str = "") -> str:
+    return "\n".join([str(len(lines)), comment, *lines])
+
+
+BAD_TEXTS = {
+    "empty": ("", "is empty"),
+    "blank": (" \n\n", "is empty"),
+    "no count": ("O 0 0 0\n", "line 1: expected the number of atoms, found 'O 0 0 0'"),
+    "float count": ("1.0\n\nHe 0 0 0\n", "line 1: expected the number of atoms"),
+    "zero atoms": ("0\n\n", "announces 0 atoms"),
+    "negative count": ("-1\n\nHe 0 0 0\n", "announces -1 atoms"),
+    "huge count": ("999999999\n\nHe 0 0 0\n", "announces 999999999 atoms but has only 1"),
+    "too few": ("3\n\nHe 0 0 0\n", "announces 3 atoms but has only 1"),
+    "only the count": ("3\n", "announces 3 atoms but has only 0"),
+    "too many": ("1\n\nHe 0 0 0\nHe 0 0 5\n", "announces 1 atoms but has 2"),
+    "two frames": ("1\n\nHe 0 0 0\n1\n\nHe 0 0 1\n", "more than one structure"),
+    "missing column": (atoms("He 0 0"), "line 3: expected 'element x y z', found 'He 0 0'"),
+    "blank atom": ("2\n\nHe 0 0 0\n\nHe 0 0 3", "announces 2 atoms but has 3"),
+    "nan": (atoms("He 0 nan 0"), "line 3: coordinate 'nan' is not finite"),
+    "inf": (atoms("He 0 0 -Infinity"), "coordinate '-Infinity' is not finite"),
+    "overflow": (atoms("He 0 0 1e999"), "coordinate '1e999' is not finite"),
+    "word": (atoms("He 0 zero 0"), "line 3: coordinate 'zero' is not a number"),
+    "underscore": (atoms("He 0 1_0 0"), "coordinate '1_0' is not a number"),
+    "comma": (atoms("He 0,0 0 0"), "coordinate '0,0' is not a number"),
+    "huge": (atoms("He 0 0 1e7"), "are the units Angstrom?"),
+    "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same place"),
+    "nanometre": (atoms("O 0 0 0.0117", "H 0 0.0757 -0.0469"), r"are 0.096 Angstrom apart.*nm"),
+    "element": (atoms("Xq 0 0 0"), r"line 3: unknown element 'Xq'; did you mean 'Xe'\?"),
+    "element number": (atoms("119 0 0 0"), "atomic number '119' is not between 1 and 118"),
+    "label": (atoms("H_a 0 0 0"), "unknown element 'H_a': write a symbol"),
+    "deuterium": (atoms("D 0 0 0"), "write isotopes of hydrogen as H"),
+    "dummy": (atoms("X 0 0 0"), "dummy atom 'X' has no element: write a ghost atom as Gh-O"),
+    "ghosts only": (
+        atoms("@He 0 0 0"),
+        "all atoms are ghosts, which have no electrons: at least one atom must be real",
+    ),
+    "number zero": (atoms("0 0 0 0"), "dummy atom '0' has no element"),
+    "charge": (atoms("He 0 0 0", comment="charge=one"), "line 2: charge 'one' is not a whole number"),
+    "two charges": (atoms("He 0 0 0", comment="charge=0 charge=1"), "more than one charge"),
+    "columns": (atoms("He 0 0 0", comment="Properties=species:S:1:forces:R:3:pos:R:3"), "columns must begin"),
+    "no electrons": (atoms("He 0 0 0", comment="charge=2"), r"charge \+2 is impossible"),
+    "parity": (atoms("He 0 0 0", comment="mult=2"), "multiplicity 2 is impossible with 2 electrons"),
+    "zero binary": ("\0\1\2", "line 1: expected the number of atoms"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TEXTS.values(), ids=BAD_TEXTS)
+def test_malformed_text_gives_one_clear_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Molecule.from_string(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("charge", "multiplicity", "message"),
+    [
+        (3, None, r"charge \+3 is impossible: no electron would be left with the 2 protons; it can be -4 to \+1"),
+        (-9, None, r"charge -9 is impossible: 11 electrons are more than the 2 protons can bind; it can be -4 to \+1"),
+        (0, 0, r"multiplicity 0 is impossible with 2 electrons \(charge 0\): it can be 1 or 3"),
+        (0, -1, "it can be 1 or 3"),
+        (0, 5, "it can be 1 or 3"),
+        (1, 1, r"with 1 electron \(charge \+1\): it can be 2$"),
+        (0.5, None, "charge must be a whole number, not '0.5'"),
+        (0, "two", "multiplicity must be a whole number, not 'two'"),
+    ],
+)
+def test_impossible_charge_and_multiplicity(charge: int, multiplicity: int | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Molecule(["He"], [[0, 0, 0]], charge, multiplicity)
+
+
+def test_many_possible_multiplicities_are_not_all_listed() -> None:
+    with pytest.raises(InputError, match=r"with 36 electrons \(charge 0\): it can be 1, 3, 5 and so on up to 37$"):
+        Molecule(["Kr"], [[0, 0, 0]], 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "positions", "message"),
+    [
+        ([], [], "0 atoms need coordinates"),
+        (["He"], [[0, 0]], r"not \(1, 2\)"),
+        (["He"], [[0, 0, np.nan]], r"atom 1 \(He\) has a coordinate that is not finite"),
+        (["He"], [["a", 0, 0]], "must be an array of numbers"),
+    ],
+)
+def test_bad_arguments(symbols: list[str], positions: list[list[float]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Molecule(symbols, positions)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        Molecule.from_xyz(tmp_path / "none.xyz")
+    with pytest.raises(InputError, match="is a directory"):
+        Molecule.from_xyz(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        Molecule.from_xyz("a\0b.xyz")
+    with pytest.raises(InputError, match="cannot be read"):
+        Molecule.from_xyz("x" * 5000 + ".xyz")
+    binary = tmp_path / "binary.xyz"
+    for data, message in ((b"\xff\xfe\x00", "not UTF-8"), (b"3\n\0\n", "zero bytes")):
+        binary.write_bytes(data)
+        with pytest.raises(InputError, match=message):
+            Molecule.from_xyz(binary)
+    with pytest.raises(InputError, match="not bytes"):
+        Molecule.from_string(b"1")  # type: ignore[arg-type]
+
+
+def test_messages_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.xyz"
+    path.write_text("1\n\nHe 0 0\n")
+    with pytest.raises(InputError, match=r"bad\.xyz, line 3: "):
+        Molecule.from_xyz(path)
+    path.write_text("1\nmult=2\nHe 0 0 0\n")
+    with pytest.raises(InputError, match=r"bad\.xyz: multiplicity 2 is impossible"):
+        Molecule.from_xyz(path)
+
+
+def test_elements() -> None:
+    assert len(SYMBOLS) == len(set(SYMBOLS)) == 118
+    assert [ATOMIC_NUMBERS[symbol] for symbol in ("H", "Kr", "Xe", "Rn", "Og")] == [1, 36, 54, 86, 118]
+    assert [symbol_of(gto.mole._symbol(z)) for z in range(1, 119)] == list(SYMBOLS)
+
+
+def test_nuclear_repulsion_of_many_atoms_needs_little_memory() -> None:
+    n = 3000
+    R_ax = np.column_stack([2.0 * np.arange(n), np.zeros(n), np.zeros(n)])
+    chain = Molecule(["He"] * n, R_ax)
+    expected = 4 * sum((n - d) / (2.0 * d) for d in range(1, n))
+    assert chain.nuclear_repulsion() == pytest.approx(expected, rel=1e-12)
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, cuanto.system, cuanto.basis; "
+        "print([m for m in ('pyscf', 'basis_set_exchange', 'cupy', 'scipy.spatial') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
