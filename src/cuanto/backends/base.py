@@ -49,7 +49,7 @@ class Linalg(Protocol):
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 
     def product(self, A: Any, B: Any) -> Any:
-        """A B of two matrices."""
+        """A B of two matrices, or of stacks of them."""
 
     def gram(self, X: Any) -> Any:
         """X X^T"""

@@ -16,16 +16,16 @@ from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
 
 Array = NDArray[np.float64]
 
-SMALL = 4e6
+SMALL = 6e7
 """Operations of a product below which one thread is faster."""
-TILE = 192
-"""Rows and columns of a tile of a product."""
+TILES = {1024: 96, 2**62: 192}
+"""Rows and columns of a tile of a product whose larger side has fewer than so many."""
 ROWS_SOLVED = 32
 """Rows that a thread multiplies with a triangle, at least."""
 FACTOR_BLOCK = 256
 """Rows of a matrix that LAPACK factorises as a whole."""
-MANY_ORBITALS = 400
-"""Rows of a matrix from which algebra gains from the library's own threads."""
+MANY_ORBITALS = 1500
+"""Rows of a matrix from which algebra is lent the library's own threads, which spin for a while when they are done."""
 GRAM_ROWS = 384
 """Rows of a panel of X X^T on a GPU."""
 PANEL = 1024
@@ -112,17 +112,22 @@ class HostLinalg:
             values, vectors = np.linalg.eigh(A)
         return values, vectors
 
-    def product(self, A: Array, B: Array) -> Array:
-        """By tiles."""
-        if A.ndim != 2 or B.ndim != 2 or 2.0 * A.size * B.shape[1] < SMALL:
+    def product(self, A: Any, B: Any) -> Any:
+        """By tiles; matrices of a stack in one launch."""
+        plain = all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in (A, B))
+        if not plain or 2.0 * A.size * B.shape[-1] < SMALL:
             return A @ B
-        return self._tiles(A, B, lower=False)
+        if A.ndim == B.ndim == 2:
+            return self._tiles([A], [B], lower=False)[0]
+        count = max(len(x) for x in (A, B) if x.ndim == 3)
+        A_k, B_k = ([x] * count if x.ndim == 2 else x for x in (A, B))
+        return self._tiles(A_k, B_k, lower=False)
 
     def gram(self, X: Array) -> Array:
         """Tiles of the lower half, and their mirror images."""
         if 1.0 * X.size * len(X) < SMALL:
             return X @ X.T
-        K = self._tiles(X, X.T, lower=True)
+        K: Array = self._tiles([X], [X.T], lower=True)[0]
         return np.tril(K) + np.tril(K, -1).T
 
     def gram_of_stack(self, X: Array) -> Array:
@@ -169,7 +174,7 @@ class HostLinalg:
 
     def lower_gram(self, A: Any) -> Any:
         """All of it."""
-        return A @ transpose(A)
+        return self.product(A, transpose(A))
 
     def divisor(self, L: Any) -> BlockFactor:
         """With blocks that stay in the cache."""
@@ -199,18 +204,23 @@ class HostLinalg:
         chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // (4 * self._backend.traits.workers)))
         self._backend.launch_all([Launch(program, count, values, scratch, grain=chunk)])
 
-    def _tiles(self, A: Array, B: Array, lower: bool) -> Array:
-        A, lda, transpose_a = _leading(A)
-        B, ldb, transpose_b = _leading(B)
-        rows, depth, columns = A.shape[0], A.shape[1], B.shape[1]
-        C = np.zeros((rows, columns)) if lower else np.empty((rows, columns))
-        high, wide = -(-rows // TILE), -(-columns // TILE)
-        values = {"rows": rows, "columns": columns, "depth": depth, "tile": TILE, "lower": int(lower)}
-        values |= {"A": A, "lda": lda, "transpose_a": int(transpose_a), "B": B, "ldb": ldb}
-        values |= {"transpose_b": int(transpose_b), "C": C, "ldc": columns}
+    def _tiles(self, A_k: Sequence[Array], B_k: Sequence[Array], lower: bool) -> Array:
+        """A_k B_k of every k; with `lower` only the tiles that reach the lower half, zero elsewhere."""
+        (rows, depth), columns = A_k[0].shape, B_k[0].shape[1]
+        C_k = np.zeros((len(A_k), rows, columns)) if lower else np.empty((len(A_k), rows, columns))
+        tile = next(tile for side, tile in TILES.items() if max(rows, columns) < side)
+        high, wide = -(-rows // tile), -(-columns // tile)
         items = high * (high + 1) // 2 if lower else high * wide
-        self._backend.launch_all([Launch(self._backend.compile(product_source()), items, values, grain=1)])
-        return C
+        program, launches = self._backend.compile(product_source()), []
+        for A, B, C in zip(A_k, B_k, C_k, strict=True):
+            A, lda, transpose_a = _leading(A)
+            B, ldb, transpose_b = _leading(B)
+            values = {"rows": rows, "columns": columns, "depth": depth, "tile": tile, "lower": int(lower)}
+            values |= {"A": A, "lda": lda, "transpose_a": int(transpose_a), "B": B, "ldb": ldb}
+            values |= {"transpose_b": int(transpose_b), "C": C, "ldc": columns}
+            launches.append(Launch(program, items, values, grain=1))
+        self._backend.launch_all(launches)
+        return C_k
 
 
 def _small_inverse_factor(A: Array) -> tuple[Array, float]:

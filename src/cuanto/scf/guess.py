@@ -58,7 +58,7 @@ def superposed_atoms(
         for s, C_pi in enumerate(cached[key]):
             blocks[s].append(C_pi)
     C_spi = backend.to_device(np.stack([_block_diagonal(own) for own in blocks]))
-    return Density.of(C_spi, backend.xp)
+    return Density.of(C_spi, backend)
 
 
 def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> Array:
@@ -109,7 +109,7 @@ def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) ->
         C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, n_m > 0]
         columns.append(_project(C_pi, orbitals.basis, basis, backend) * np.sqrt(n_m[n_m > 0]))
     C_spi = backend.to_device(_with_spins(columns, spins))
-    return Density.of(C_spi, backend.xp)
+    return Density.of(C_spi, backend)
 
 
 def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:

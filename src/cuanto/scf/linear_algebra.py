@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from cuanto.scf.orthogonal import Place
+
 
 def stack(matrices: Sequence[Any], xp: Any) -> Any:
     """A stack of matrices; of a single one, without a copy."""
@@ -23,13 +25,14 @@ def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
 
 
-def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], xp: Any) -> tuple[Any, list[Any]]:
+def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], place: Place) -> tuple[Any, list[Any]]:
     """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
     occupations; and the energies of each."""
-    orbitals, energies, FC_jm = [], [], F_jk @ C_jm
+    xp, product = place.xp, place.linalg.product
+    orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)
     for begin, end in pairwise(edges):
         own = C_jm[:, begin:end]
-        eps_m, U_mm = xp.linalg.eigh(own.T @ FC_jm[:, begin:end])
-        orbitals.append(own @ U_mm)
+        eps_m, U_mm = xp.linalg.eigh(product(own.T, FC_jm[:, begin:end]))
+        orbitals.append(product(own, U_mm))
         energies.append(eps_m)
     return xp.concatenate(orbitals, axis=1), energies

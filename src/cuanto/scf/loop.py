@@ -17,7 +17,7 @@ from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
-from cuanto.scf.orthogonal import Frame
+from cuanto.scf.orthogonal import Frame, Place
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import Array, State
 from cuanto.terms.base import Term
@@ -65,9 +65,9 @@ class Density:
     first_step: float = 1.0
 
     @classmethod
-    def of(cls, C_spi: Any, xp: Any) -> Density:
+    def of(cls, C_spi: Any, place: Place) -> Density:
         """D_s = C_s C_s^T, one after the other: a product of two matrices starts sooner than one of stacks."""
-        return cls(stack([C_pi @ C_pi.T for C_pi in C_spi], xp), C_spi)
+        return cls(stack([place.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], place.xp), C_spi)
 
 
 Point = tuple[Any, Any, str]
@@ -182,9 +182,9 @@ class ExtrapolationStep:
         """D_spq = sum_m n_sm C_spm C_sqm."""
         frame = self.problem.frame
         with frame.blas_threads:
-            C_spm = frame.X_pm @ C_sjm
+            C_spm = frame.linalg.product(frame.X_pm, C_sjm)
             C_spm, C_spi = frame.to_terms(C_spm, scale_orbitals(C_spm, np.sqrt(occupied(n_sm)), frame.xp))
-            return C_spm, Density.of(C_spi, frame.backend.xp)
+            return C_spm, Density.of(C_spi, frame.backend)
 
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
@@ -193,7 +193,7 @@ class ExtrapolationStep:
         problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
         with problem.timings.measure("extrapolation"), frame.blas_threads:
             F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
-            F_sjk = frame.X_pm.T @ F_there @ frame.X_pm
+            F_sjk = frame.transformed(F_there)
             F_eff = problem.effective(F_sjk, C_sjm, n_sm)
             n_si = occupied(n_sm)
             C_i = C_sjm[:, :, : n_si.shape[1]].transpose(0, 2, 1)
@@ -224,11 +224,12 @@ class ExtrapolationStep:
         """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
         state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
         with frame.blas_threads:
-            D_sjk = [C @ C.T for C in scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)]
+            scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
+            D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
             found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
             if not sound and self._corrections < CORRECTIONS:
                 return state
-            (C_spm,) = frame.to_terms(frame.X_pm @ found_sjm)
+            (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
             return replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
 
     def follow(self, made: Evaluation) -> Point | None:
@@ -319,15 +320,16 @@ def occupied(n_sm: Array) -> Array:
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
     """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are sound: no empty
     orbital lies below an occupied one, and what is reported belongs together, these orbitals and the density D."""
-    xp, orbitals, energies, sound = problem.frame.xp, [], [], True
+    frame, orbitals, energies, sound = problem.frame, [], [], True
+    xp, product = frame.xp, frame.linalg.product
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
-        found_jm, levels = diagonalise_blocks(F_jk, C_jm, edges, xp)
+        found_jm, levels = diagonalise_blocks(F_jk, C_jm, edges, frame)
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
             sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
     for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
-        sound = sound and float(abs(C_ji @ C_ji.T - D_jk).max()) < limit
+        sound = sound and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
     return found_sjm, xp.stack(energies), sound

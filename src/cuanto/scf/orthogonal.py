@@ -75,12 +75,17 @@ class Frame:
 
     def matrix(self, F_spq: Any) -> Any:
         """X^T F X of a matrix of the backend."""
-        return self.X_pm.T @ self.to_algebra(F_spq) @ self.X_pm
+        return self.transformed(self.to_algebra(F_spq))
+
+    def transformed(self, F_spq: Any) -> Any:
+        """X^T F X of a matrix where the algebra is done."""
+        return self.linalg.product(self.linalg.product(self.X_pm.T, F_spq), self.X_pm)
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
         """D and F D here, of occupied orbitals times their numbers (of one spin, of both where they share them) and the
         orbitals; `D_spq` is D on the backend, which a basis that is orthonormal by itself takes as it is."""
-        return own_sji @ C_sij, (F_sjk @ both_sji) @ C_sij
+        product = self.linalg.product
+        return product(own_sji, C_sij), product(product(F_sjk, both_sji), C_sij)
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
         """Orbitals of the backend in the orthonormal basis."""

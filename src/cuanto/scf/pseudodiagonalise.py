@@ -102,7 +102,8 @@ class Pseudo:
     """
 
     def __init__(self, place: Place, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
-        self.place, self.xp, self.level_shift, self.mixed = place, place.xp, level_shift, mixed
+        self.place, self.xp, self.product = place, place.xp, place.linalg.product
+        self.level_shift, self.mixed = level_shift, mixed
         self.variant, self.full = VARIANTS[variant], Full(place.xp, level_shift)
         self.full_steps = self.steps = 0
         self.canonicalised = False
@@ -186,7 +187,7 @@ class Pseudo:
         if one_block:
             F_ov, eps = self._smaller_block(F, C, known, mid)
         else:
-            FC, F_ov, eps = rotations.couple(F, front, mid)
+            FC, F_ov, eps = rotations.couple(F, front, mid, self.product)
         used = known[:end] if self.variant.frozen else eps
         if self.level_shift:
             empty_m = 1.0 - n_m[:end] / n_m.max()
@@ -196,19 +197,19 @@ class Pseudo:
             gap = self.xp.minimum(gap, gap.dtype.type(-DISTANT_GAP))
         X = (F_ov / gap).astype(C.dtype, copy=False)
         if self.variant.sweeps and not one_block:
-            X = rotations.refine(X, front, FC, gap, self.variant.sweeps)
+            X = rotations.refine(X, front, FC, gap, self.variant.sweeps, self.product)
         return Coupling(C, split, F_ov, X, eps, rotations.measure(F_ov, used, X, self.xp))
 
     def _smaller_block(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any]:
         """F_ov and orbital energies from the product of F with the smaller block, whose energies alone are exact."""
         virtual = C.shape[1] - o <= o
         block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
-        FC = F @ block
+        FC = self.product(F, block)
         exact = (block * FC).sum(axis=0)
         others = others + (F.trace() - exact.sum() - others.sum()) / len(others)
         if virtual:
-            return C[:, :o].T @ FC, self.xp.concatenate([others, exact])
-        return FC.T @ C[:, o:], self.xp.concatenate([exact, others])
+            return self.product(C[:, :o].T, FC), self.xp.concatenate([others, exact])
+        return self.product(FC.T, C[:, o:]), self.xp.concatenate([exact, others])
 
     def apply(
         self, F_sjk: Any, parts: list[Coupling], angles: list[tuple[Any, float]], largest: float
@@ -225,7 +226,7 @@ class Pseudo:
             eps = self.xp.concatenate([part.eps[:mid] + change.sum(axis=1), part.eps[mid:] - change.sum(axis=0)])
             C = self._rotated_by(part, X, norm, s)
             if self.canonicalised:
-                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.xp)
+                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.place)
                 eps = self.xp.concatenate(levels)
             rotated.append(C)
             energies.append(eps)
@@ -233,7 +234,7 @@ class Pseudo:
             self._eps_s = energies
         self.steps, self._rotated = self.steps + 1, self._rotated + 1
         if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
-            rotated, self._rotated = [rotations.make_orthonormal(C) for C in rotated], 0
+            rotated, self._rotated = [rotations.make_orthonormal(C, self.product) for C in rotated], 0
         return stack(rotated, self.xp), self.xp.stack(energies)
 
     def _rotated_by(self, part: Coupling, X: Any, norm: float, s: int) -> Any:
@@ -243,9 +244,9 @@ class Pseudo:
         if self.variant.one_by_one:
             front = self.xp.asarray(rotations.jacobi(*(self.place.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
         elif not self.variant.economical:
-            front = rotations.rotate_nearest(C, X, norm, self.xp)
+            front = rotations.rotate_nearest(C, X, norm, self.xp, self.product)
         elif norm < rotations.SMALL_NORM:
-            front = rotations.rotate_slightly(C, X, self.xp)
+            front = rotations.rotate_slightly(C, X, self.xp, self.product)
         else:
             front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)

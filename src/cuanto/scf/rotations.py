@@ -10,9 +10,10 @@ are small, by the first terms of the series of the inverse root.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from cuanto.backends.base import Linalg
 from cuanto.backends.linalg import transpose
 from cuanto.scf.linear_algebra import add_to_diagonal
 
+Product = Callable[[Any, Any], Any]
+"""The product of two matrices, or of two stacks of them."""
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
 SMALL_NORM = 2e-3
@@ -51,10 +54,10 @@ class Limits:
         return within & (gap > self.gap)
 
 
-def couple(F: Any, C: Any, mid: int) -> tuple[Any, Any, Any]:
+def couple(F: Any, C: Any, mid: int, product: Product = matmul) -> tuple[Any, Any, Any]:
     """F C, its block between the first `mid` orbitals and the others, and the orbital energies."""
-    FC = F @ C
-    return FC, transpose(C[..., :mid]) @ FC[..., mid:], (C * FC).sum(axis=-2)
+    FC = product(F, C)
+    return FC, product(transpose(C[..., :mid]), FC[..., mid:]), (C * FC).sum(axis=-2)
 
 
 def gaps(eps_m: Any, mid: int) -> Any:
@@ -62,12 +65,13 @@ def gaps(eps_m: Any, mid: int) -> Any:
     return eps_m[..., :mid, None] - eps_m[..., None, mid:]
 
 
-def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int) -> Any:
+def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int, product: Product = matmul) -> Any:
     """Angles nearer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
     blocks rotated by X, before they are normalised."""
     mid = X.shape[-2]
     for _ in range(sweeps):
-        residual = transpose(C[..., :mid] + C[..., mid:] @ transpose(X)) @ (FC[..., mid:] - FC[..., :mid] @ X)
+        occupied = C[..., :mid] + product(C[..., mid:], transpose(X))
+        residual = product(transpose(occupied), FC[..., mid:] - product(FC[..., :mid], X))
         X = (X + residual / gap).astype(C.dtype, copy=False)
     return X
 
@@ -81,44 +85,44 @@ def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
     return xp.stack([number.astype(np.float64) for number in numbers], axis=-1)
 
 
-def rotate(C: Any, X: Any, xp: Any) -> Any:
+def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     """All pairs at once, not orthonormal: errors of second order remain."""
     mid = X.shape[-2]
     rotated = xp.empty_like(C)
-    xp.add(C[..., :mid], C[..., mid:] @ transpose(X), out=rotated[..., :mid])
-    xp.subtract(C[..., mid:], C[..., :mid] @ X, out=rotated[..., mid:])
+    xp.add(C[..., :mid], product(C[..., mid:], transpose(X)), out=rotated[..., :mid])
+    xp.subtract(C[..., mid:], product(C[..., :mid], X), out=rotated[..., mid:])
     return rotated
 
 
-def rotate_nearest(C: Any, X: Any, norm: float, xp: Any) -> Any:
+def rotate_nearest(C: Any, X: Any, norm: float, xp: Any, product: Product = matmul) -> Any:
     """Orthonormal orbitals as near as possible to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
 
     With W = 1 + X X^T: C_o W^(-1/2), and (1 + X^T X)^(-1/2) = 1 - X^T (W + W^(1/2))^(-1) X for the virtual ones.
     """
-    rotated, mid = rotate(C, X, xp), len(X)
-    W_oo = xp.eye(mid) + X @ X.T
+    rotated, mid = rotate(C, X, xp, product), len(X)
+    W_oo = xp.eye(mid) + product(X, X.T)
     root_oo, inverse_oo = _roots(W_oo, norm * norm, xp)
     correction = xp.linalg.solve(W_oo + root_oo, X)
-    rotated[:, :mid] = rotated[:, :mid] @ inverse_oo
-    rotated[:, mid:] -= (rotated[:, mid:] @ X.T) @ correction
+    rotated[:, :mid] = product(rotated[:, :mid], inverse_oo)
+    rotated[:, mid:] -= product(product(rotated[:, mid:], X.T), correction)
     return rotated
 
 
 def rotate_by_factors(C: Any, X: Any, xp: Any, linalg: Linalg) -> Any:
     """Orthonormal rotated orbitals by Cholesky factors of their Gram matrices: the fewest operations."""
     mid = X.shape[-2]
-    factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp)
+    factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp, linalg.product)
     for part, own in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
         own.divide(part)
     return rotated
 
 
-def rotate_slightly(C: Any, X: Any, xp: Any) -> Any:
+def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     """Rotated orbitals, orthonormal to third order, by products alone: for angles with a norm below `SMALL_NORM`."""
     mid, half = X.shape[-2], X.dtype.type(0.5)
     C_o, C_v, X_vo = C[..., :mid], C[..., mid:], transpose(X)
-    empty, occupied = C_o @ X, C_v @ X_vo
-    parts = [C_o + (occupied - half * (empty @ X_vo)), C_v - (empty + half * (occupied @ X))]
+    empty, occupied = product(C_o, X), product(C_v, X_vo)
+    parts = [C_o + (occupied - half * product(empty, X_vo)), C_v - (empty + half * product(occupied, X))]
     return xp.concatenate(parts, axis=-1)
 
 
@@ -145,7 +149,7 @@ def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[ND
     return angles
 
 
-def make_orthonormal(C: Any) -> Any:
+def make_orthonormal(C: Any, product: Product = matmul) -> Any:
     """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
 
     A Newton-Schulz step, and one order more where orbitals were in single precision: every orbital would keep E^2 of
@@ -153,13 +157,13 @@ def make_orthonormal(C: Any) -> Any:
     enough in the precision that orbitals had.
     """
     kind, C = C.dtype.type, C.astype(np.float64, copy=False)
-    E = C.T @ C
+    E = product(C.T, C)
     add_to_diagonal(E, -1.0)
     E = E.astype(kind, copy=False)
     change = kind(0.5) * E
     if kind is np.float32:
-        change -= kind(0.375) * (E @ E.T)
-    return C - C.astype(kind, copy=False) @ change
+        change -= kind(0.375) * product(E, E.T)
+    return C - product(C.astype(kind, copy=False), change)
 
 
 def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:

@@ -41,7 +41,7 @@ def begin(
             C_sjm, eps_sm = (frame.backend.xp.stack([array] * spins) for array in found)
             if rotations is not None:
                 return rotations.begin(C_sjm, eps_sm, distant=True)
-            start = Density(projectors(C_sjm, list(electrons)[:spins], 2.0 / spins, frame.backend.xp), None)
+            start = Density(projectors(C_sjm, list(electrons)[:spins], 2.0 / spins, frame.backend), None)
     if start is None:
         start = start_density(layout, electrons, spins, frame.backend)
     if rotations is None:

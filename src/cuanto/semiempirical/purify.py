@@ -42,7 +42,7 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
         full, empty = ((high - level) / (high - low) for level in frontier)
     trace, previous = float(X.trace()), np.inf
     for products in range(1, LARGEST + 1):  # noqa: B007
-        square = X @ X.T  # which a host's library makes of one triangle
+        square = place.linalg.product(X, X.T)
         squared = float(square.trace())
         error = abs(trace - squared)
         if error < IDEMPOTENT * n or (error >= previous and error < 1e-6 * n) or not abs(trace) < 2 * n:
@@ -89,7 +89,7 @@ class Purification:
             if C is None:
                 break
             projected.append(C)
-            energies.append(((F_jk @ C) * C).sum(axis=0))
+            energies.append((self.linalg.product(F_jk, C) * C).sum(axis=0))
         if len(projected) < len(F_sjk):
             self.full_steps += 1
             C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
@@ -103,8 +103,8 @@ class Purification:
         P, products = project(F_jk, o, self.place, frontier)
         self.products += products
         C = C_jm.copy()
-        C[:, :o] = P @ C_jm[:, :o]
-        C[:, o:] -= P @ C_jm[:, o:]
+        C[:, :o] = self.linalg.product(P, C_jm[:, :o])
+        C[:, o:] -= self.linalg.product(P, C_jm[:, o:])
         for part in (C[:, :o], C[:, o:]):
             if part.shape[1] and not self._orthonormal(part):
                 return None

@@ -58,7 +58,7 @@ class RotationStep:
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """By the smaller block; the orbitals as they are."""
         filled = np.count_nonzero(n_sm, axis=1).tolist()
-        return C_sjm, Density(projectors(C_sjm, filled, float(n_sm.max()), self.problem.frame.xp), None)
+        return C_sjm, Density(projectors(C_sjm, filled, float(n_sm.max()), self.problem.frame), None)
 
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
@@ -85,7 +85,8 @@ class RotationStep:
         halves = []
         for part, (X, _), n_m in zip(made.kept.parts, made.proposal, made.state.n_sm, strict=True):
             mid = part.split[0]
-            halves.append((part.C[:, :mid] @ (float(n_m.max()) * X), part.C[:, mid:]))
+            occupied = self.problem.frame.linalg.product(part.C[:, :mid], float(n_m.max()) * X)
+            halves.append((occupied, part.C[:, mid:]))
         return self.moment.of_change(halves), float(np.abs(made.kept.moment - before.kept.moment).max())
 
     def finish(self, made: Evaluation) -> State:
@@ -152,15 +153,15 @@ def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
     return plain and bool(((filled_s > 0) & (filled_s < problem.frame.size)).all())
 
 
-def projectors(C_sjm: Any, filled: list[int], capacity: float, xp: Any) -> Any:
+def projectors(C_sjm: Any, filled: list[int], capacity: float, place: Place) -> Any:
     """Densities by the smaller block: with n orbitals in all, C_o C_o^T = 1 - C_v C_v^T."""
     found = []
     for C, o in zip(C_sjm, filled, strict=True):
         few = 2 * o <= len(C)
         block = (C[:, :o] if few else C[:, o:]) * C.dtype.type(np.sqrt(capacity))
-        D = block @ block.T
+        D = place.linalg.product(block, block.T)
         if not few:
             D *= D.dtype.type(-1.0)
             add_to_diagonal(D, D.dtype.type(capacity))
         found.append(D)
-    return stack(found, xp)
+    return stack(found, place.xp)

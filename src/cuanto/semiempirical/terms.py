@@ -112,7 +112,7 @@ class OrthonormalFrame(Frame):
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
         """The density as it is, in single precision while the orbitals are."""
         D_sjk = self.to_algebra(D_spq)
-        return D_sjk, F_sjk.astype(D_sjk.dtype, copy=False) @ D_sjk
+        return D_sjk, self.linalg.product(F_sjk.astype(D_sjk.dtype, copy=False), D_sjk)
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
         """As they are, in double."""

@@ -149,7 +149,7 @@ class CpuBackend(HostMemory):
         native = [self._native(launch) for launch in launches if launch.items]
         if not native:
             return
-        with blas.one_thread if any(self.compile(x.program.source).uses_blas for x in launches) else nullcontext():
+        with blas.threads(1) if any(self.compile(x.program.source).uses_blas for x in launches) else nullcontext():
             self.pool.run(native)
 
     def _native(self, launch: Launch) -> NativeLaunch:

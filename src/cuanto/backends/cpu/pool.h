@@ -5,7 +5,8 @@
 //
 // Workers are woken when the caller has worked for a while (`patience`): small jobs are done before a thread has woken
 // up, and where other programs keep the cores busy a short job would wait for a worker that has been put to sleep with a
-// chunk in its hands. Patience grows with the time that callers had to wait at the end, and shrinks again.
+// chunk in its hands. Patience grows when callers wait at the end for workers that other programs kept from their cores,
+// and shrinks again.
 //
 // Sums: where items add to one array, every chunk has a zeroed array of its own, and these are added to the target in
 // the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
@@ -40,6 +41,7 @@ struct Job {
     INDEX next;       // chunk to be handed out
     INDEX completed;  // chunks
     int helpers, failed, posted;
+    double lost;      // seconds that a helper was kept from its core; the most of all
     Job* following;
     // sums of chunks that wait for their turn
     pthread_mutex_t merging;
@@ -62,7 +64,7 @@ static struct {
     double patience;  // seconds
 } pool;
 static pthread_key_t memory_of_thread;  // freed when the thread ends
-static __thread struct { char* memory; INDEX bytes; } own;
+static __thread struct { char* memory; INDEX bytes; double waited; } own;  // waited: seconds, for arrays of sums
 
 // Also in a forked child: it has one thread, whatever the others were doing.
 static void reset_pool() {
@@ -89,11 +91,16 @@ static void* scratch_of_thread(INDEX bytes) {
     return own.memory;
 }
 
-static double now() {
+static double seconds(clockid_t clock) {
     timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static double now() { return seconds(CLOCK_MONOTONIC); }
+
+// Seconds that this thread neither ran nor waited for arrays; only differences mean something.
+static double time_lost() { return now() - seconds(CLOCK_THREAD_CPUTIME_ID) - own.waited; }
 
 static const Launch* launch_of(const Job* job, INDEX chunk, const Launch* from) {
     const Launch* last = job->launches + job->count - 1;
@@ -112,8 +119,11 @@ static INDEX end_of(const Launch* launch, INDEX chunk) {
 // one, so that those who wait here do not wait for ever.
 static double* take_sums(Job* job) {
     pthread_mutex_lock(&job->merging);
-    while (!job->idle_count && !__atomic_load_n(&job->failed, __ATOMIC_RELAXED))
+    while (!job->idle_count && !__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
+        const double began = now();
         pthread_cond_wait(&job->returned, &job->merging);
+        own.waited += now() - began;
+    }
     double* sums = job->idle_count ? job->idle[--job->idle_count] : 0;
     if (sums == (double*)1) {  // not allocated yet
         if (posix_memalign((void**)&sums, 64, (size_t)job->bytes)) {
@@ -236,8 +246,11 @@ static void* worker(void*) {
         }
         ++job->helpers;
         pthread_mutex_unlock(&pool.lock);
+        const double before = time_lost();
         work_on(job, 0, 0);
+        const double lost = time_lost() - before;
         pthread_mutex_lock(&pool.lock);
+        if (lost > job->lost) job->lost = lost;
         if (--job->helpers == 0) pthread_cond_broadcast(&pool.done);
     }
     return 0;
@@ -326,10 +339,12 @@ extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
     return job;
 }
 
-// Callers that wait long for workers at the end of a job wake them later next time.
-static void learn(double began, double waiting) {
+// Callers that wait long for workers which were kept from their cores wake them later next time. A wait for the last of
+// a few large chunks is none of these.
+static void learn(const Job* job, double began, double waiting) {
     const double time = now(), waited = time - waiting, before = pool.patience;
-    double patience = waited > LONG_WAIT * (time - began) ? 2 * before + waited : 0.9 * before;
+    const bool kept = waited > LONG_WAIT * (time - began) && job->lost > 0.5 * waited;
+    double patience = kept ? 2 * before + waited : 0.9 * before;
     patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
     __atomic_store(&pool.patience, &patience, __ATOMIC_RELAXED);
 }
@@ -347,7 +362,7 @@ extern "C" int pool_run(Job* job, double slice) {
         const double waiting = now();
         pthread_mutex_lock(&pool.lock);
         const int gone = helpers_gone(job, began + slice);
-        if (gone) remove_job(job), learn(began, waiting);
+        if (gone) remove_job(job), learn(job, began, waiting);
         pthread_mutex_unlock(&pool.lock);
         if (!gone) return 0;
     }
