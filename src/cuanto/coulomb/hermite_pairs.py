@@ -198,21 +198,32 @@ def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices,
     return pairs[:, 0], pairs[:, 1]
 
 
-def _expansion(a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend) -> Any:
-    """E_kft, the contraction coefficients left out."""
+def expand_derivative(block: PairBlock, some: slice, x: int, backend: Backend) -> Any:
+    """E_kft of d/dA_x of some pairs of a block, A the centre of the first function; one order more than E itself."""
+    return _expansion(block.bra, block.ket, block.u[some], block.v[some], backend, x)
+
+
+def _expansion(
+    a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend, derivative: int | None = None
+) -> Any:
+    """E_kft, the contraction coefficients left out; of d/dA along the axis of a `derivative`, if one is given."""
     xp, put = backend.xp, backend.to_device
     alpha, beta = put(a.exponents[u]), put(b.exponents[v])
     AB = put(a.centres[u] - b.centres[v])
     p = alpha + beta
-    axes = [_one_axis(a.order, b.order, alpha, beta, p, AB[:, x], xp) for x in range(3)]
-    order = a.order + b.order
+    more = int(derivative is not None)
+    axes = [_one_axis(a.order + more * (x == derivative), b.order, alpha, beta, p, AB[:, x], xp) for x in range(3)]
+    order = a.order + b.order + more
+    if derivative is not None:
+        axes[derivative] = _raise_and_lower(axes[derivative], alpha, xp)
     E_kfgt = xp.zeros((len(u), a.functions, b.functions, hermite_count(order)))
     f = 0
     for la, pure_a in a.kind:
         g, fa = 0, function_count(la, pure_a)
         for lb, pure_b in b.kind:
             fb = function_count(lb, pure_b)
-            i, j, t = (put(np.array(x)) for x in (powers(la), powers(lb), hermite_tuples(la + lb)))
+            i, j, t = (put(np.array(x)) for x in (powers(la), powers(lb), hermite_tuples(la + lb + more)))
+            axes = [_up_to(E, la + lb + more, xp) for E in axes]
             E_abtk = prod(
                 (axes[x][i[:, None, None, x], j[None, :, None, x], t[:, x]] for x in range(3)), start=xp.ones(())
             )
@@ -239,6 +250,20 @@ def _one_axis(la: int, lb: int, alpha: Any, beta: Any, p: Any, AB: Any, xp: Any)
             for t in range(i + j):
                 E[i, j, t] += (t + 1) * low[t + 1]
     return E
+
+
+def _up_to(E: Any, order: int, xp: Any) -> Any:
+    """E[i, j, t, pair] with zeros for t up to an order that it does not reach."""
+    missing = order + 1 - E.shape[2]
+    return E if missing <= 0 else xp.concatenate([E, xp.zeros((*E.shape[:2], missing, E.shape[3]))], axis=2)
+
+
+def _raise_and_lower(E: Any, alpha: Any, xp: Any) -> Any:
+    """E[i, j, t, pair] of d/dA of the first function: 2 alpha E[i + 1] - i E[i - 1]."""
+    made = 2.0 * alpha * E[1:]
+    for i in range(1, len(made)):
+        made[i] -= i * E[i - 1]
+    return made
 
 
 @cache

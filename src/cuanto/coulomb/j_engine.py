@@ -85,14 +85,17 @@ class Distributions:
     single: bool
 
     @classmethod
-    def of(cls, blocks: Iterable[PairBlock], size: int, backend: Backend, omega: float | None = None) -> Distributions:
+    def of(
+        cls, blocks: Iterable[PairBlock], size: int, backend: Backend, omega: float | None = None, higher: int = 0
+    ) -> Distributions:
         """By Hermite order; `size`: functions in a row of the matrix that holds their densities.
 
-        With `omega` these are bras for the operator erf(omega r)/r; as kets they are the same.
+        With `omega` these are bras for the operator erf(omega r)/r; as kets they are the same. Bras of a `higher` order
+        than their expansion feel derivatives of the potential.
         """
         ordered = sorted(blocks, key=lambda block: block.order)
         groups = [list(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
-        classes = tuple(_hermite_class(group, size, backend, omega) for group in groups)
+        classes = tuple(_hermite_class(group, size, backend, omega, higher) for group in groups)
         # Powers of very large exponents with high momenta leave the range of single precision.
         single = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in ordered)
         return cls(classes, backend.xp.concatenate([c.bra_bound for c in classes]), single)
@@ -103,12 +106,16 @@ class Distributions:
         return {c.order: c.count for c in self.classes}
 
 
-def _hermite_class(blocks: list[PairBlock], size: int, backend: Backend, omega: float | None) -> HermiteClass:
-    put, order = backend.to_device, blocks[0].order
+def _hermite_class(
+    blocks: list[PairBlock], size: int, backend: Backend, omega: float | None, higher: int
+) -> HermiteClass:
+    put, order = backend.to_device, blocks[0].order + higher
     p, weight, bound, centres = (
         np.concatenate([getattr(block, name) for block in blocks])
         for name in ("exponents", "weight", "bound", "centres")
     )
+    if higher:  # a derivative of Gaussians of exponent p is larger by about sqrt(p) times the root of its momentum
+        bound = bound * (1.0 + 2.0 * np.sqrt(p * (order + 1.0))) ** higher
     high = centres.astype(np.float32)
     geometry = {
         "double": np.column_stack([np.sqrt(p), centres]),
@@ -160,8 +167,11 @@ class Potentials:
 
     def __call__(self, X: Any, out: Any) -> None:
         """Half the potentials of densities X [n, ...] of the kets, into `out` [n, ...]; bras of weight two: all."""
-        V = self._steps.add_up(self._launcher.run(list(self._jobs(X))))
-        self._steps.collect(self._bras.classes, V, out)
+        self._steps.collect(self._bras.classes, self.hermite(X), out)
+
+    def hermite(self, X: Any) -> dict[int, Any]:
+        """The same in the Hermite Gaussians of the bras, by their order."""
+        return self._steps.add_up(self._launcher.run(list(self._jobs(X))))
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of every class as kets, each for all classes of bras."""

@@ -1,0 +1,154 @@
+"""Electrostatic forces between charge distributions: electron density, fitted density, nuclei and point charges.
+
+The potential of Hermite densities, known to one order more than its energy needs, is all that there is to compute: the
+force on a distribution follows from it pair by pair, so that a gradient of J costs about as much as J. With the product
+of primitives a and b expanded in Hermite Gaussians at P (`hermite_pairs`), d/dA raises and lowers a, and d/dA + d/dB
+shifts P, which is the next order of the potential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.hermite_pairs import (
+    CHUNK_NUMBERS,
+    PairBlock,
+    Primitives,
+    expand_derivative,
+    pair_blocks,
+    primitives,
+    single_blocks,
+)
+from cuanto.coulomb.j_engine import Distributions, Potentials
+from cuanto.coulomb.j_steps import Contraction
+from cuanto.errors import InputError
+from cuanto.integrals.segments import Array, Indices
+from cuanto.kernels.hermite_build import GROUPINGS
+from cuanto.kernels.recurrences.components import raised
+from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
+from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+
+POINT = 1e24
+"""Exponent of a Gaussian that no digit tells from a point charge."""
+THRESHOLD = 1e-12
+"""What screening may do to the force on a pair."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charge distribution: as kets, as bras one order higher, the density of primitive functions, and its centres.
+
+    `centres_u`: [primitive of a kind] -> centre, by kind (`Primitives.first`).
+    """
+
+    kets: Distributions
+    bras: Distributions
+    density: Any
+    places: Array
+
+    def atom(self, group: Primitives) -> Indices:
+        """The centre of each primitive among `places`."""
+        return _find(group.centres, self.places)
+
+
+def electron_density(
+    basis: Basis, D_pq: Any, backend: Backend, threshold: float = THRESHOLD, omega: float | None = None
+) -> Charge:
+    """The pairs of a basis with a density matrix."""
+    _check_places(basis)
+    groups, contraction = primitives(basis)
+    blocks = pair_blocks(groups, threshold, backend)
+    density = Contraction(contraction, backend).density(D_pq[None])
+    return _charge(blocks, contraction.shape[1], density, basis.R_ax, backend, omega)
+
+
+def fitted_density(aux: Basis, c_P: Any, backend: Backend, omega: float | None = None) -> Charge:
+    """The functions of a fitting basis with coefficients."""
+    _check_places(aux)
+    groups, contraction = primitives(aux)
+    density = Contraction(contraction, backend).spread(c_P[None])
+    return _charge(single_blocks(groups, backend), 1, density, aux.R_ax, backend, omega)
+
+
+def point_charges(charges: Array, positions: Array, backend: Backend, omega: float | None = None) -> Charge:
+    """Charges, negative where electrons are attracted, as very narrow Gaussians."""
+    n, height = len(charges), (POINT / np.pi) ** 1.5
+    group = Primitives(((0, True),), np.full(n, POINT), positions, np.full((n, 1), height), 0)
+    density = backend.to_device(charges[None] * height)
+    return _charge(single_blocks([group], backend), 1, density, positions, backend, omega)
+
+
+def _charge(
+    blocks: Sequence[PairBlock], size: int, density: Any, places: Array, backend: Backend, omega: float | None
+) -> Charge:
+    kets = Distributions.of(blocks, size, backend, omega)
+    return Charge(kets, Distributions.of(blocks, size, backend, omega, higher=1), density, places)
+
+
+def forces(on: Charge, of: Charge, backend: Backend, threshold: float = THRESHOLD) -> Array:
+    """The derivative of the interaction (on|of) with respect to the centres of `on` alone, [centre, axis]."""
+    potentials = Potentials(on.bras, of.kets, backend, threshold, "double")
+    V = potentials.hermite(of.density)
+    gradient = np.zeros_like(on.places)
+    for c in on.bras.classes:
+        bra_major = GROUPINGS[backend.traits.language].bra_major
+        width = hermite_count(c.order)
+        V_kt = V[c.order].reshape(-1, width)[c.rank] if bra_major else V[c.order].reshape(width, -1)[:, c.rank].T
+        V_kt = V_kt * (2.0 * c.bra_factor)[:, None]
+        first = 0
+        for block, places in zip(c.blocks, c.places, strict=True):
+            mine = slice(first, first + block.count)
+            first = mine.stop
+            _add_block(gradient, on, block, places, V_kt[mine], backend)
+    return gradient
+
+
+def _add_block(gradient: Array, on: Charge, block: PairBlock, places: Any, V_kt: Any, backend: Backend) -> None:
+    """Forces on the two centres of the pairs of a block."""
+    xp, put = backend.xp, backend.to_device
+    X_kf = on.density.reshape(-1)[places]
+    shifted = [put(index) for index in _shifted(block.order)]
+    H_kt = (X_kf[:, None, :] @ block.E_kft)[:, 0]
+    total_kx = xp.stack([(H_kt * V_kt[:, index]).sum(axis=1) for index in shifted], axis=1)
+    atom_u = on.atom(block.bra)[block.u]
+    if not block.ket.exponents.any():  # the partner is the function 1
+        np.add.at(gradient, atom_u, backend.to_host(total_kx))
+        return
+    first_kx = xp.empty((block.count, 3))
+    numbers = 3 * block.functions * hermite_count(block.order + 1)
+    step = max(1, CHUNK_NUMBERS // numbers)
+    for begin in range(0, block.count, step):
+        some = slice(begin, begin + step)
+        for x in range(3):
+            E_kft = expand_derivative(block, some, x, backend)
+            H = (X_kf[some][:, None, :] @ E_kft)[:, 0]
+            first_kx[some, x] = (H * V_kt[some]).sum(axis=1)
+    first_kx, total_kx = backend.to_host(first_kx), backend.to_host(total_kx)
+    np.add.at(gradient, atom_u, first_kx)
+    np.add.at(gradient, on.atom(block.ket)[block.v], total_kx - first_kx)
+
+
+@cache
+def _shifted(order: int) -> tuple[Indices, ...]:
+    """For each axis: where the tuples t + 1 are among those of one order more."""
+    number = {t: k for k, t in enumerate(hermite_tuples(order + 1))}
+    return tuple(np.array([number[raised(t, x)] for t in hermite_tuples(order)]) for x in range(3))
+
+
+def _check_places(basis: Basis) -> None:
+    used = np.unique([shell.atom for shell in basis.shells])
+    if len(np.unique(basis.R_ax[used], axis=0)) < len(used):
+        raise InputError("two atoms are at the same place: forces on them are not defined")
+
+
+def _find(centres: Array, places: Array) -> Indices:
+    """Rows of `places` that are equal to `centres`."""
+    number = {tuple(place): k for k, place in enumerate(places.tolist())}
+    return np.array([number[tuple(centre)] for centre in centres.tolist()], dtype=np.int64)

@@ -1,0 +1,98 @@
+"""Derivatives of basis functions: cartesian shells one momentum higher and lower, and what is made of them.
+
+d/dx of x^a exp(-alpha r^2) is a x^(a-1) exp(-alpha r^2) - 2 alpha x^(a+1) exp(-alpha r^2): integrals of derivatives are
+integrals of ordinary shells, by the ordinary kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.integrals.api import basis_kets
+from cuanto.integrals.batches import shell_batch
+from cuanto.integrals.engine import Engine
+from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, raised
+
+
+@dataclass(frozen=True)
+class DerivativeShells:
+    """Shells whose functions make up derivatives: d phi_p/dx = sum of weight * function, over the `terms` of p and x.
+
+    `classes`: for each class of the basis the raised one, and the lowered one where there is one.
+    """
+
+    classes: tuple[SegmentClass, ...]
+    size: int
+    p: Indices
+    x: Indices
+    function: Indices
+    weight: Array
+
+
+def derivative_shells(basis: Basis) -> DerivativeShells:
+    """The shells of the derivatives of all functions of a basis."""
+    classes, terms, size = [], [], 0
+    for group in segments(basis):
+        for step in (1, -1) if group.l else (1,):
+            l = group.l + step
+            functions = function_count(l, False)
+            first = size + functions * np.arange(group.ao.size).reshape(group.ao.shape)
+            coefficients = group.coefficients * (2.0 * group.exponents[:, None] if step == 1 else 1.0)
+            arrays = (group.first, group.exponents, coefficients, group.centres, first)
+            classes.append(SegmentClass(l, l < 2, *arrays))
+            size += functions * group.ao.size
+            m, x, k, weight = _coupling(group.l, group.pure, step)
+            starts, own = group.ao.reshape(-1, 1), first.reshape(-1, 1)
+            shape = (group.ao.size, len(m))
+            columns = (starts + m, np.broadcast_to(x, shape), own + k, np.broadcast_to(weight, shape))
+            terms.append([column.reshape(-1) for column in columns])
+    p, x, function, weight = (np.concatenate(column) for column in zip(*terms, strict=True))
+    return DerivativeShells(tuple(classes), size, p, x, function, weight)
+
+
+def _coupling(l: int, pure: bool, step: int) -> tuple[Indices, Indices, Indices, Array]:
+    """(m, x, k, weight): the part of d/dx of function m that is monomial k of the raised (lowered) shell."""
+    number = {a: k for k, a in enumerate(powers(l + step))}
+    found = []
+    for m, row in enumerate(kernel_matrix(l, pure)):
+        for a, value in zip(powers(l), row, strict=True):
+            for x in range(3):
+                factor = -1.0 if step == 1 else float(a[x])
+                if value and factor:
+                    found.append((m, x, number[raised(a, x, step)], factor * value))
+    m, x, k, weight = zip(*found, strict=True)
+    return np.array(m), np.array(x), np.array(k), np.array(weight)
+
+
+def one_electron_gradient(basis: Basis, weights: dict[str, Any], backend: Backend) -> Array:
+    """sum_o sum_pq M_pq d<p|o|q>/dR_a of operators o with symmetric matrices M, [atom, axis]; on the host.
+
+    `weights`: M_pq by the name of the operator, M_xpq of the dipole moment (which is taken about the origin).
+    """
+    shells = derivative_shells(basis)
+    bras = [shell_batch(group, coulomb=False) for group in shells.classes]
+    kets = basis_kets(basis, coulomb=False)
+    n, moved = basis.nbf, np.zeros((len(shells.p),))
+    place = backend.upload({"function": shells.function, "p": shells.p})
+    for operator, M in weights.items():
+        M_xpq = M.reshape(-1, n, n)
+        out = backend.zeros((len(M_xpq), shells.size, n), np.float64)
+        Engine(backend, out, row_stride=n, component_stride=shells.size * n).run(operator, bras, kets)
+        total_kp = sum(backend.linalg.product(O_kq, M_pq) for O_kq, M_pq in zip(out, M_xpq, strict=True))
+        moved += backend.to_host(total_kp[place["function"], place["p"]])
+    # A function moves with its atom: d/dR = -d/dr; the other function of every pair does the same.
+    return sum_by_atom(basis, -2.0 * moved * shells.weight, shells.p, shells.x)
+
+
+def sum_by_atom(basis: Basis, values: Array, p: Indices, x: Indices) -> Array:
+    """Add values that belong to functions p and axes x to the gradient of their atoms."""
+    atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+    gradient = np.zeros((len(basis.R_ax), 3))
+    np.add.at(gradient, (atom_p[p], x), values)
+    return gradient
