@@ -66,8 +66,9 @@ def _coupling(l: int, pure: bool, step: int) -> tuple[Indices, Indices, Indices,
                 factor = -1.0 if step == 1 else float(a[x])
                 if value and factor:
                     found.append((m, x, number[raised(a, x, step)], factor * value))
-    m, x, k, weight = zip(*found, strict=True)
-    return np.array(m), np.array(x), np.array(k), np.array(weight)
+    rows = np.array(found)
+    m, axis, k = rows[:, :3].astype(np.int64).T
+    return m, axis, k, rows[:, 3]
 
 
 def one_electron_gradient(basis: Basis, weights: dict[str, Any], backend: Backend) -> Array:
