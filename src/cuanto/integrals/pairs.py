@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,12 @@ class RowMap:
 
 
 def pair_batches(
-    a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float, split: bool = True
+    a: SegmentClass,
+    b: SegmentClass,
+    same: bool,
+    row_of: Callable[[Indices, Indices], Indices],
+    threshold: float,
+    split: bool = True,
 ) -> list[BraBatch]:
     """Pairs of two classes (la >= lb); with `same` class each pair once; with `split` delicate pairs apart.
 
@@ -168,7 +174,9 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     return total, (x - (total - shift)) + (y - shift)
 
 
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, row_of: RowMap) -> Indices:
+def _pair_rows(
+    a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, row_of: Callable[[Indices, Indices], Indices]
+) -> Indices:
     """[pair, column a, column b, function a, function b] -> row."""
     ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
     ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)
