@@ -18,7 +18,7 @@ from scf_cases import basis, molecule, water
 from tolerances import FINITE_DIFFERENCE, SYMMETRY_REL
 
 CPU = get_backend("cpu")
-AROUND = Surroundings.of([0.7, -0.4], [[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]], [0.01, -0.02, 0.03])
+AROUND = Surroundings.of([0.7, -0.4], [[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]], field=[0.01, -0.02, 0.03])
 
 
 def term(name: str) -> Any:
@@ -126,15 +126,15 @@ def test_energy_with_a_distant_charge_follows_the_multipole_expansion() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (([1.0], None, None), "both charges and positions"),
-        (([1.0, 2.0], [[0.0, 0.0, 9.0]], None), "2 point charges have 1 positions"),
-        ((None, None, [1.0]), "three components"),
-        (([np.nan], [[0.0, 0.0, 9.0]], None), "finite"),
+        ({"charges": [1.0]}, "both charges and positions"),
+        ({"charges": [1.0, 2.0], "positions": [[0.0, 0.0, 9.0]]}, "2 point charges have 1 positions"),
+        ({"field": [1.0]}, "three components"),
+        ({"charges": [np.nan], "positions": [[0.0, 0.0, 9.0]]}, "finite"),
     ],
 )
 def test_surroundings_that_make_no_sense(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Surroundings.of(*given)
+        Surroundings.of(**given)
 
 
 def test_a_charge_on_a_nucleus_is_refused() -> None:

@@ -81,6 +81,11 @@ def _single_shells(basis: Basis, device: Backend) -> Triangle:
     return known[basis]
 
 
+def one_electron(basis: Basis, operator: str, components: int = 1, *, backend: str | Backend = "auto") -> Any:
+    """<p|operator|q>, component first, of an operator named in `kernels.recurrences.one_electron`."""
+    return _one_electron(basis, backend, **{operator: components})[0]
+
+
 def overlap(basis: Basis, *, backend: str | Backend = "auto") -> Any:
     """S_pq = <p|q>"""
     return _one_electron(basis, backend, overlap=1)[0][0]
@@ -305,4 +310,14 @@ def _check_memory(n: int, packed: bool, max_memory: float | None, device: Backen
         raise InputError(f"(pq|rs) of {n} functions needs {need / 2**30:.3g} GiB{hint}, {limit / 2**30:.3g} GiB {kind}")
 
 
-__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap", "overlap_and_kinetic"]
+__all__ = [
+    "dipole",
+    "eri_2c",
+    "eri_3c",
+    "eri_4c",
+    "kinetic",
+    "nuclear",
+    "one_electron",
+    "overlap",
+    "overlap_and_kinetic",
+]

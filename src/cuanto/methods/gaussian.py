@@ -17,7 +17,7 @@ from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
-from cuanto.options import CalculationOptions, ScfOptions
+from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
 from cuanto.scf import guess as guesses
 from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
@@ -28,7 +28,16 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.stability import UNSTABLE
 from cuanto.scf.state import Orbitals, State
-from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, ExchangeCorrelation, NuclearRepulsion, Term
+from cuanto.terms import (
+    EXTERNAL_OPERATORS,
+    CoreHamiltonian,
+    Coulomb,
+    Dispersion,
+    Exchange,
+    ExchangeCorrelation,
+    NuclearRepulsion,
+    Term,
+)
 from cuanto.terms.exchange_correlation import grid_bytes
 
 PSEUDO_ORBITALS = 100
@@ -72,8 +81,9 @@ class Context:
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
         grid = request.grid.plain if request.model.integrated else None
-        surroundings = {"field": None, "point_charges": None} | request.surroundings.keywords
-        resolved = {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad", **surroundings}
+        alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
+        resolved: dict[str, Any] = alone | request.surroundings.keywords
+        resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
         return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
 

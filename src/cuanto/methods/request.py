@@ -28,7 +28,7 @@ from cuanto.scf.guess import GUESSES
 from cuanto.scf.state import Orbitals
 from cuanto.semiempirical.diagonalisers import settings
 from cuanto.system import Molecule
-from cuanto.terms import Surroundings
+from cuanto.terms import EXTERNAL_OPERATORS, Surroundings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,13 +123,12 @@ def _check_guess(guess: object, method: str, kind: str) -> None:
 
 def _surroundings(options: CalculationOptions) -> Surroundings:
     """Point charges are a pair of arrays."""
-    with about_option("field"):
-        alone = Surroundings.of(field=options.field)
+    operators = {name: getattr(options, name) for name in EXTERNAL_OPERATORS}
     if options.point_charges is None:
-        return alone
+        return Surroundings.of(**operators)
     with about_option("point_charges"):
         try:
             charges, positions = options.point_charges
         except (TypeError, ValueError):
             raise InputError("point_charges are a pair: charges (e) and their positions (Bohr)") from None
-        return Surroundings.of(charges, positions, options.field)
+    return Surroundings.of(charges, positions, **operators)
