@@ -1,6 +1,6 @@
 """Tables of the documentation from the files of `dft.py` and `thesis_water_clusters.py`.
 
-    python benchmarks/dft_tables.py            # rewrites what stands between the marks in docs/performance.md
+    python benchmarks/dft_tables.py            # rewrites the tables between the marks in docs/develop
     python benchmarks/dft_tables.py --print    # shows it only
 
 A table whose files are missing in benchmarks/results, or that the page has no place for, is left out.
@@ -17,7 +17,7 @@ from common import ROOT
 from scf_systems import disturbed
 from scf_tables import insert, place, results, seconds, table
 
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "develop" / "performance_notes.md"
 MIB = 2**20
 Record = dict[str, Any]
 

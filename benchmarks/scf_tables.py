@@ -2,7 +2,7 @@
 `tools/compare_diagonalisers.py`: the reference.
 
     python benchmarks/plot_scf.py              # the picture that goes with cost against size
-    python benchmarks/scf_tables.py            # rewrites what stands between the marks in docs/*.md
+    python benchmarks/scf_tables.py            # rewrites the tables between the marks in docs/develop
     python benchmarks/scf_tables.py --print    # shows it only
 
 A column whose file is missing in benchmarks/results is left out; a table without any is left as it is.
@@ -156,15 +156,15 @@ def cost(found: dict[str, Record]) -> str:
     text = table(["", "largest", "warm", "exponent"], rows)
     if not (DOCS / PICTURE).exists():
         return text
-    return f"![Seconds of RHF/cc-pVDZ against the number of basis functions]({PICTURE})\n\n{text}"
+    return f"![Seconds of RHF/cc-pVDZ against the number of basis functions](../{PICTURE})\n\n{text}"
 
 
 TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]]] = {
-    "whole SCF": ("performance.md", ("scf",), whole_scf),
-    "cost against size": ("performance.md", ("scf_alkanes", "scf_waters", "scf_waters_direct"), cost),
-    "profile of J": ("performance.md", ("scf_thesis",), profile),
-    "accuracy": ("accuracy.md", ("scf_thesis",), accuracy),
-    "references": ("accuracy.md", ("scf_references",), references),
+    "whole SCF": ("develop/performance_notes.md", ("scf",), whole_scf),
+    "cost against size": ("develop/performance_notes.md", ("scf_alkanes", "scf_waters", "scf_waters_direct"), cost),
+    "profile of J": ("develop/performance_notes.md", ("scf_thesis",), profile),
+    "accuracy": ("develop/accuracy_records.md", ("scf_thesis",), accuracy),
+    "references": ("develop/accuracy_records.md", ("scf_references",), references),
 }
 """Name in the marks -> document, stems of the files, and what makes it."""
 

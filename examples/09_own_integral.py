@@ -4,7 +4,7 @@
 
 Nothing of cuanto is changed. A formula is written down once, for two primitives and any angular momentum; from it come
 C++ (compiled and run here) and CUDA (printed here, used where there is a GPU), contraction, solid harmonics and the
-loops over a basis. Docs: docs/kernels.md goes through it line by line.
+loops over a basis. Docs: docs/develop/kernels.md goes through it line by line.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_pages_need_no_network() -> None:
 
 def test_every_environment_variable_is_documented() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    documented = re.findall(r"^`(CUANTO_\w+)`$", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    documented = re.findall(r"^`(CUANTO_\w+)`$", (DOCS / "reference" / "settings.md").read_text(), re.MULTILINE)
     assert sorted(documented) == sorted(set(re.findall(r"\bCUANTO_[A-Z_]+", sources)))
 
 

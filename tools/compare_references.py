@@ -2,7 +2,7 @@
 
     python tools/compare_references.py --backend cpu --functions 130     # rows of up to 130 functions
     python tools/compare_references.py --backend cuda --seconds 500      # as many as there is time for
-    python tools/compare_references.py --table                           # the table in docs/accuracy.md from both files
+    python tools/compare_references.py --table                           # the table of docs/develop from both files
 
 Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: a run that was stopped is gone on with, and
 rows that are there (or in the file given with --json) are not repeated unless --again. The electrons are the integral
@@ -33,7 +33,7 @@ from scf_cases import basis, molecule, oracle, records  # noqa: E402
 
 FILES = ("lda_dzvp_water", "dft_def2", "open_shell")
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "develop" / "accuracy_records.md"
 SAME_ENERGY = 1e-6
 """Hartree."""
 SAME_ELECTRONS = 1e-6

@@ -254,7 +254,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     changed = {"level": (20, 50), "radial": "mura-knowles", "partition": "stratmann", "pruning": "nwchem"}
     changed |= {"cube_edge": 3.0, "sphere_fraction": 0.4, "threshold": 1e-10, "store": "keep", "density": "matrix"}
     table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
-    page = (DATA.parents[1] / "docs" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
+    page = (DATA.parents[1] / "docs" / "methods" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
     assert [line.split()[0] for line in page.splitlines()] == list(changed)
     job.write_text(lines + table)
     assert not leave("run", str(job))

@@ -194,7 +194,7 @@ def test_the_page_has_every_option() -> None:
     """The table is made when the pages are built."""
     root = ROOT
     hook = runpy.run_path(str(root / "tools" / "docs_options.py"))["on_page_markdown"]
-    page = hook((root / "docs" / "interface.md").read_text())
+    page = hook((root / "docs" / "reference" / "interface.md").read_text())
     assert all(f"| `{name}` | " in page and option.described in page for name, option in OPTIONS.items())
     assert "| `damping` | `0.0`; 0 to 0.95 |" in page and "| `fitting` | `auto`, `none`, `j`, `jk` |" in page
     assert "| Electric field, Hartree/(e Bohr). |" in page and "[default" not in page

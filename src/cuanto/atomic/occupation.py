@@ -1,7 +1,7 @@
 """Who is where: closed shells, open shells and the configurations that are averaged over.
 
 At most one open shell per symmetry, the highest occupied one. The mean energy of a set of configurations needs only the
-mean occupations and the factors f_lm below (G. Malli's and others' average of configurations; see docs/atoms.md).
+mean occupations and the factors f_lm below (average of configurations after G. Malli; docs/develop/atom_notes.md).
 """
 
 from __future__ import annotations

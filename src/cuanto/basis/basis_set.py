@@ -1,7 +1,7 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/conventions.md has the rest.
+source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
 """
 
 import os
