@@ -10,6 +10,7 @@ import ast
 import importlib
 import os
 import re
+import runpy
 import shlex
 import shutil
 from pathlib import Path
@@ -23,7 +24,8 @@ from cuanto.cli import main
 from places import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+SITE = sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *SITE]
 RUN = [page for page in PAGES if page.parent.name in ("tutorials", "howto") or page.name in ("kernels.md", "README.md")]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$? ?(?:\S.*\| )?(cuanto [^|>\n]*)", re.MULTILINE)
@@ -96,20 +98,43 @@ def test_commands_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_and_geometries_exist(page: Path) -> None:
     text = page.read_text()
-    for link in re.findall(r"\]\((?!https?:)([^)#]+)", FENCE.sub("", text)):
+    prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
         assert (page.parent / link).exists(), link
     for path in re.findall(r"\b(?:src|examples|benchmarks|tools)/[\w/.-]+\.(?:xyz|py)\b", text):
         assert (ROOT / path).exists() or (ROOT / "src" / "cuanto" / path).exists(), path
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    listed = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES[1:])
+def test_folders_are_the_navigation() -> None:
+    """Every page is listed, and the pages of a folder form one section, which is named after it."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    sections = re.findall(r"^  - ([\w-]+):\n((?: {6}- .*\n)+)", settings, re.MULTILINE)
+    listed = {name: re.findall(r": (\S+\.md)$", pages, re.MULTILINE) for name, pages in sections if ".md" in pages}
+    found = sorted(str(page.relative_to(DOCS)) for page in SITE)
+    assert sorted(["index.md", *(page for pages in listed.values() for page in pages)]) == found
+    for name, pages in listed.items():
+        assert {page.split("/")[0] for page in pages} == {name.lower().replace("-", "")}
 
 
 def test_pages_need_no_network() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "http" not in settings and "font: false" in settings
+    hook = runpy.run_path(str(ROOT / "tools" / "docs_offline.py"))
+    assert (DOCS / hook["OWN"]).exists()
+    assert "http" not in hook["on_post_template"](f'<script src="{hook["REMOTE"]}"></script>')
+
+
+def test_every_public_name_is_in_the_glossary() -> None:
+    explained = re.findall(r"^\| `cuanto\.(\w+)` \| \S", (DOCS / "reference" / "glossary.md").read_text(), re.MULTILINE)
+    assert sorted(explained) == sorted(cuanto.__all__)
+
+
+def test_the_readme_is_short_and_repeats_the_figures_of_the_docs() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 75
+    figures = re.findall(r"(?<=\| )[\d.,]+ s(?= \|)|\b\d(?:\.\d)?e-\d+ (?:Hartree|kcal/mol)", readme)
+    documented = "".join((DOCS / "reference" / f"{name}.md").read_text() for name in ("accuracy", "performance"))
+    assert len(figures) > 10 and [figure for figure in figures if figure not in documented] == []
 
 
 def test_every_environment_variable_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""Four-component Dirac-Hartree-Fock for atoms in kinetically balanced Gaussians; docs/theory/dirac_fock.md has the equations.
+"""Four-component Dirac-Hartree-Fock for atoms in kinetically balanced Gaussians; see docs/theory/dirac_fock.md.
 
     basis = AtomBasis.by_momentum([even_tempered(0.1, 1.9, 18)])
     atom = Atom(Nucleus(2, "gaussian"), basis, Occupation(closed=(1,)))
