@@ -4,7 +4,7 @@
     python tools/compare_references.py --backend cuda --seconds 500      # as many as there is time for
     python tools/compare_references.py --table                           # the table of docs/develop from both files
 
-Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: a run that was stopped is gone on with, and
+Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: an interrupted run continues, and
 rows that are there (or in the file given with --json) are not repeated unless --again. The electrons are the integral
 of the converged density on the row's own grid; how far that is from their number is a property of the grid, so it is
 also compared, with --peer, with what PySCF finds for the same density on the same grid. Exit status 1: an energy

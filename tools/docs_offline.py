@@ -1,4 +1,4 @@
-"""A hook of MkDocs: the script that lets the search work from a disk is our own, so that no page needs a network."""
+"""MkDocs hook: replace the remote script that lets the search work from a disk by our own; no page needs a network."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ OWN = "assets/worker.js"
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """The page with our script in place of the remote one."""
+    """Return the page with our script."""
     depth = page.file.dest_uri.count("/")
     return output.replace(REMOTE, "../" * depth + OWN)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """The same in the page for addresses that do not exist."""
+    """The same for the page of unknown addresses."""
     return output_content.replace(REMOTE, f"/{OWN}")
