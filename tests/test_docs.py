@@ -95,6 +95,39 @@ def test_commands_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 pytest.fail(f"{line}: {getattr(error, 'message', error)}")
 
 
+ERROR = re.compile(r"^\$ (cuanto .*)\n(cuanto: .*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ERROR.search(page.read_text())], ids=name_of)
+def test_errors_are_quoted_as_they_are_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command, shown in ERROR.findall(page.read_text()):
+        with pytest.raises(SystemExit) as left:
+            main.run(shlex.split(command)[1:])
+        assert left.value.code == 2 and capsys.readouterr().err.strip() == shown
+
+
+def test_messages_of_the_troubleshooting_page_are_in_the_source() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    messages = re.findall(r"^\| `([^`]+)`", (DOCS / "howto" / "troubleshooting.md").read_text(), re.MULTILINE)
+    fragments = [part.strip() for message in messages for part in re.split(r"\.\.\.|[A-Z_]{4,}", message)]
+    assert len(messages) > 5 and [part for part in fragments if part not in source] == []
+
+
+PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|h|cuh|json|sh|toml))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """In the checkout, in the package, or (templates) in `kernels`."""
+    places = (ROOT, ROOT / "src" / "cuanto", ROOT / "src" / "cuanto" / "kernels")
+    named = set(PATH.findall(page.read_text()))
+    assert {path for path in named if not any((place / path).exists() for place in places)} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_and_geometries_exist(page: Path) -> None:
     text = page.read_text()
