@@ -110,6 +110,24 @@ def test_errors_are_quoted_as_they_are_printed(
         assert left.value.code == 2 and capsys.readouterr().err.strip() == shown
 
 
+SHOWN = re.compile(r"^\$ (cuanto energy [^\n]*)$(?:(?!^\$|^```).)*?^ energy +(\S+)  Hartree", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if SHOWN.search(page.read_text())], ids=name_of)
+def test_energies_are_those_that_are_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command, energy in SHOWN.findall(page.read_text()):
+        with pytest.raises(SystemExit) as left:
+            main.run([*shlex.split(command)[1:], "--backend", "cpu"])
+        shown = capsys.readouterr()
+        assert not left.value.code, shown.err
+        printed = re.findall(r"^ energy +(\S+)  Hartree", shown.out, re.MULTILINE)
+        assert float(printed[0]) == pytest.approx(float(energy), abs=1e-8)
+
+
 def test_messages_of_the_troubleshooting_page_are_in_the_source() -> None:
     source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     messages = re.findall(r"^\| `([^`]+)`", (DOCS / "howto" / "troubleshooting.md").read_text(), re.MULTILINE)
