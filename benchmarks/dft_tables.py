@@ -27,7 +27,7 @@ def whole(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "empty caches, import included", *peers]
+        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system'].split('-')[0]}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -67,7 +67,7 @@ def milliseconds(value: float) -> str:
 
 
 def clusters(found: dict[str, Record]) -> str:
-    """Figures 5.4 to 5.6 of the thesis: one pass by kernel, kept against made again, memory; then whole iterations."""
+    """Figures 5.4 to 5.6 of the thesis: one pass by kernel, stored against recomputed, memory; then whole iterations."""
     parts = []
     for record in found.values():
         if rows := record.get("sizes", []):
@@ -77,8 +77,8 @@ def clusters(found: dict[str, Record]) -> str:
 
 def cluster_passes(record: Record, rows: list[Record]) -> str:
     """Steps of a pass with either number of points per shell, a line for each."""
-    head = [f"waters, {place(record)}", "functions", "points per shell", "density, kept", "made again", "functional"]
-    head += ["matrix, kept", "made again", "values"]
+    head = [f"waters, {place(record)}", "functions", "points per shell", "density, stored", "recomputed", "functional"]
+    head += ["matrix, stored", "recomputed", "values"]
     lines = []
     for row in rows:
         for angular in ("110", "194"):

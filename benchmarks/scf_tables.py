@@ -50,7 +50,7 @@ def whole_scf(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "empty caches, import included", *peers]
+        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system']}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -75,7 +75,7 @@ def peer_seconds(row: Record) -> str:
 def profile(found: dict[str, Record]) -> str:
     """J of a whole SCF and its steps, beside Table 6.7; nothing where only energies were made."""
     found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
-    head = ["", *(f"J in all, {place(r)}" for r in found.values()), "thesis, K20c"]
+    head = ["", *(f"total J, {place(r)}" for r in found.values()), "thesis, K20c"]
     head += [f"steps of one J, {place(r)}" for r in found.values()]
     head += [f"shares, {place(r)}" for r in found.values()] + ["thesis"]
     rows: list[list[str]] = []

@@ -149,7 +149,7 @@ def table(found: dict[str, dict[str, Row]]) -> str:
         groups.setdefault((row["molecule"], row["basis"], grid), []).append(row)
     names = {"cpu": "CPU", "cuda": "H200"}
     head = ["", "functions", "grid", "functionals", *(f"largest difference, {names[b]}" for b in found)]
-    head += ["electrons", "PySCF's electrons", "off by"]
+    head += ["electrons", "PySCF's electrons", "relative error"]
     lines = [head, ["---"] * len(head)]
     for (name, basis_name, grid), members in groups.items():
         cells = [f"{name}, {basis_name}", str(members[0]["nbf"]), grid, ", ".join(row["functional"] for row in members)]
