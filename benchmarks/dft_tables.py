@@ -67,7 +67,7 @@ def milliseconds(value: float) -> str:
 
 
 def clusters(found: dict[str, Record]) -> str:
-    """Figures 5.4 to 5.6 of the thesis: one pass by kernel, stored against recomputed, memory; then whole iterations."""
+    """Figures 5.4 to 5.6 of the thesis: kernels of one pass, stored or recomputed, memory; whole iterations."""
     parts = []
     for record in found.values():
         if rows := record.get("sizes", []):
