@@ -135,13 +135,14 @@ def test_messages_of_the_troubleshooting_page_are_in_the_source() -> None:
     assert len(messages) > 5 and [part for part in fragments if part not in source] == []
 
 
-PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|h|cuh|json|sh|toml))`")
+PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|json|sh|toml)|[\w/]+\.(?:h|cuh))`")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_are_named_exist(page: Path) -> None:
-    """In the checkout, in the package, or (templates) in `kernels`."""
-    places = (ROOT, ROOT / "src" / "cuanto", ROOT / "src" / "cuanto" / "kernels")
+    """In the checkout, in the package, or (templates) in `kernels/templates`."""
+    package = ROOT / "src" / "cuanto"
+    places = (ROOT, package, package / "kernels", package / "kernels" / "templates")
     named = set(PATH.findall(page.read_text()))
     assert {path for path in named if not any((place / path).exists() for place in places)} == set()
 
