@@ -157,6 +157,13 @@ def test_links_and_geometries_exist(page: Path) -> None:
         assert (ROOT / path).exists() or (ROOT / "src" / "cuanto" / path).exists(), path
 
 
+def test_pages_that_the_code_names_exist() -> None:
+    folders = ("src", "tests", "tools", "benchmarks", "examples")
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".h", ".md"))
+    named = {name for file in files for name in re.findall(r"\bdocs/[\w/]+\.md\b", file.read_text())}
+    assert len(named) > 3 and {name for name in named if not (ROOT / name).exists()} == set()
+
+
 def test_folders_are_the_navigation() -> None:
     """Every page is listed, and the pages of a folder form one section, which is named after it."""
     settings = (ROOT / "mkdocs.yml").read_text()
