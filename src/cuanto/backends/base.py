@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.communicator import Communicator
 from cuanto.errors import InputError
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
@@ -172,6 +173,7 @@ class Backend(Protocol):
     name: str
     xp: Any
     traits: Traits
+    communicator: Communicator
 
     @property
     def linalg(self) -> Linalg:

@@ -138,8 +138,8 @@ class DirectJK:
             J = J_quartets if by_quartets else J
         if want_k and odd is not None:
             K = K + self.quartets(odd, False, True, antisymmetric=True)[1]
-        shape = np.shape(D)
-        return (None if J is None else J.reshape(shape)), (None if K is None else K.reshape(shape))
+        shape, add = np.shape(D), self.backend.communicator.sum
+        return (None if J is None else add(J).reshape(shape)), (None if K is None else add(K).reshape(shape))
 
     def j(self, D: Any) -> Any:
         """J alone."""

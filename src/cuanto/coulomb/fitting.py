@@ -88,12 +88,13 @@ class FittedJK(JKBuilder):
         D_spq = xp.asarray(D_spq, dtype=np.float64)
         if D_spq.ndim != 3 or D_spq.shape[1:] != (n, n):
             raise InputError(f"densities are [s, {n}, {n}] here, an array of shape {D_spq.shape} was given")
-        J_spq = self.tensor.potential(self.tensor.fit(D_spq)) if want_j else None
+        add = self.backend.communicator.sum
+        J_spq = add(self.tensor.potential(add(self.tensor.fit(D_spq)))) if want_j else None
         if not want_k:
             return J_spq, None
         if C_spi is None:
-            return J_spq, xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq])
-        return J_spq, xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi])
+            return J_spq, add(xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq]))
+        return J_spq, add(xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi]))
 
     def notes(self) -> Sequence[str]:
         """What is kept; what was done to a metric that is nearly singular."""

@@ -67,7 +67,8 @@ class ExchangeCorrelation(Term):
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """E and dE/dD of each spin, or with one spin of both electrons together."""
-        energy, self.electrons, F_spq = self._integrate(D_spq, C_spi)
+        parts = self._integrate(D_spq, C_spi)
+        energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
 
     def notes(self) -> Sequence[str]:

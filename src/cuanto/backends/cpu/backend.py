@@ -18,6 +18,7 @@ from typing import Any
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
@@ -106,6 +107,7 @@ class CpuBackend(HostMemory):
         self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
         self.linalg: Linalg = HostLinalg(self)
+        self.communicator: Communicator = SingleRank()
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
         self._special: dict[tuple[Any, ...], CpuProgram] = {}

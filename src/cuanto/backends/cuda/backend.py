@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
@@ -104,6 +105,7 @@ class CudaBackend:
         tuning = WORTH_COMPILING, GROUP_THREADS, self.shared_limit
         self.traits = Traits("cuda", self.schedule, False, self.multiprocessors, *tuning)
         self.linalg: Linalg = DeviceLinalg(cupy, CudaLibrary(cupy))
+        self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
@@ -50,6 +51,7 @@ class SimtBackend:
         self.traits = Traits("cuda", self.schedule, False, MULTIPROCESSORS, 0.0, GROUP_THREADS, shared_limit)
         self.shared_limit = shared_limit
         self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
+        self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 
