@@ -16,6 +16,7 @@ from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
 from cuanto.methods.result import Result, watched
@@ -86,11 +87,15 @@ class Semiempirical:
         return 2 if self.method[0] == "u" or self.molecule.multiplicity > 1 else 1
 
     @cached_property
+    def budget(self) -> Budget:
+        """Memory that large arrays are reserved from."""
+        return Budget(self.backend, self.max_memory)
+
+    @cached_property
     def engine(self) -> PairEngine:
         """Kernels for this geometry."""
-        engine = PairEngine(
-            self.layout, positions([self.molecule]), self.backend, self.max_memory, self.mopac_compatible
-        )
+        place = (positions([self.molecule]), self.backend, self.budget)
+        engine = PairEngine(self.layout, *place, self.mopac_compatible)
         with self.timings.measure("kernels"):
             engine.prepare()
         return engine
@@ -124,7 +129,8 @@ class Semiempirical:
         options = self.options
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
+        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start, self.budget)
+        done = 0
         if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, made, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
@@ -309,7 +315,7 @@ def semiempirical_energies(
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
         first.engine.prepare()  # before threads ask for the same kernels
-        size = batch.chunk(first.layout, backend, len(members), threads)
+        size = batch.batch_size(first.layout, first.budget, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 
     def solve(chunk: tuple[Semiempirical, list[int]]) -> list[Labelled]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import transpose
+from cuanto.memory import Budget
 from cuanto.scf import rotations
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import History
@@ -30,19 +31,27 @@ Array = NDArray[np.float64]
 HISTORY = 8
 LIMITS = Limits(norm=np.inf)
 """Beyond them orbitals are diagonalised."""
-SHARE = 0.4
-"""Of the free memory."""
+MEMORY_FRACTION = 0.45
+"""Part of the budget that a batch may take."""
+BATCH = "batch of molecules"
+"""Name of the reservation."""
 MOLECULES = {"cpu": 64, "cuda": 1024}
 """Most at once, by the language of the kernels."""
 AUFBAU = 1e-5
 """Electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
-def chunk(layout: Layout, backend: Backend, count: int, threads: int) -> int:
-    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads)."""
+def batch_size(layout: Layout, budget: Budget, count: int, threads: int = 1) -> int:
+    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads).
+
+    Their memory is reserved in place of that of the last batch.
+    """
+    budget.release(BATCH)
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
-    room = int(SHARE * backend.memory()[0] / (threads * bytes_each))
-    return max(1, min(room, MOLECULES[backend.traits.language], -(-count // threads)))
+    room = int(MEMORY_FRACTION * budget.available() / (threads * bytes_each))
+    size = max(1, min(room, MOLECULES[budget.backend.traits.language], -(-count // threads)))
+    budget.reserve(BATCH, min(size * threads * bytes_each, budget.available()))
+    return size
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from cuanto.kernels.nddo import (
     repulsion_source,
 )
 from cuanto.kernels.text import Source
+from cuanto.memory import Budget
 from cuanto.semiempirical.constants import BOHR, HARTREE
 from cuanto.semiempirical.layout import Kind, Layout
 from cuanto.semiempirical.records import atom_records, element_names, pair_table
@@ -32,8 +33,10 @@ from cuanto.semiempirical.records import atom_records, element_names, pair_table
 Array = NDArray[np.float64]
 Atoms = NDArray[np.int32]
 
-SHARE = 0.6
-"""Of the free memory that G may take: matrices of the SCF need the rest."""
+MEMORY_FRACTION = 2 / 3
+"""Part of the budget that G may take: matrices of the SCF need the rest."""
+REPULSION = "repulsion between atoms"
+"""Name of the reservation."""
 GRAIN = 1024
 """Pairs that a thread of a CPU takes at once, in whole rows: some hundred microseconds."""
 
@@ -50,7 +53,7 @@ class PairEngine:
     """Pairs of atoms of `molecules` of one composition at positions R_bax (Bohr of these methods)."""
 
     def __init__(
-        self, layout: Layout, R_bax: Array, backend: Backend, max_memory: float | None = None, mopac: bool = False
+        self, layout: Layout, R_bax: Array, backend: Backend, budget: Budget | None = None, mopac: bool = False
     ) -> None:
         self.layout, self.backend, self.mopac = layout, backend, mopac
         self.molecules, self.atoms = R_bax.shape[:2]
@@ -62,7 +65,7 @@ class PairEngine:
             "first_product": layout.first_product,
         }
         self.arrays = backend.upload(host)
-        self.slabs = self._plan(max_memory)
+        self.slabs = self._plan(Budget(backend) if budget is None else budget)
         self._lists: dict[bytes, Any] = {}
         self._stored: Any = None
         self._language = backend.traits.language
@@ -72,12 +75,12 @@ class PairEngine:
         """G is kept, not made anew for every Fock matrix."""
         return len(self.slabs) == 1
 
-    def _plan(self, max_memory: float | None) -> list[Slab]:
+    def _plan(self, budget: Budget) -> list[Slab]:
+        """One slab, or several where G does not fit into the budget; the largest is reserved."""
         row = 8 * self.layout.products * self.molecules
-        limit = SHARE * self.backend.memory()[0]
-        limit = limit if max_memory is None else min(limit, max_memory)
-        first = self.layout.first_product
+        limit, first = MEMORY_FRACTION * budget.available(), self.layout.first_product
         if row * self.layout.products <= limit:
+            budget.reserve(REPULSION, row * self.layout.products)
             return [Slab(0, self.atoms)]
         if self.molecules > 1:
             raise InputError(
@@ -89,6 +92,8 @@ class PairEngine:
             end = min(max(end, begin + 1), self.atoms)
             slabs.append(Slab(begin, end))
             begin = end
+        height = max(int(first[slab.end] - first[slab.begin]) for slab in slabs)
+        budget.reserve(REPULSION, min(row * height, budget.available()))
         return slabs
 
     # ---- launching ----------------------------------------------------------------------------------------

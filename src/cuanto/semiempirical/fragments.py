@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
 from cuanto.log import logger
+from cuanto.memory import Budget
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.corrections import RADII
@@ -46,7 +46,7 @@ def molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     return [np.flatnonzero(label_a == k) for k in range(count)]
 
 
-def orbitals(layout: Layout, R_ax: Array, backend: Backend) -> tuple[Any, Any] | None:
+def orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any, Any] | None:
     """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None where the guess is of no
     use: one molecule, large ones, radicals, or one that does not converge by itself. `R_ax` in these methods' Bohr."""
     parts = molecules(layout.symbols, R_ax * BOHR)
@@ -57,17 +57,18 @@ def orbitals(layout: Layout, R_ax: Array, backend: Backend) -> tuple[Any, Any] |
     odd = any(int(one.core_charges.sum()) % 2 for one in layouts.values())
     if len(parts) == 1 or odd or max(one.orbitals for one in layouts.values()) > LARGEST:
         return None
-    n = layout.orbitals
+    n, backend = layout.orbitals, budget.backend
     C_jm, eps_m = backend.zeros((n, n), np.float64), backend.zeros((n,), np.float64)
     filled, empty = 0, int(layout.core_charges.sum()) // 2
     for symbols, members in groups.items():
         own = layouts[symbols]
         o, v = int(own.core_charges.sum()) // 2, own.orbitals - int(own.core_charges.sum()) // 2
-        size = batch.chunk(own, backend, len(members), 1)
+        size = batch.batch_size(own, budget, len(members))
         for begin in range(0, len(members), size):
             atoms_ba = np.stack(members[begin : begin + size])
             solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, ROUGHLY)
             if not solved.converged_b.all():
+                budget.release(batch.BATCH)
                 logger.info("guess: a molecule of the cluster does not converge by itself, so neutral atoms instead")
                 return None
             first = np.arange(len(atoms_ba))[:, None]
@@ -76,6 +77,7 @@ def orbitals(layout: Layout, R_ax: Array, backend: Backend) -> tuple[Any, Any] |
             C_jm[place["rows"][:, :, None], place["columns"][:, None, :]] = solved.C_bsjm[:, 0]
             eps_m[place["columns"]] = solved.eps_bsm[:, 0]
             filled, empty = filled + o * len(atoms_ba), empty + v * len(atoms_ba)
+    budget.release(batch.BATCH)
     return C_jm, eps_m
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.memory import Budget
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.loop import fock as fock_matrix
@@ -28,6 +29,7 @@ def begin(
     spins: int,
     made: Diagonaliser,
     given: Density | None,
+    budget: Budget,
 ) -> Density | tuple[Any, Any]:
     """The density to begin with, `given` or not; economical rotations begin from orbitals and their energies: those of
     the molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
@@ -36,7 +38,7 @@ def begin(
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
     if start is None and neutral and layout.orbitals >= FRAGMENT_ORBITALS:
         with timings.measure("guess"):
-            found = fragments.orbitals(layout, R_ax, frame.backend)
+            found = fragments.orbitals(layout, R_ax, budget)
         if found is not None:
             C_sjm, eps_sm = (frame.backend.xp.stack([array] * spins) for array in found)
             if rotations is not None:
