@@ -9,6 +9,7 @@ import pytest
 
 from cuanto import Molecule
 from cuanto.backends.base import get_backend
+from cuanto.memory import Budget
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
@@ -63,7 +64,7 @@ def test_orbitals_of_molecules() -> None:
     traces = []
     for one in (mol, shuffled):
         layout, R_bax = layout_of(one, "PM6")
-        found = fragments.orbitals(layout, R_bax[0], backend)
+        found = fragments.orbitals(layout, R_bax[0], Budget(backend))
         assert found is not None
         C, eps = found
         o = int(layout.core_charges.sum()) // 2
@@ -83,7 +84,7 @@ def test_orbitals_of_molecules() -> None:
 )
 def test_where_molecules_are_no_guess(mol: Molecule) -> None:
     layout, R_bax = layout_of(mol, "PM6")
-    assert fragments.orbitals(layout, R_bax[0], get_backend("cpu")) is None
+    assert fragments.orbitals(layout, R_bax[0], Budget(get_backend("cpu"))) is None
 
 
 @pytest.mark.parametrize("method", ["pm6", "upm6"])
@@ -210,7 +211,7 @@ def test_rounding_does_not_reach_the_energy() -> None:
     made in another order; the total is the same, and the conventional parts differ by far more."""
     mol, backend = water_cluster(128), get_backend("cpu")
     layout, R_bax = layout_of(mol, "PM6")
-    found = fragments.orbitals(layout, R_bax[0], backend)
+    found = fragments.orbitals(layout, R_bax[0], Budget(backend))
     assert found is not None
     D = projectors(found[0][None], [4 * 128], 2.0, get_backend("cpu"))[0]
     orders = [np.arange(mol.natom), np.arange(mol.natom)[::-1]]
@@ -241,5 +242,5 @@ def test_molecules_with_small_gaps_are_a_guess_too() -> None:
     benzene, rng = molecule("benzene"), np.random.default_rng(1)
     R_ax = [benzene.R_ax + 0.08 * rng.normal(size=benzene.R_ax.shape) + [0.0, 0.0, 12.0 * k] for k in range(6)]
     layout, R_bax = layout_of(Molecule(benzene.symbols * 6, np.concatenate(R_ax)), "PM6")
-    found = fragments.orbitals(layout, R_bax[0], get_backend("cpu"))
+    found = fragments.orbitals(layout, R_bax[0], Budget(get_backend("cpu")))
     assert found is not None and len(fragments.molecules(layout.symbols, R_bax[0] * BOHR)) == 6
