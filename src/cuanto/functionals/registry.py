@@ -6,8 +6,8 @@ import difflib
 from functools import cache
 
 from cuanto.errors import InputError
-from cuanto.functionals.citation import Citation
 from cuanto.functionals.functional import Functional, Part, RangeSeparation, labels
+from cuanto.functionals.parts import Citation
 
 _B3LYP = (
     Citation("A. D. Becke, J. Chem. Phys. 98, 5648 (1993)", "10.1063/1.464913"),
