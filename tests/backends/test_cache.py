@@ -16,6 +16,7 @@ from cuanto import integrals
 from cuanto.backends import cache
 from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cpu.calls import native_text
 from cuanto.backends.reference import overlap_matrix
 from cuanto.errors import CompilerError
 from cuanto.kernels.build import straight_source, table_source
@@ -131,7 +132,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     source = table_source("cpu", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(source, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

@@ -93,7 +93,7 @@ class Traits:
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
     `workers`: threads or multiprocessors. `worth_compiling`: operations of a job from which a straight-line kernel
     repays its compilation. On a GPU: `group_threads` of a block of the general kernel, which has `shared_limit` bytes
-    of fast memory at most.
+    of fast memory at most; `quartet_threads` of a block for a quartet of shells (0: by class).
     """
 
     language: str
@@ -103,6 +103,7 @@ class Traits:
     worth_compiling: float
     group_threads: int = 0
     shared_limit: int = 0
+    quartet_threads: int = 0
 
 
 class Program(Protocol):

@@ -36,17 +36,14 @@ class _OneThread(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             if self._depth == 0:
-                self._before = [(control, control[0]()) for control in _controls()]
-                for (_, set_threads), _count in self._before:
-                    set_threads(1)
+                self._before = _set_threads(1)
             self._depth += 1  # last: whatever fails leaves nobody inside
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                for (_, set_threads), count in self._before:
-                    set_threads(count)
+                _restore(self._before)
 
 
 one_thread = _OneThread()
@@ -56,14 +53,24 @@ one_thread = _OneThread()
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """So many threads for what follows, whatever was asked for before."""
-    before = [(control, control[0]()) for control in _controls()]
-    for (_, set_threads), _count in before:
-        set_threads(count)
+    before = _set_threads(count)
     try:
         yield
     finally:
-        for (_, set_threads), was in before:
-            set_threads(was)
+        _restore(before)
+
+
+def _set_threads(count: int) -> list[tuple[Control, int]]:
+    """Set the number of threads of every library in use; what it was before, for `_restore`."""
+    before = [(control, control[0]()) for control in _controls()]
+    for (_, set_threads), _count in before:
+        set_threads(count)
+    return before
+
+
+def _restore(before: list[tuple[Control, int]]) -> None:
+    for (_, set_threads), count in before:
+        set_threads(count)
 
 
 class Products(ctypes.Structure):

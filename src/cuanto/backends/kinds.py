@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -33,7 +33,6 @@ class Kind:
         self.cost = class_cost(*self._class)
         self.straight = unrolled("cuda", self.cost)
         self.blocks = by_loops(*self._class) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
-        self._sources: dict[str, Source] = {}
 
     @cached_property
     def at_once(self) -> int:
@@ -59,9 +58,7 @@ class Kind:
 
     def source(self, real: str) -> Source:
         """Straight-line code, one ket per thread."""
-        if real not in self._sources:
-            self._sources[real] = straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
-        return self._sources[real]
+        return straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
 
 
 _kind = cache(Kind)
@@ -102,26 +99,21 @@ def group_lanes(
     return min(useful, 4), 0
 
 
-def table_arguments(job: Job, tables: ClassTables, put: Callable[[Any], Any]) -> dict[str, Any]:
-    """Index tables as kernel arguments, copied with `put`."""
-    real = np.dtype(job.arguments["out"].dtype)
-    values: dict[str, Any] = {"width": tables.width, "bra_functions": tables.bra_functions}
-    for prefix, program in zip(("primitive", "ket", "bra"), tables.programs, strict=True):
-        values[f"{prefix}_table"] = put(program.table)
-        values[f"{prefix}_constants"] = put(program.constants.astype(real))
-    return values
-
-
 class GroupTables:
-    """Index tables on the device, one copy per class."""
+    """Index tables on the device, one copy per class; `put` makes the copies."""
 
     def __init__(self, put: Callable[[Any], Any]) -> None:
         self._put = put
         self._known: dict[Any, dict[str, Any]] = {}
 
-    def __call__(self, job: Job) -> tuple[ClassTables, dict[str, Any]]:
+    def __call__(self, job: Job) -> dict[str, Any]:
+        """Arguments of the general kernel."""
         tables = kind_of(job).tables  # one object for a class, for as long as the process lives
-        key = (id(tables), job.real_name)
+        return self.once((id(tables), job.real_name), lambda: tables.arguments(job.arguments["out"].dtype))
+
+    def once(self, key: Any, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Arguments that are made at the first call with a key; arrays among them are copied to the device."""
         if key not in self._known:
-            self._known[key] = table_arguments(job, tables, self._put)
-        return tables, self._known[key]
+            made = make().items()
+            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in made}
+        return self._known[key]

@@ -44,6 +44,13 @@ class ClassTables:
     middle: int
     bra_functions: int
 
+    def arguments(self, real: np.dtype[Any]) -> dict[str, Any]:
+        """Arguments of a table-driven kernel in this precision."""
+        values: dict[str, Any] = {"width": self.width, "bra_functions": self.bra_functions}
+        for stage, program in zip(STAGES, self.programs, strict=True):
+            values |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
+        return values
+
 
 @cache
 def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> ClassTables:

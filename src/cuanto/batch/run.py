@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.backends.base import get_backend
-from cuanto.backends.host import HostMemory
+from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry, Model
 from cuanto.batch.evaluate import TOGETHER, described, evaluate, explained
@@ -224,7 +224,7 @@ class Batch:
         workers = min(workers, tasks)
         if workers == 0:
             return SerialRunner(), None
-        share = None if device == "cuda" else SHARE * HostMemory().memory()[0] / workers
+        share = None if device == "cuda" else SHARE * main_memory()[0] / workers
         return self._stack.enter_context(ProcessRunner(workers)), share
 
 

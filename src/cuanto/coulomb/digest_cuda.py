@@ -175,7 +175,7 @@ class CudaDigest:
         blocks = self._blocks(items // lanes + 1, 1)
         stride = 0 if shared else kind.need.numbers(lanes)
         extra = {
-            **self._tables(job)[1],
+            **self._tables(job),
             "lanes": lanes,
             "slots": kind.need.slots,
             "scratch": self._buffer("scratch", max(1, blocks * stride), self.real),

@@ -15,14 +15,17 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
-from cuanto.backends.host import HostMemory
+from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
@@ -96,22 +99,51 @@ class CpuProgram:
         return ctypes.cast(getattr(self._loaded(), name), ctypes.c_void_p).value or 0
 
 
-class CpuBackend(HostMemory):
-    """The system's processor."""
+class CpuBackend:
+    """The system's processor; its arrays are NumPy's, so that nothing has to be copied."""
 
     name = "cpu"
+    xp: Any = np
 
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
-        self.schedule = schedule_name(schedule, "cpu")
-        self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
+        self.traits = Traits("cpu", schedule_name(schedule, "cpu"), True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
         self.linalg: Linalg = HostLinalg(self)
         self.communicator: Communicator = SingleRank()
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
-        self._special: dict[tuple[Any, ...], CpuProgram] = {}
         self._lock = threading.RLock()
+
+    # ---- memory -------------------------------------------------------------------------------------------
+
+    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself, contiguous."""
+        return np.ascontiguousarray(array)
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """The arrays themselves, contiguous."""
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return array
+
+    def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
+        """The arrays themselves."""
+        return list(arrays)
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        """Pages are cleared by the operating system when first touched."""
+        return np.zeros(shape, dtype=dtype)
+
+    def memory(self) -> tuple[int, int]:
+        """Of the machine."""
+        return main_memory()
+
+    def address(self, target: Any) -> int:
+        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
+        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- compilation --------------------------------------------------------------------------------------
 
@@ -135,10 +167,6 @@ class CpuBackend(HostMemory):
         """Wait for the background."""
         for program in list(self._programs.values()):
             program.wait()
-
-    def address(self, target: Any) -> int:
-        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
-        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- launches -----------------------------------------------------------------------------------------
 
@@ -212,33 +240,26 @@ class CpuBackend(HostMemory):
         special = self._specialised(job) if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
             return special.variant(job.arguments), None
-        general = self._general(job)
-        return general, None if special is None else _when_ready(special, job.arguments)
+        better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
+        return self._general(job), better
 
     def _schedule(self, job: Job) -> str:
         """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
-        if self.schedule != "auto":
-            return self.schedule
+        if self.traits.schedule != "auto":
+            return self.traits.schedule
         cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
     def _specialised(self, job: Job) -> CpuProgram:
         """The straight-line kernel of a class, compiled once, in the background."""
-        key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
-        with self._lock:
-            if key not in self._special:
-                spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec), later=True)
-            return self._special[key]
+        spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
+        return self.compile(straight_source(spec), later=True)
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
         known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
-        real = job.arguments["out"].dtype
-        tables: dict[str, Any] = {"width": known.width, "bra_functions": known.bra_functions}
-        for stage, program in zip(("primitive", "ket", "bra"), known.programs, strict=True):
-            tables |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
+        tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
         return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
 
@@ -246,12 +267,6 @@ class CpuBackend(HostMemory):
 def _compile(source: Source, polite: bool) -> ctypes.CDLL:
     compile_library(source, polite)
     return load_library(source)
-
-
-def _when_ready(program: CpuProgram, arguments: Mapping[str, Any]) -> Iterator[Variant | None]:
-    while not program.ready:
-        yield None
-    yield program.variant(arguments)
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:

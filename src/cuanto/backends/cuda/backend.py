@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
-from itertools import cycle
+from itertools import accumulate, cycle
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,6 @@ class CudaBackend:
     """The current CUDA device."""
 
     name = "cuda"
-    group_threads, quartet_threads = GROUP_THREADS, 0
-    worth_compiling = WORTH_COMPILING
 
     def __init__(self, schedule: str = "auto") -> None:
         if reason := why_no_gpu():
@@ -96,14 +94,12 @@ class CudaBackend:
         import cupy
 
         self.xp = cupy
-        self.schedule = schedule_name(schedule, "cuda")
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.device_name = properties["name"].decode()
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
-        self.shared_limit = int(properties["sharedMemPerBlockOptin"])
-        self.multiprocessors = int(properties["multiProcessorCount"])
-        tuning = WORTH_COMPILING, GROUP_THREADS, self.shared_limit
-        self.traits = Traits("cuda", self.schedule, False, self.multiprocessors, *tuning)
+        sizes = WORTH_COMPILING, GROUP_THREADS, int(properties["sharedMemPerBlockOptin"])
+        workers = int(properties["multiProcessorCount"])
+        self.traits = Traits("cuda", schedule_name(schedule, "cuda"), False, workers, *sizes)
         self.linalg: Linalg = DeviceLinalg(cupy, CudaLibrary(cupy))
         self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)
@@ -119,9 +115,8 @@ class CudaBackend:
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
-        xp, ends = self.xp, np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays.values()])
-        packed = np.empty(int(ends[-1]), dtype=np.uint8)
-        starts = [0, *ends[:-1].tolist()]
+        xp, (*starts, end) = self.xp, _aligned(arrays.values())
+        packed = np.empty(end, dtype=np.uint8)
         for start, array in zip(starts, arrays.values(), strict=True):
             packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         block = xp.asarray(packed).data
@@ -137,9 +132,9 @@ class CudaBackend:
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies in pinned memory, which the device writes by itself while more are asked for."""
-        ends = np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays])
-        pinned, found = self.xp.cuda.alloc_pinned_memory(int(ends[-1])), []
-        for start, array in zip([0, *ends[:-1].tolist()], arrays, strict=True):
+        *starts, end = _aligned(arrays)
+        pinned, found = self.xp.cuda.alloc_pinned_memory(end), []
+        for start, array in zip(starts, arrays, strict=True):
             host = np.frombuffer(pinned, array.dtype, array.size, start)
             self.xp.ascontiguousarray(array).reshape(-1).get(out=host, blocking=False)
             found.append(host.reshape(array.shape))
@@ -244,3 +239,8 @@ class CudaBackend:
                 module.load(self._binary(source))
             self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]
+
+
+def _aligned(arrays: Iterable[Any]) -> list[int]:
+    """Where arrays begin in one block of memory, and its size."""
+    return list(accumulate((-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays), initial=0))

@@ -42,14 +42,10 @@ class SimtBackend:
 
     name = "simt"
     xp: Any = DeviceModule()
-    group_threads, quartet_threads = GROUP_THREADS, QUARTET_THREADS
-    multiprocessors = MULTIPROCESSORS
-    worth_compiling = 0.0
 
     def __init__(self, schedule: str = "auto", shared_limit: int = MAX_SHARED_BYTES) -> None:
-        self.schedule = schedule_name(schedule, "cuda")
-        self.traits = Traits("cuda", self.schedule, False, MULTIPROCESSORS, 0.0, GROUP_THREADS, shared_limit)
-        self.shared_limit = shared_limit
+        sizes = GROUP_THREADS, shared_limit, QUARTET_THREADS
+        self.traits = Traits("cuda", schedule_name(schedule, "cuda"), False, MULTIPROCESSORS, 0.0, *sizes)
         self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
         self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)

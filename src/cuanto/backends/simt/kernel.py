@@ -8,9 +8,7 @@ would believe any pointer.
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import subprocess
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cuanto.backends import cache
-from cuanto.backends.cpu.compiler import find_compiler, native_flag, processor
+from cuanto.backends.cpu.compiler import compile_text, text_path
 from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.errors import CompilerError, CuantoError
 
@@ -105,27 +102,8 @@ def simt_text(text: str, entry: str) -> str:
 
 def compile_simt(text: str, entry: str, cache_dir: Path | None = None) -> SimtKernel:
     """The kernel `entry` of a CUDA text, from the cache when it is there; a CompilerError has the log."""
-    compiler = find_compiler()
     whole = simt_text(text, entry)
-    folder = cache_dir or cache.cache_folder()
-    parts = (whole, *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
-    final = folder / f"{cache.key(parts)}.so"
-    if not cache.complete(final):
-        folder.mkdir(parents=True, exist_ok=True)
-        source, draft = cache.temporary(final.with_suffix(".cpp")), cache.temporary(final)
-        try:
-            source.write_text(whole)
-            command = [*compiler.command, *FLAGS, native_flag(), "-o", str(draft), str(source)]
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-            )
-            if done.returncode != 0:
-                raise CompilerError(f"compiling {entry} for simt with {compiler.path} failed:\n{done.stdout}")
-            os.replace(draft, final)
-        finally:
-            source.unlink(missing_ok=True)
-            draft.unlink(missing_ok=True)
-    return SimtKernel(entry, final)
+    return SimtKernel(entry, compile_text(whole, FLAGS, entry, text_path(whole, FLAGS, cache_dir)))
 
 
 class SimtKernel:
