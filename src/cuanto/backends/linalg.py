@@ -10,11 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
-
-Array = NDArray[np.float64]
 
 SMALL = 6e7
 """Operations of a product below which one thread is faster."""
@@ -83,10 +82,10 @@ def _diagonal_blocks(L: Any, size: int) -> list[Any]:
     return [L[..., own, own] for own in parts]
 
 
-def _add_one(G: Any) -> Any:
-    """Add 1 to the diagonals of contiguous square matrices, in place."""
-    G.reshape(*G.shape[:-2], -1)[..., :: G.shape[-1] + 1] += 1.0
-    return G
+def add_to_diagonal(A: Any, value: Any) -> Any:
+    """Add a number to the diagonals of contiguous square matrices, in place."""
+    A.reshape(*A.shape[:-2], -1)[..., :: A.shape[-1] + 1] += value
+    return A
 
 
 class HostLinalg:
@@ -186,7 +185,7 @@ class HostLinalg:
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """One when it is taken."""
-        return (self.factor(_add_one(self.lower_gram(A))) for A in (X, transpose(X)))
+        return (self.factor(add_to_diagonal(self.lower_gram(A), 1.0)) for A in (X, transpose(X)))
 
     def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
         """Rows in our threads."""
@@ -361,7 +360,9 @@ class DeviceLinalg:
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """Both at once, beside other work: a factor is a long chain of small kernels."""
-        return self._library.side_by_side(lambda A: self.factor(_add_one(self.lower_gram(A))), (X, transpose(X)))
+        return self._library.side_by_side(
+            lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
+        )
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
         """By panels of columns, the last ones first: a column needs none behind it."""

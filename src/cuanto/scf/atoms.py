@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Error of the atoms' SCF: a guess needs no more."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.scf import rotations
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
-from cuanto.scf.state import Array, State
+from cuanto.scf.state import State
 
 HANDOVER = 1e-3
 """Gradient from which DIIS is faster and stays in the valley."""

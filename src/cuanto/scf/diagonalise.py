@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cuanto.scf.linear_algebra import eigenvectors
+from cuanto.arrays import Array
+from cuanto.scf.orthogonal import Place
 
 
 class Diagonaliser(Protocol):
     """Next orbitals from a Fock matrix in an orthonormal basis and the orbitals at hand (None: there are none)."""
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Orbitals, their energies, and what was done."""
 
     def restart(self) -> None:
@@ -29,10 +29,34 @@ class Full:
     def restart(self) -> None:
         """Nothing is remembered."""
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Eigenvectors; virtual orbitals lie higher by the level shift while they are made."""
         if self.level_shift and C_sjm is not None:
             empty_sm = self.xp.asarray(1.0 - n_sm / n_sm.max())
             empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
             F_sjk = F_sjk + self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
         return (*eigenvectors(F_sjk, self.xp), "full")
+
+
+def stack(matrices: Sequence[Any], xp: Any) -> Any:
+    """A stack of matrices; of a single one, without a copy."""
+    return matrices[0][None] if len(matrices) == 1 else xp.stack(matrices)
+
+
+def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
+    """Orbitals and energies of every spin, one after the other: GPU libraries do batches by slow Jacobi sweeps."""
+    solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
+    return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
+
+
+def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], place: Place) -> tuple[Any, list[Any]]:
+    """Orbitals that diagonalise F among those of each block, which leaves the density as it is where blocks have equal
+    occupations; and the energies of each."""
+    xp, product = place.xp, place.linalg.product
+    orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)
+    for begin, end in pairwise(edges):
+        own = C_jm[:, begin:end]
+        eps_m, U_mm = xp.linalg.eigh(product(own.T, FC_jm[:, begin:end]))
+        orbitals.append(product(own, U_mm))
+        energies.append(eps_m)
+    return xp.concatenate(orbitals, axis=1), energies

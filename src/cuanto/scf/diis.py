@@ -11,12 +11,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.log import logger
 from cuanto.scf.orthogonal import Place
-
-Array = NDArray[np.float64]
 
 FACES = 8
 """Densities that ADIIS interpolates between at most: it tries all of their combinations."""

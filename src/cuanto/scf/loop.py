@@ -1,4 +1,8 @@
-"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still."""
+"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still.
+
+Restricted open shells: C. C. J. Roothaan, Rev. Mod. Phys. 32, 179 (1960), doi:10.1103/RevModPhys.32.179; diagonal
+blocks as M. F. Guest and V. R. Saunders, Mol. Phys. 28, 819 (1974), doi:10.1080/00268977400102171.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.coupling import open_shell
-from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame, Place
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.state import Array, State
+from cuanto.scf.state import State
 from cuanto.terms.base import Term
 
 SAME_LEVEL = 1e-6
@@ -42,7 +45,7 @@ class Problem:
 
     def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
         """From the Fock matrices of the spins to those of the orbitals."""
-        return open_shell(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
+        return open_shell_fock(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
 
     def occupy(self, eps_sm: Any) -> tuple[Array, float]:
         """Occupations of orbitals with these energies, and the energy of their entropy."""
@@ -301,6 +304,20 @@ def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
         whole = problem.frame.backend.xp.zeros_like(density.D_spq)
         F_spq = whole if F_spq is None else whole + F_spq
     return energies, F_spq
+
+
+def open_shell_fock(F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
+    """One matrix for both spins, whose blocks between closed, open and virtual orbitals are the orbital gradient.
+
+    Between closed and open orbitals F_beta, between open and virtual ones F_alpha, elsewhere the mean.
+    """
+    closed, occupied = (int(np.count_nonzero(n_m)) for n_m in (n_sm.min(axis=0), n_sm.max(axis=0)))
+    F_jk, half_jk = 0.5 * (F_sjk[0] + F_sjk[1]), 0.5 * (F_sjk[0] - F_sjk[1])
+    C_c, C_o, C_v = C_sjm[0, :, :closed], C_sjm[0, :, closed:occupied], C_sjm[0, :, occupied:]
+    # alpha = mean + half, beta = mean - half
+    half_o = C_o.T @ half_jk
+    change = C_o @ ((half_o @ C_v) @ C_v.T - (half_o @ C_c) @ C_c.T)
+    return (F_jk + change + change.T)[None]
 
 
 def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
-
-Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-14
 """Occupations below this do not change a density."""

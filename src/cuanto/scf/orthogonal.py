@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
@@ -65,7 +65,7 @@ class Frame:
             return list(arrays)
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
-    def to_host(self, array: Any) -> NDArray[np.float64]:
+    def to_host(self, array: Any) -> Array:
         """To main memory; waits for the device."""
         return self.place.to_host(array)
 

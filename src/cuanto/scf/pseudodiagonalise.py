@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.scf import rotations
-from cuanto.scf.diagonalise import Full
-from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
+from cuanto.scf.diagonalise import Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.rotations import Limits, Split
 
@@ -129,7 +128,7 @@ class Pseudo:
         """Eigenvectors to begin with, and their energies."""
         return self.begin(*eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.xp))
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals where it is safe, else eigenvectors."""
         rises, self._energy = energy > self._energy + RISE + self.noise(F_sjk), energy
         if C_sjm is not None and (self.variant.economical or self._eps_s is not None) and not rises:
@@ -153,7 +152,7 @@ class Pseudo:
         """Single precision is good enough for the next orbitals."""
         return self.mixed and len(F_sjk[0]) >= MANY_ORBITALS and not self._settled
 
-    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64]) -> tuple[Any, Any] | None:
+    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: Array) -> tuple[Any, Any] | None:
         """Rotated orbitals and their energies, or None when that is not safe. One read of the device for each split."""
         eps_sm = None
         for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # none: nothing to rotate
@@ -167,9 +166,7 @@ class Pseudo:
             eps_sm = energies if eps_sm is None else eps_sm
         return None if eps_sm is None else (C_sjm, eps_sm)
 
-    def couple(
-        self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64], splits: tuple[Split, ...]
-    ) -> tuple[list[Coupling], Any]:
+    def couple(self, F_sjk: Any, C_sjm: Any, levels: Array, splits: tuple[Split, ...]) -> tuple[list[Coupling], Any]:
         """What F asks for of every spin, and the numbers of all, [s, 4], still on the device."""
         single, parts = self._single(F_sjk), []
         known = [None] * len(C_sjm) if self._eps_s is None else self._eps_s
@@ -179,7 +176,7 @@ class Pseudo:
             parts.append(self._coupling(F, C, eps, n_m, split))
         return parts, self.xp.stack([part.numbers for part in parts])
 
-    def _coupling(self, F: Any, C: Any, known: Any, n_m: NDArray[np.float64], split: Split) -> Coupling:
+    def _coupling(self, F: Any, C: Any, known: Any, n_m: Array, split: Split) -> Coupling:
         mid, end = split
         front = C[:, :end]
         wide = self._distant or self._gap > WIDE_GAP
@@ -251,7 +248,7 @@ class Pseudo:
             front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
-    def safe(self, numbers: NDArray[np.float64]) -> bool:
+    def safe(self, numbers: Array) -> bool:
         """Rotations with these `numbers` may be made; remembers how far |F_ov| has come down."""
         largest = float(numbers[:, 0].max())
         self._since = 0 if largest < 0.9 * self._smallest else self._since + 1

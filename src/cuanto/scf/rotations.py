@@ -17,11 +17,10 @@ from operator import matmul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Linalg
-from cuanto.backends.linalg import transpose
-from cuanto.scf.linear_algebra import add_to_diagonal
+from cuanto.backends.linalg import add_to_diagonal, transpose
 
 Product = Callable[[Any, Any], Any]
 """The product of two matrices, or of two stacks of them."""
@@ -31,7 +30,7 @@ SMALL_NORM = 2e-3
 """Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 
 
-def splits(n_m: NDArray[np.float64]) -> list[Split]:
+def splits(n_m: Array) -> list[Split]:
     """Where rotations change the density: between occupied and empty orbitals, then (where there are singly occupied
     ones) between the closed and the open shell, and so on inwards."""
     edges = [int(edge) + 1 for edge in np.flatnonzero(np.diff(n_m))]
@@ -126,7 +125,7 @@ def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     return xp.concatenate(parts, axis=-1)
 
 
-def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray[np.float64]], xp: Any) -> Any:
+def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> Any:
     """Orbitals of every spin with occupations `levels`, rotated by host arrays of angles: one for each of its `splits`,
     all of one spin after the other."""
     angles, rotated = iter(X_ov), []
@@ -139,7 +138,7 @@ def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray
     return xp.stack(rotated)
 
 
-def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def split_angles(x: Array, levels: Array) -> list[Array]:
     """The angles of `rotate_spins` that are joined in one vector."""
     angles, begin = [], 0
     for mid, end in (split for n_m in levels for split in splits(n_m)):

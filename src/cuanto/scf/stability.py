@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.scf import rotations
 from cuanto.scf.loop import Density, Problem, fock
-from cuanto.scf.state import Array, State
+from cuanto.scf.state import State
 
 UNSTABLE = -5e-6
 """Hartree: curvatures above this are zero within their errors, as those of rotations of the whole molecule."""

@@ -6,12 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cuanto.arrays import Array
 from cuanto.basis import Basis
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import transpose
 from cuanto.memory import Budget
@@ -25,8 +26,6 @@ from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.terms import start_density
-
-Array = NDArray[np.float64]
 
 HISTORY = 8
 LIMITS = Limits(norm=np.inf)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cuanto.arrays import Array
 
 TRIPLE = 12.0
 SHORT, LONG = 1.21, 1.33

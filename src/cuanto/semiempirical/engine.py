@@ -14,23 +14,29 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.kernels.nddo import (
+    FIELDS,
     GAUSSIANS,
+    OFFSETS,
+    PAIR_FIELDS,
+    RECORD,
     core_gradient_source,
     core_source,
     exchange_source,
     repulsion_gradient_source,
     repulsion_source,
 )
+from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS
+from cuanto.kernels.nddo_overlap import radial_norm
 from cuanto.kernels.text import Source
 from cuanto.memory import Budget
 from cuanto.semiempirical.constants import BOHR, HARTREE
 from cuanto.semiempirical.layout import Kind, Layout
-from cuanto.semiempirical.records import atom_records, element_names, pair_table
+from cuanto.semiempirical.parameters import Element, Parameters
 
-Array = NDArray[np.float64]
 Atoms = NDArray[np.int32]
 
 MEMORY_FRACTION = 2 / 3
@@ -39,6 +45,11 @@ REPULSION = "repulsion between atoms"
 """Name of the reservation."""
 GRAIN = 1024
 """Pairs that a thread of a CPU takes at once, in whole rows: some hundred microseconds."""
+
+CARBON_PAIR = 9.278465
+"""Factor of PM6's term for carbon with carbon."""
+ROOT = 0.3333
+"""Exponent of the atomic number in PM6's repulsion of unpolarisable cores."""
 
 
 @dataclass(frozen=True)
@@ -257,3 +268,55 @@ def _classes(atoms: Mapping[T, NDArray[np.int32]]) -> list[tuple[T, T]]:
     """Pairs of kinds; a kind with itself where there are two atoms of it."""
     kinds = list(atoms)
     return [(a, b) for k, a in enumerate(kinds) for b in kinds[k:] if a != b or len(atoms[a]) > 1]
+
+
+# ---- parameters of atoms as tables of the kernels -------------------------------------------------------------
+
+
+def atom_records(layout: Layout) -> Array:
+    """[atom, field]; elements are numbered as they occur."""
+    names = element_names(layout)
+    rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
+    return np.stack([rows[symbol] for symbol in layout.symbols])
+
+
+def element_names(layout: Layout) -> list[str]:
+    """In the order of their first atoms."""
+    return list(dict.fromkeys(layout.symbols))
+
+
+def _record(element: Element, number: int) -> Array:
+    values: dict[str, list[float]] = {
+        "ELEMENT": [number],
+        "CHARGE": [element.core_charge],
+        "ROOT": [element.number**ROOT],
+        "ALPHA": [element.alpha],
+        "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
+        "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
+        "ZETA": list(element.zeta),
+        "NORM": [radial_norm(element.n, zeta) for zeta in element.zeta],
+        "BETA": list(element.beta),
+        "GAUSSIAN": [x for term in element.gaussians[:GAUSSIANS] for x in term],
+    }
+    record = np.zeros(RECORD)
+    for name in FIELDS:
+        record[OFFSETS[name] : OFFSETS[name] + len(values[name])] = values[name]
+    return record
+
+
+def pair_table(layout: Layout) -> Array:
+    """[element, element, field] of the core repulsion; see templates/nddo_core_repulsion.h."""
+    names = element_names(layout)
+    table = np.zeros((len(names), len(names), PAIR_FIELDS))
+    for a, one in enumerate(names):
+        for b, other in enumerate(names):
+            table[a, b] = _pair(layout.parameters, one, other)
+    return table
+
+
+def _pair(parameters: Parameters, one: str, other: str) -> list[float]:
+    if parameters.method == "pm6":
+        alpha, x = parameters.pairs[one, other]
+        squared = "H" in (one, other) and bool({one, other} & {"C", "N", "O"})
+        return [alpha, x, float(squared), CARBON_PAIR if one == other == "C" else 0.0]
+    return [float(one in ("N", "O") and other == "H"), float(other in ("N", "O") and one == "H"), 0.0, 0.0]

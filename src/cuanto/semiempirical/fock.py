@@ -15,15 +15,13 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.semiempirical import one_centre
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.layout import Layout, products
 from cuanto.semiempirical.parameters import Element
-
-Array = NDArray[np.float64]
 
 
 class Packing:

@@ -14,13 +14,13 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.parameters import Element, Parameters
 from cuanto.system import Molecule
 from cuanto.system.molecule import possible_multiplicities
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Kind = tuple[int, int]
 """Principal quantum number and number of orbitals."""

@@ -11,13 +11,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
 from cuanto.semiempirical.derived import slater_condon
 from cuanto.semiempirical.parameters import Element
-
-Array = NDArray[np.float64]
 
 D_ORDER = (4, 3, 2, 1, 0)
 """x2-y2, xz, z2, yz, xy among m = -2..2 = xy, yz, z2, xz, x2-y2."""

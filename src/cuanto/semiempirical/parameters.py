@@ -11,8 +11,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.semiempirical import derived
 from cuanto.semiempirical.constants import HARTREE
@@ -23,8 +23,6 @@ SMALLEST_HPP = 0.1
 """eV; no smaller ones are used for the additive terms."""
 GAUSSIANS = 4
 """Most Gaussians of an element in the core repulsion."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

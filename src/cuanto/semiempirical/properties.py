@@ -7,11 +7,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
 from cuanto.system.masses import MASSES, dipole_origin
-
-Array = NDArray[np.float64]
 
 T = 1.0 / sqrt(3.0)
 P_WITH_D = {

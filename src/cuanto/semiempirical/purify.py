@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.scf.diagonalise import Full
 from cuanto.scf.orthogonal import Place
 
@@ -79,7 +79,7 @@ class Purification:
         """The last levels say nothing about the next."""
         self._frontiers: list[tuple[float, float] | None] = []
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Orbitals that span the projector, occupied ones first."""
         projected, energies, filled = [], [], [int(np.count_nonzero(n_m)) for n_m in n_sm]
         frontiers = self._frontiers or [None] * len(filled)

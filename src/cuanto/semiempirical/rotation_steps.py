@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
+from cuanto.backends.linalg import add_to_diagonal
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
+from cuanto.scf.diagonalise import stack
 from cuanto.scf.diis import History, flatten, unflatten
-from cuanto.scf.linear_algebra import add_to_diagonal, stack
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
@@ -33,7 +34,6 @@ from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
 from cuanto.semiempirical.terms import Moment
 
-Array = NDArray[np.float64]
 Angles = list[tuple[Any, float]]
 """Of every spin, with their norms."""
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
 from cuanto.scf.orthogonal import Frame, place_of_algebra
@@ -15,8 +15,6 @@ from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
 from cuanto.terms.base import Term
-
-Array = NDArray[np.float64]
 
 
 class Constant(Term):
