@@ -95,7 +95,7 @@ def _filling(electrons: float, l: int, functions: int) -> Array:
 
 
 class _Radial:
-    """Integrals over radial functions: one-electron ones for each l, J and K averaged over components for each pair."""
+    """Integrals over radial functions: one-electron ones for each l, J - K/2 averaged over components for each pair."""
 
     def __init__(self, number: int, shells: list[Shell]) -> None:
         momenta = sorted({shell.l for shell in shells})
@@ -111,32 +111,23 @@ class _Radial:
         self.h = [h[np.ix_(p, p)] for p in first]
         self.X = [_orthogonaliser(s) for s in self.S]
         packed = integrals.eri_4c(basis, packed=True, backend="cpu")
-        pairs = [(l, k) for l in momenta for k in momenta]
-        self._J = {(l, k): self._coulomb(packed, l, k) for l, k in pairs}
-        self._K = {(l, k): self._exchange(packed, l, k) for l, k in pairs}
+        self._G = {(l, k): self._repulsion(packed, l, k) for l in momenta for k in momenta}
 
     def fock(self, D: list[Array]) -> list[Array]:
         """h + J - K/2; D[l] holds the electrons of all components together."""
         return [
-            h + sum(np.einsum("abcd,cd->ab", self._J[l, k] - 0.5 * self._K[l, k], D[k]) for k in range(len(D)))
-            for l, h in enumerate(self.h)
+            h + sum(np.einsum("abcd,cd->ab", self._G[l, k], D[k]) for k in range(len(D))) for l, h in enumerate(self.h)
         ]
 
-    def _coulomb(self, packed: Array, l: int, k: int) -> Array:
-        """1/(2l+1) 1/(2k+1) sum_mn (am bm|cn dn)."""
+    def _repulsion(self, packed: Array, l: int, k: int) -> Array:
+        """1/(2l+1) 1/(2k+1) sum_mn [(am bm|cn dn) - (am cn|bm dn)/2]."""
         p, q = self._functions[l], self._functions[k]
         # The sum over one set of components does not depend on the component of the other: take its first.
-        bra = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None]
-        kets = [_pair(q[:, None, n], q[None, :, n]) for n in range(q.shape[1])]
-        total = sum(packed[bra, ket] for ket in kets)
-        return np.asarray(total / len(kets))
-
-    def _exchange(self, packed: Array, l: int, k: int) -> Array:
-        """1/(2l+1) 1/(2k+1) sum_mn (am cn|bm dn)."""
-        p, q = self._functions[l], self._functions[k]
-        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in range(q.shape[1])]
-        total = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
-        return np.asarray(total / len(pairs))
+        bra, components = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None], range(q.shape[1])
+        J = sum(packed[bra, _pair(q[:, None, n], q[None, :, n])] for n in components)
+        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in components]
+        K = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
+        return np.asarray(J / len(pairs) - 0.5 * (K / len(pairs)))
 
 
 def _components(basis: Basis) -> list[NDArray[np.int64]]:

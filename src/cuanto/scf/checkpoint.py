@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -132,27 +131,15 @@ def _check_seal(path: Path) -> None:
 
 
 def _read(file: Any) -> Restart:
-    group: Mapping[str, Any] = file["molecule"]
-    about = file["molecule"].attrs
-    molecule = Molecule(
-        group["symbols"].asstr()[:].tolist(),
-        group["R_ax"][:],
-        int(about["charge"]),
-        int(about["multiplicity"]),
-        str(about["name"]),
-    )
-    basis = _read_basis(file["basis"], str(file.attrs["basis"]))
+    group, attributes = file["molecule"], file.attrs
+    atoms = (group["symbols"].asstr()[:].tolist(), group["R_ax"][:])
+    charge, multiplicity = (int(group.attrs[name]) for name in ("charge", "multiplicity"))
+    molecule = Molecule(*atoms, charge, multiplicity, str(group.attrs["name"]))
+    basis = _read_basis(file["basis"], str(attributes["basis"]))
     orbitals = Orbitals(basis, file["orbitals/C_spm"][:], file["orbitals/n_sm"][:])
-    attributes = file.attrs
-    return Restart(
-        molecule,
-        str(attributes["method"]),
-        orbitals,
-        int(attributes["iteration"]),
-        float(attributes["energy"]),
-        float(attributes["gradient"]),
-        bool(attributes["converged"]),
-    )
+    energy, gradient = (float(attributes[name]) for name in ("energy", "gradient"))
+    progress = (int(attributes["iteration"]), energy, gradient, bool(attributes["converged"]))
+    return Restart(molecule, str(attributes["method"]), orbitals, *progress)
 
 
 def _read_basis(group: Any, name: str) -> Basis:

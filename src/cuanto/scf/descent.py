@@ -101,16 +101,13 @@ class _Descent:
 
 def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Array, Array]:
     """dE/dX_pq = 2 (n_p - n_q) F_pq of all orbitals, and an estimate of the curvatures, 2 (n_p - n_q) (e_q - e_p)."""
-    slopes, curvatures = [np.zeros(0)], [np.zeros(0)]
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
-        F_mm = problem.frame.to_host(C_jm.T @ F_jk @ C_jm)
+    slopes, curvatures, levels = [], [], problem.levels(n_sm)
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, levels, strict=True):
+        F_mm, weight = problem.frame.to_host(C_jm.T @ F_jk @ C_jm), 2.0 * (n_m[:, None] - n_m[None, :])
         eps_m = F_mm.diagonal()
-        for mid, end in rotations.splits(n_m):
-            weight = 2.0 * (n_m[:mid, None] - n_m[None, mid:end])
-            gap = np.maximum(eps_m[None, mid:end] - eps_m[:mid, None], SMALLEST_GAP)
-            slopes.append((weight * F_mm[:mid, mid:end]).reshape(-1))
-            curvatures.append((weight * gap).reshape(-1))
-    return np.concatenate(slopes), np.concatenate(curvatures)
+        slopes.append(weight * F_mm)
+        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], SMALLEST_GAP))
+    return rotations.join_blocks(slopes, levels), rotations.join_blocks(curvatures, levels)
 
 
 def _direction(gradient: Array, curvature: Array, memory: list[tuple[Array, Array]]) -> Array:

@@ -39,9 +39,6 @@ class Aufbau:
     orbitals: int
     integer: bool = True
 
-    def __post_init__(self) -> None:
-        _check_space(max(self.electrons), self.capacity, self.orbitals)
-
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """Full and empty orbitals."""
         m = np.arange(self.orbitals)
@@ -58,9 +55,6 @@ class Fermi:
     orbitals: int
     temperature: float
     integer: bool = False
-
-    def __post_init__(self) -> None:
-        _check_space(max(self.electrons), self.capacity, self.orbitals)
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """Occupations and -T S, the sum over the spins."""
@@ -113,16 +107,13 @@ class Fixed:
         return self.n_sm, 0.0
 
 
-def _check_space(electrons: int, capacity: int, orbitals: int) -> None:
-    if electrons > capacity * orbitals:
-        raise InputError(f"{electrons} electrons do not fit into {orbitals} orbitals: use a larger basis")
-
-
 def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], orbitals: int) -> Occupations:
     """What `options` ask for; `electrons` of both spins together, or of each."""
     capacity = 2 if len(electrons) == 1 else 1
     if options.occupations is not None:
         return Fixed.of(options.occupations, electrons, capacity, orbitals)
+    if max(electrons) > capacity * orbitals:
+        raise InputError(f"{max(electrons)} electrons do not fit into {orbitals} orbitals: use a larger basis")
     if options.smearing:
         return Fermi(electrons, capacity, orbitals, options.smearing)
     return Aufbau(electrons, capacity, orbitals)

@@ -138,6 +138,13 @@ def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> A
     return xp.stack(rotated)
 
 
+def join_blocks(M_smm: Iterable[Array], levels: Array) -> Array:
+    """Elements between the orbitals of all `splits` of every spin as one vector, in the order of `split_angles`."""
+    spins = zip(M_smm, levels, strict=True)
+    parts = [M_mm[:mid, mid:end].reshape(-1) for M_mm, n_m in spins for mid, end in splits(n_m)]
+    return np.concatenate([np.zeros(0), *parts])
+
+
 def split_angles(x: Array, levels: Array) -> list[Array]:
     """The angles of `rotate_spins` that are joined in one vector."""
     angles, begin = [], 0
