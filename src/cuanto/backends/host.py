@@ -6,7 +6,7 @@ import os
 
 
 def main_memory() -> tuple[int, int]:
-    """Bytes available (what the system can free for us included) and in total."""
+    """Bytes available (including what the system can reclaim) and in total."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     try:

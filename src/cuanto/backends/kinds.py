@@ -1,4 +1,4 @@
-"""What the jobs of a GPU have in common that are of one class: their kernels, tables and need of fast memory."""
+"""Kernels, index tables and shared memory of classes of integrals on a GPU."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cuanto.kernels.text import Source
 SHARED_TARGET = 110_000
 """Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
 PASSES_AT_ONCE = 4
-"""Passes of a sweep that a block has room for (where the primitive stage does not leave more anyway)."""
+"""Passes of a sweep that a block has room for, at least."""
 ACCUMULATORS = 48
-"""Sums a thread may keep in registers."""
+"""Sums that a thread may keep in registers."""
 
 
 class Kind:
-    """What jobs of one class and number of columns have in common: found once, for a launch takes microseconds."""
+    """Properties of jobs of one class and number of columns; cached, because a launch takes microseconds."""
 
     def __init__(self, operator: str, bra: Shells, ket: Shells, algorithm: str, columns: int) -> None:
         self._class, self.columns = (operator, bra, ket, algorithm), columns
@@ -36,7 +36,7 @@ class Kind:
 
     @cached_property
     def at_once(self) -> int:
-        """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
+        """Contraction columns that a thread sums together; a power of two keeps the number of kernels small."""
         columns = 1
         while columns < min(self.columns, 16) and 2 * columns * self.cost.width <= ACCUMULATORS:
             columns *= 2
@@ -44,12 +44,12 @@ class Kind:
 
     @cached_property
     def tables(self) -> ClassTables:
-        """Of the group schedule."""
+        """Index tables of the group schedule."""
         return class_tables(*self._class, levels=True)
 
     @cached_property
     def need(self) -> GroupNeed:
-        """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
+        """Storage for the primitive stage and for at least one pass of a sweep."""
         programs = self.tables.programs
         slots = max(program.slots for program in programs)
         wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
@@ -57,7 +57,7 @@ class Kind:
         return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
 
     def source(self, real: str) -> Source:
-        """Straight-line code, one ket per thread."""
+        """Straight-line kernel with one ket per thread."""
         return straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
 
 
@@ -65,7 +65,7 @@ _kind = cache(Kind)
 
 
 def kind_of(job: Job) -> Kind:
-    """What a job shares with others of its class and number of columns."""
+    """Properties that a job shares with others of its class and number of columns."""
     return _kind(job.operator, job.bra, job.ket, job.algorithm, job.columns)
 
 
@@ -78,7 +78,7 @@ class GroupNeed:
     slots: int
 
     def numbers(self, lanes: int) -> int:
-        """All that a block of so many lanes keeps."""
+        """Numbers stored by a block with this many lanes."""
         return self.uniforms + (self.sums + self.slots) * lanes
 
 

@@ -1,4 +1,4 @@
-"""Which Fock matrix is diagonalised next: extrapolated, interpolated or damped."""
+"""Convergence acceleration: extrapolates (DIIS), interpolates (ADIIS) or damps Fock matrices."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from cuanto.scf.diis import History
 from cuanto.scf.orthogonal import Place
 
 LONGER = 1.5
-"""Factor on the matrices of the option that DIIS remembers and ADIIS could not: its last steps gain from its first
-(PBE of caffeine: 14 iterations instead of 17)."""
+"""Factor on `history`: DIIS gains from more matrices than ADIIS can use (PBE of caffeine: 14 iterations instead of
+17)."""
 NEAR = 0.02
-"""Gradient below which DIIS alone is best."""
+"""Gradient below which ADIIS is not used."""
 RISE = 1e-2
-"""Hartree above the lowest energy so far: DIIS has gone astray."""
+"""Hartree above the lowest energy so far at which DIIS counts as diverging."""
 FEW = 3
-"""Matrices in the history from which DIIS cannot yet be judged: the first steps of Kohn-Sham go too far."""
+"""Matrices in the history up to which DIIS is not judged: the first steps of Kohn-Sham go too far."""
 PATIENCE = 6
-"""Iterations in which the smallest gradient must shrink."""
+"""Iterations within which the smallest gradient must shrink."""
 RESCUE = 12
-"""Most iterations of one rescue by ADIIS."""
+"""Maximum number of consecutive ADIIS iterations."""
 LOST = 20
-"""Iterations without progress after which neither helps."""
+"""Iterations without progress after which DIIS and ADIIS are given up."""
 PROGRESS = 1e-3
-"""Hartree by which the lowest energy must fall to count as progress where the gradient does not shrink."""
+"""Hartree by which the lowest energy must fall to count as progress if the gradient does not shrink."""
 UNDAMPED = 0.01
-"""Gradient below which damping only delays."""
+"""Gradient below which damping is switched off."""
 
 
 class Accelerator:
-    """DIIS; when it oscillates, interpolation that lowers the energy (ADIIS) until it is safe again.
+    """DIIS, and while it diverges ADIIS, an interpolation that lowers the energy.
 
-    `lost`, of one that is `watched`: that did not help either, and only a descent will.
+    `lost`: a `watched` accelerator makes no progress either way, so that a descent is needed.
     """
 
     def __init__(
         self, options: ScfOptions, place: Place, watched: bool = False, free: Callable[[], float] = lambda: np.inf
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
-        if self.kind == "descent":  # what comes after it
+        if self.kind == "descent":  # DIIS finishes what descent began
             self.kind = "diis"
         self.history = History(int(LONGER * options.history), place, free)
         self.restart()
@@ -57,11 +57,11 @@ class Accelerator:
 
     @property
     def lost(self) -> bool:
-        """Nothing has come of the last iterations."""
+        """The last iterations made no progress."""
         return self._watched and self._idle >= LOST
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
-        """The matrix to diagonalise after one with this energy and gradient, and how it was made."""
+        """The matrix to diagonalise next, and the name of the method that made it."""
         method = self._method(energy, gradient)
         if method == "none" or len(self.history) == 1:
             mixed, method = F, "plain"

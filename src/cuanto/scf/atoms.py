@@ -1,8 +1,8 @@
 """Spherically averaged atoms: restricted SCF of one atom in its own basis, with open subshells spread evenly.
 
 Superposition of atomic densities: J. H. Van Lenthe et al., J. Comput. Chem. 27, 926 (2006), doi:10.1002/jcc.20393.
-Electrons in a subshell l fill all its components alike, so that only radial functions are left: matrices have one block
-for each l, and functions of momenta that the atom does not occupy do not enter.
+Electrons of a subshell l are spread evenly over its components, so that only radial functions are left: matrices have
+one block per l, and functions of unoccupied l are not needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 TOLERANCE = 1e-6
-"""Error of the atoms' SCF: a guess needs no more."""
+"""Convergence threshold: a guess needs no more."""
 MAX_ITERATIONS = 60
 
 
@@ -38,7 +38,7 @@ class Atom:
 
 
 def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
-    """The atom in these shells (their place does not matter), made once for each element, charge and basis."""
+    """The atom in these shells (at any position), cached by element, charge and basis."""
     key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
     return _atom(number, charge, key)
 
@@ -57,7 +57,7 @@ def _atom(number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[
 def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
     radial = _Radial(number, shells)
-    # What the basis has no functions for cannot be occupied.
+    # Momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
     return last
@@ -70,7 +70,7 @@ class _AtomScf:
         self.radial, self.fillings, self.history = radial, fillings, History(6, get_backend("cpu"))
 
     def evaluate(self, F: list[Array], iteration: int, before: Atom | None) -> Atom:
-        """The lowest orbitals of every l, and what they make."""
+        """Density, energy and Fock matrices of the lowest orbitals of every l."""
         radial, fillings = self.radial, self.fillings
         orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
         occupied = tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True))
@@ -88,7 +88,7 @@ class _AtomScf:
 
 
 def _filling(electrons: float, l: int, functions: int) -> Array:
-    """Electrons of the radial orbitals of one momentum: full ones, then the open one."""
+    """Occupations of the radial orbitals of one momentum: full ones, then the open one."""
     full, rest = divmod(electrons, capacity(l))
     n_i = [float(capacity(l))] * int(full) + ([rest] if rest > 1e-12 else [])
     return np.array(n_i[:functions])
@@ -114,7 +114,7 @@ class _Radial:
         self._G = {(l, k): self._repulsion(packed, l, k) for l in momenta for k in momenta}
 
     def fock(self, D: list[Array]) -> list[Array]:
-        """h + J - K/2; D[l] holds the electrons of all components together."""
+        """h + J - K/2; D[l] is the density of all components together."""
         return [
             h + sum(np.einsum("abcd,cd->ab", self._G[l, k], D[k]) for k in range(len(D))) for l, h in enumerate(self.h)
         ]
@@ -131,7 +131,7 @@ class _Radial:
 
 
 def _components(basis: Basis) -> list[NDArray[np.int64]]:
-    """[l][a, m]: the places of the functions of one momentum, radial function and component."""
+    """[l][a, m]: indices of basis functions by momentum, radial function and component."""
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(basis.l_max + 1)]
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         found[shell.l].append(offset + np.arange(shell.nbf).reshape(shell.ncol, shell.ncomp))
@@ -149,9 +149,9 @@ def _orthogonaliser(S: Array) -> Array:
 
 
 def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi of the atom's own functions, every component a column, times the root of its `share`[l][i] of electrons.
+    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
 
-    Cartesian shells hold the pure functions as combinations of their monomials.
+    In Cartesian shells pure functions are combinations of monomials.
     """
     columns, start = [], np.cumsum([0] + [shell.nbf for shell in shells])
     for l, (C_ai, n_i) in enumerate(zip(found.C_lai, share, strict=True)):

@@ -10,7 +10,7 @@ Configuration = dict[tuple[int, int], float]
 
 _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lambda nl: (nl[0] + nl[1], nl[0]))
 
-# Atomic number: subshells that differ from Madelung's order and what they hold.
+# Atomic number: occupations of subshells that deviate from Madelung's order.
 _EXCEPTIONS: dict[int, Configuration] = {
     24: {(4, 0): 1, (3, 2): 5},
     29: {(4, 0): 1, (3, 2): 10},
@@ -36,12 +36,12 @@ _EXCEPTIONS: dict[int, Configuration] = {
 
 
 def capacity(l: int) -> int:
-    """Electrons that a subshell holds."""
+    """Electrons of a full subshell."""
     return 2 * (2 * l + 1)
 
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
-    """Electrons of an atom or ion by subshell; electrons leave the outermost subshell, and enter the open one."""
+    """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
     held: Configuration = {}
     left = float(number)
     for n, l in _ORDER:
@@ -67,6 +67,6 @@ def _charged(held: Configuration, charge: float) -> Configuration:
 
 
 def electrons_by_momentum(held: Configuration) -> list[float]:
-    """Electrons of l = 0, 1, 2, ..."""
+    """Number of electrons with l = 0, 1, 2, ..."""
     largest = max((l for _, l in held), default=0)
     return [sum(q for (_, l), q in held.items() if l == wanted) for wanted in range(largest + 1)]

@@ -1,8 +1,8 @@
-"""Direct minimisation of the energy by rotations of the orbitals: slower than DIIS, but it goes downhill only.
+"""Direct minimisation of the energy by orbital rotations: slower than DIIS, but the energy only falls.
 
 T. Van Voorhis and M. Head-Gordon, Mol. Phys. 100, 1713 (2002), doi:10.1080/00268970110103642. Rotations between
-occupied and virtual orbitals are written in the frame of the current orbitals, in which those of earlier steps keep
-their elements while the frame rotates, so that a limited-memory quasi-Newton method can use them.
+occupied and virtual orbitals are expressed in the current orbitals; those of earlier steps keep their elements while
+the orbitals rotate, so that a limited-memory quasi-Newton method can use them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
 from cuanto.scf.state import State
 
 HANDOVER = 1e-3
-"""Gradient from which DIIS is faster and stays in the valley."""
+"""Gradient below which DIIS is faster and stays near the minimum."""
 LONGEST = 0.5
-"""Largest norm of a step's rotations."""
+"""Largest norm of a step."""
 LONGER = 3.0
-"""Factor of the next step where the last one led along a ridge."""
+"""Factor on a step after one with negative curvature."""
 FLAT = 1e-8
-"""Cosine between a step and the change of the gradient, below which its curvature says nothing."""
+"""Cosine between a step and the change of the gradient below which the curvature is not usable."""
 ROUNDING = 2e-14
 """Relative error of an energy."""
 PAIRS = 12
-"""Steps that are remembered."""
+"""Steps kept for the quasi-Newton method."""
 SMALLEST_GAP = 0.1
-"""Hartree; curvatures are at least taken for this."""
+"""Hartree: lower bound on estimated curvatures."""
 
 
 def descend(
     problem: Problem, start: tuple[Any, Any], max_iterations: int, handover: float = HANDOVER
 ) -> Iterator[State]:
-    """States of falling energy (trial steps that rise are yielded too, and taken back) until the gradient is small.
+    """States of falling energy until the gradient is small; rejected trial steps are yielded as well.
 
     The last state is the lowest, unless iterations run out. For integer occupations.
     """
@@ -48,7 +48,7 @@ def descend(
 
 @dataclass
 class _Descent:
-    """A fixed-point map by quasi-Newton steps: what it remembers are the steps so far, and the last one accepted."""
+    """A fixed-point map by quasi-Newton steps; remembers the last steps and the last accepted state."""
 
     problem: Problem
     handover: float
@@ -60,7 +60,7 @@ class _Descent:
     kept: tuple[Any, Array] | None = None
 
     def evaluate(self, C_sjm: Any, iteration: int, before: Evaluation | None) -> Evaluation:
-        """The state of orbitals; its energy change is that from the lowest."""
+        """The state of orbitals; its energy change refers to the lowest state."""
         lowest = -np.inf if self.best is None else self.best.energy
         point = (C_sjm, self.eps_sm, "descent")
         return evaluate(self.problem, ExtrapolationStep(self.problem), point, iteration, lowest)
@@ -70,7 +70,7 @@ class _Descent:
         state, (C_sjm, _, F_eff) = made.state, made.kept
         change = state.energy_change
         if self.kept is not None and change > 1e-4 * self.slope + ROUNDING * abs(state.energy):
-            # Too long a step: the parabola through both energies and the slope has its minimum here.
+            # Too long: step to the minimum of the parabola through both energies and the slope.
             shorter = min(0.5, max(0.1, -0.5 * self.slope / max(change - self.slope, 1e-300)))
             self.X, self.slope = shorter * self.X, shorter * self.slope
             return self._rotate(self.kept[0], state.n_sm)
@@ -85,7 +85,7 @@ class _Descent:
         self.best, self.kept = state, (C_sjm, gradient)
         if state.gradient < self.handover:
             return None
-        # Where the slope grows along a step, no parabola says how far: farther.
+        # Negative curvature predicts no minimum along the step: go farther.
         X = LONGER * self.X if bends <= FLAT else _direction(gradient, gaps, self.memory)
         if X @ gradient > -1e-3 * np.linalg.norm(X) * np.linalg.norm(gradient):
             self.memory, X = [], -gradient / gaps

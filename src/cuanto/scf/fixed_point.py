@@ -7,11 +7,11 @@ from typing import Protocol, TypeVar
 
 
 class Evaluated(Protocol):
-    """What an evaluation gives; frozen, with all that the next step needs."""
+    """Result of an evaluation; frozen, with all that the next step needs."""
 
     @property
     def converged(self) -> bool:
-        """Whether it is the last."""
+        """Whether to stop."""
 
 
 Point = TypeVar("Point")
@@ -19,17 +19,17 @@ Made = TypeVar("Made", bound=Evaluated)
 
 
 class FixedPointMap(Protocol[Point, Made]):
-    """From orbitals (or whatever determines a density) to the next ones."""
+    """Maps orbitals (or whatever determines a density) to the next ones."""
 
     def evaluate(self, point: Point, iteration: int, before: Made | None) -> Made:
-        """Density, energy and Fock matrix of a point; `before`: what the last iteration made."""
+        """Density, energy and Fock matrix of a point; `before`: the last evaluation."""
 
     def advance(self, made: Made) -> Point | None:
-        """The next point, None where there is none."""
+        """The next point, None to stop."""
 
 
 def iterations(map_: FixedPointMap[Point, Made], start: Point, max_iterations: int) -> Iterator[Made]:
-    """Evaluations until one is converged, no point follows, or iterations run out."""
+    """Evaluations until one is converged, there is no next point, or iterations run out."""
     point, made = start, None
     for iteration in range(1, max_iterations + 1):
         made = map_.evaluate(point, iteration, made)

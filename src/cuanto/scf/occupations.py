@@ -1,4 +1,4 @@
-"""How many electrons each orbital has.
+"""Occupations of orbitals.
 
 Fermi smearing: N. D. Mermin, Phys. Rev. 137, A1441 (1965), doi:10.1103/PhysRev.137.A1441.
 """
@@ -24,10 +24,10 @@ class Occupations(Protocol):
 
     @property
     def integer(self) -> bool:
-        """The lowest orbitals are full and the others empty: energies need not be known."""
+        """Whether the lowest orbitals are full and the others empty, so that energies are not needed."""
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
-        """n_sm, and the energy -T S that goes with them."""
+        """n_sm, and the energy -T S of the entropy."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,20 @@ class Fermi:
                 low = mu
             else:
                 high = mu
-        # What bisection leaves open, in proportion: the number of electrons is exact.
+        # Scaled, so that the number of electrons is exact.
         return np.asarray(f_m * (electrons / (self.capacity * max(float(f_m.sum()), NEGLIGIBLE))))
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Given occupations, by the order of the orbital energies."""
+    """Given occupations, in the order of orbital energies."""
 
     n_sm: Array
     integer: bool = False
 
     @classmethod
     def of(cls, given: Sequence[Sequence[float]], electrons: tuple[int, ...], capacity: int, orbitals: int) -> Fixed:
-        """Checked against the number of electrons, filled up with empty orbitals."""
+        """Checked against the number of electrons, padded with empty orbitals."""
         if len(given) != len(electrons):
             raise InputError(f"occupations of {len(electrons)} spin(s) are needed, {len(given)} were given")
         n_sm = np.zeros((len(electrons), orbitals))
@@ -108,7 +108,7 @@ class Fixed:
 
 
 def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], orbitals: int) -> Occupations:
-    """What `options` ask for; `electrons` of both spins together, or of each."""
+    """The occupations selected by `options`; `electrons` of both spins together, or of each."""
     capacity = 2 if len(electrons) == 1 else 1
     if options.occupations is not None:
         return Fixed.of(options.occupations, electrons, capacity, orbitals)

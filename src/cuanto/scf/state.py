@@ -1,4 +1,4 @@
-"""One iteration of an SCF, and orbitals as they are handed from one calculation to another."""
+"""State of an SCF iteration, and orbitals that are passed between calculations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cuanto.basis import Basis
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A density with the energy and the Fock matrix made from it, and the orbitals that it is made of.
+    """A density, its energy and Fock matrix, and its orbitals.
 
     Matrices live on the device of the calculation. Spins: one (restricted, `n_sm` up to 2) or two; restricted open
     shells have two densities, Fock matrices and rows of occupations, and one set of orbitals.
-    `curvature`, of a converged state whose stability was examined: the lowest one of the energy (Hartree).
+    `curvature`: the lowest one of the energy (Hartree), if the stability of a converged state was examined.
     `gradient` is the Frobenius norm of FDS - SDF in an orthonormal basis; `energy` contains all of `energies`.
     """
 
@@ -37,7 +37,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Orbitals:
-    """Occupied orbitals in some basis (host arrays): what a calculation can start from."""
+    """Occupied orbitals in some basis (host arrays), from which a calculation can start."""
 
     basis: Basis
     C_spm: Array

@@ -1,7 +1,7 @@
 """The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
-Tiers: the general kernel (index tables) is compiled once and serves every class at once; straight-line kernels of the
-classes with real work are compiled politely in the background and take over, in the middle of a launch if need be.
+Tiers: the general kernel (index tables) is compiled once and serves every class; straight-line kernels of classes with
+much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
 
 WORTH_COMPILING = 3.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
+"""Operations of a job above which compiling a straight-line kernel pays, if not now then in the next run."""
 L1_VALUES = 2048
-"""Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
+"""Values of a stage (8 bytes per lane) that the table kernel may have in use per vector: half of a typical L1 cache."""
 CACHE_BYTES = 500_000
-"""Rows of results that a thread fills at once: inside a usual L2, beside the kernels' own values."""
+"""Bytes of result rows that a thread fills at a time: they fit into a typical L2 cache beside the kernel's values."""
 PORTION_BYTES = 64_000_000
-"""Arguments of jobs that are collected before they are run together."""
+"""Bytes of arguments of jobs that are collected before they are run."""
 
 
 def cores() -> int:
-    """$CUANTO_THREADS, or the processors this process may use."""
+    """$CUANTO_THREADS, or the number of processors available to this process."""
     if given := os.environ.get("CUANTO_THREADS"):
         if not given.isdecimal() or int(given) < 1:
             raise InputError(f"CUANTO_THREADS={given}: give a positive number of threads")
@@ -63,15 +63,15 @@ class CpuProgram:
 
     @property
     def ready(self) -> bool:
-        """Has it been compiled?"""
+        """Whether it has been compiled."""
         return ready(self._library)
 
     def wait(self) -> None:
-        """Until it is compiled."""
+        """Wait until it is compiled."""
         self._loaded()
 
     def _loaded(self) -> ctypes.CDLL:
-        """Compiled here and now if it still waits for its turn."""
+        """The library; compiled in this thread if it is still queued."""
         return self._compilers.result(self._library, partial(load_library, self.source))
 
     @cached_property
@@ -86,7 +86,7 @@ class CpuProgram:
 
     @cached_property
     def merge(self) -> int:
-        """Address of the text's own way to add up sums, 0 where it has none."""
+        """Address of the source's merge function, 0 if it has none."""
         return self._address(merge_entry(self.source)) if self.source.merge else 0
 
     def variant(self, arguments: Mapping[str, Any]) -> Variant:
@@ -138,17 +138,17 @@ class CpuBackend:
         return np.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Of the machine."""
+        """Free and total main memory."""
         return main_memory()
 
     def address(self, target: Any) -> int:
-        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
+        """Address of an array, or of the code of a kernel, once it is compiled."""
         return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- compilation --------------------------------------------------------------------------------------
 
     def compile(self, source: Source, later: bool = False) -> CpuProgram:
-        """From the cache at once, else from the background; what is needed `later` yields to everything else."""
+        """Load it from the cache or compile it in the background, at low priority if it is needed `later`."""
         with self._lock:
             if source.hash not in self._programs:
                 self._programs[source.hash] = CpuProgram(source, self._load(source, later), self._compilers)
@@ -157,14 +157,14 @@ class CpuBackend:
     def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
             if not self._programs:
-                self._compilers.submit(load_pool)  # it will be needed as well
+                self._compilers.submit(load_pool)  # needed as well
             return self._compilers.submit(partial(_compile, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
 
     def finish_compiling(self) -> None:
-        """Wait for the background."""
+        """Wait for background compilations."""
         for program in list(self._programs.values()):
             program.wait()
 
@@ -183,7 +183,7 @@ class CpuBackend:
             self.pool.run(native)
 
     def _native(self, launch: Launch) -> NativeLaunch:
-        """In chunks that depend on the number of threads only where nothing is added up."""
+        """The launch for the pool; chunks depend on the number of threads only if nothing is summed."""
         program, grain = self.compile(launch.program.source), launch.grain
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
@@ -205,12 +205,12 @@ class CpuBackend:
             yield None if launch is None else self.compile(launch.program.source).variant(launch.arguments)
 
     def synchronize(self) -> None:
-        """A launch is done when it returns."""
+        """Launches are complete when they return."""
 
     # ---- batches of integrals -----------------------------------------------------------------------------
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """All kets of a few bras follow each other, while the rows of these are in the cache."""
+        """All kets of a few bras in a row, while the result rows of these bras are in the cache."""
         launches, size = [], 0
         for jobs in groups:
             launches.append(self._batch(jobs))
@@ -235,7 +235,7 @@ class CpuBackend:
         return NativeLaunch(variants, jobs[0].bras, grain, better=better)
 
     def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
-        """The best kernel there is now, and the one to come."""
+        """The best kernel compiled so far, and a better one if it is being compiled."""
         schedule = self._schedule(job)
         special = self._specialised(job) if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
@@ -244,7 +244,7 @@ class CpuBackend:
         return self._general(job), better
 
     def _schedule(self, job: Job) -> str:
-        """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
+        """`lane`, `table`, or `auto`: the straight-line kernel once it is compiled."""
         if self.traits.schedule != "auto":
             return self.traits.schedule
         cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
@@ -252,7 +252,7 @@ class CpuBackend:
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
     def _specialised(self, job: Job) -> CpuProgram:
-        """The straight-line kernel of a class, compiled once, in the background."""
+        """The straight-line kernel of a class, compiled in the background."""
         spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
         return self.compile(straight_source(spec), later=True)
 
@@ -270,7 +270,7 @@ def _compile(source: Source, polite: bool) -> ctypes.CDLL:
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:
-    """How many vectors of kets a statement treats at once: more amortise its decoding, fewer stay in the cache."""
+    """Vectors of kets per statement: more amortise its decoding, fewer stay in the cache."""
     values = program.slots + width
     for vectors in (4, 2):
         if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):

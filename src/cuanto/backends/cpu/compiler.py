@@ -33,7 +33,7 @@ class Compiler:
 
     @property
     def path(self) -> str:
-        """For people."""
+        """The command as text."""
         return " ".join(self.command)
 
 
@@ -68,7 +68,7 @@ def find_compiler() -> Compiler:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """What -march=native depends on."""
+    """Description of the processor, which -march=native depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -103,7 +103,7 @@ def start_compiler(
     """Compile in a session of its own, which outlives this process; `polite` ones yield to everything else."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
-    # The rename is part of the child's work: a result is complete or absent, whatever happens to this process.
+    # The child renames the result, so that it is complete or absent whatever happens to this process.
     script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
     prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
     process = subprocess.Popen(
@@ -118,7 +118,7 @@ def start_compiler(
 
 
 def _drafts(content: str, final: Path) -> tuple[Path, Path]:
-    """The text in a file, and a place for the library."""
+    """The text in a temporary file, and a temporary file for the library."""
     text = None
     try:
         text = cache.temporary(final.with_suffix(".cpp"))
@@ -157,7 +157,7 @@ def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, po
 
 
 def load_library(source: Source) -> ctypes.CDLL:
-    """The compiled text; a library that was made elsewhere and does not load here is made again."""
+    """Load the compiled source; a library from another machine that does not load is compiled again."""
     library = compile_library(source)
     try:
         return ctypes.CDLL(str(library))

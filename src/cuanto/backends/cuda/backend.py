@@ -26,18 +26,18 @@ from cuanto.kernels.text import Source
 
 OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024
-"""Bytes of shared memory that a kernel may have without asking."""
+"""Bytes of shared memory that a kernel may use without a request."""
 ALIGNMENT = 256
-"""Bytes at a multiple of which an array begins."""
+"""Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Of all memory: so much in CuPy's pool would be missed."""
+"""Fraction of all memory that CuPy's pool may hold back from a memory plan."""
 STREAMS = 16
-"""Jobs at work at once."""
+"""Streams for concurrent launches."""
 
 
 @cache
 def why_no_gpu() -> str:
-    """Empty when there is CuPy and a GPU, else what is missing."""
+    """Reason why CUDA cannot be used; empty if there is CuPy and a GPU."""
     try:
         import cupy
     except ImportError as error:
@@ -50,11 +50,11 @@ def why_no_gpu() -> str:
 
 
 def describe_gpu() -> str:
-    """The first GPU and what drives it; an error where it counts but refuses to work."""
+    """Description of the first GPU and its driver; raises if the GPU does not work."""
     import cupy
 
     runtime = cupy.cuda.runtime
-    cupy.zeros(1).get()  # it may be taken by another process, or have no memory
+    cupy.zeros(1).get()  # fails if another process owns it or its memory is full
     count = runtime.getDeviceCount()
     properties = runtime.getDeviceProperties(0)
     memory = properties["totalGlobalMem"] / 2**30
@@ -67,18 +67,18 @@ def describe_gpu() -> str:
 
 
 class CudaProgram:
-    """A kernel on a GPU; `binary` is under way, None where it lies in the cache."""
+    """A kernel on a GPU; `binary` is being compiled, None if it is in the cache."""
 
     def __init__(self, source: Source, binary: Future[bytes] | None) -> None:
         self.source, self._binary = source, binary
 
     @property
     def ready(self) -> bool:
-        """Has it been compiled?"""
+        """Whether it has been compiled."""
         return self._binary is None or ready(self._binary)
 
     def wait(self) -> None:
-        """Until it is compiled."""
+        """Wait until it is compiled."""
         if self._binary is not None:
             self._binary.result()
 
@@ -131,7 +131,7 @@ class CudaBackend:
         return host
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
-        """Copies in pinned memory, which the device writes by itself while more are asked for."""
+        """Copies in pinned memory, written asynchronously; one wait at the end."""
         *starts, end = _aligned(arrays)
         pinned, found = self.xp.cuda.alloc_pinned_memory(end), []
         for start, array in zip(starts, arrays, strict=True):
@@ -142,7 +142,7 @@ class CudaBackend:
         return found
 
     def address(self, target: Any) -> int:
-        """Of an array."""
+        """Address of an array."""
         return int(target.data.ptr)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
@@ -150,7 +150,7 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Bytes free and in total. What CuPy's pool holds for later is given back before it is missed in a plan."""
+        """Free and total bytes; memory held by CuPy's pool is released first if it is much."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         free, total = info()
         if pool.free_bytes() > POOL_SHARE * total:
@@ -159,7 +159,7 @@ class CudaBackend:
         return int(free), int(total)
 
     def compile(self, source: Source, later: bool = False) -> CudaProgram:
-        """Begin in the background what is not in the cache."""
+        """Compile in the background, unless it is in the cache."""
         known = source.hash in self._functions or source.hash in self._compiling
         if not known and not disk.complete(self._path(source)):
             self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
@@ -181,17 +181,17 @@ class CudaBackend:
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """On several streams: small launches run beside each other."""
+        """On several streams, so that small launches run concurrently."""
         self._side_by_side([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """With the best kernels there are now, on several streams."""
+        """With the best kernels compiled so far, on several streams."""
         self._side_by_side([self._launch_of(job) for job in group] for group in groups)
 
     def _side_by_side(self, groups: Iterable[Sequence[Launch]]) -> None:
-        """The host does not wait; the current stream does, so that memory let go at the end is used after that."""
+        """On several streams, for which the current one waits: memory freed afterwards is not reused too early."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
-        keep = []  # arguments live until the current stream knows of the kernels
+        keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
         try:
             for launches in groups:
@@ -211,7 +211,7 @@ class CudaBackend:
         self.xp.cuda.get_current_stream().synchronize()
 
     def finish_compiling(self) -> None:
-        """Wait for the background."""
+        """Wait for background compilations."""
         for future in list(self._compiling.values()):
             future.result()
 
@@ -234,7 +234,7 @@ class CudaBackend:
             module = self.xp.cuda.function.Module()
             try:
                 module.load(self._binary(source))
-            except self.xp.cuda.driver.CUDADriverError:  # a damaged file of the cache
+            except self.xp.cuda.driver.CUDADriverError:  # a damaged file in the cache
                 self._path(source).unlink(missing_ok=True)
                 module.load(self._binary(source))
             self._functions[source.hash] = module.get_function(source.entry)

@@ -1,4 +1,4 @@
-"""How a job is launched on a GPU: kernel text, grid, shared memory, arguments. No CuPy here: `simt` uses it as well."""
+"""Launches of integral jobs on a GPU: kernel, grid, shared memory, arguments. Without CuPy: `simt` uses it, too."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from cuanto.kernels.text import Source
 THREAD_BLOCK = 128
 GROUP_THREADS = 256
 WORTH_COMPILING = 1.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation."""
+"""Operations of a job above which compiling a straight-line kernel pays."""
 SUMS_TARGET = 48 * 1024
-"""Bytes of shared memory up to which a block per quartet keeps its sums there, too."""
+"""Bytes of shared memory up to which a block per quartet keeps its sums there."""
 LARGEST_GRID = 2**31 - 1
 SCRATCH_LIMIT = 1 << 29
-"""Bytes of sums in global memory that blocks may have together."""
+"""Bytes of sums in global memory, of all blocks together."""
 
 
 def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
-    """Arguments in order, scalars typed as the kernel declares them; `begin` and `end` are those of all items."""
+    """Arguments in the kernel's order, scalars in its types; by default `begin` and `end` span all items."""
     known = {"begin": 0, "end": items, **values}
     return [known[name] if cast is None else cast(known[name]) for cast, name in _casts(source.arguments)]
 
 
 def blocks_of(source: Source, items: int) -> int:
-    """Blocks of threads of a launch."""
+    """Number of thread blocks of a launch."""
     return -(-items // source.per_block)
 
 
@@ -46,12 +46,12 @@ def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]
 
 
 def thread_source(job: Job) -> Source:
-    """One ket per thread, straight-line code."""
+    """Straight-line kernel with one ket per thread."""
     return replace(kind_of(job).source(job.real_name), threads=THREAD_BLOCK, per_block=THREAD_BLOCK)
 
 
 def _block_arguments(job: Job) -> dict[str, Any]:
-    """Tuples and functions of both sides, for a block of threads per integral or quartet."""
+    """Tables of both sides for kernels with a block of threads per integral or quartet."""
     md_blocks.check(job.operator, job.bra, job.ket)
     K = sum(job.bra.l) + sum(job.ket.l)
     momenta = (*job.bra.l, 0)[:2] + (*job.ket.l, 0)[:2]
@@ -66,14 +66,14 @@ def _block_arguments(job: Job) -> dict[str, Any]:
 
 
 class JobLaunches:
-    """Turns jobs into launches: the schedule, the kernel, its shared memory, its tables on the device."""
+    """Turns jobs into launches: chooses schedule, kernel and shared memory, and copies tables to the device."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._tables = GroupTables(backend.to_device)
 
     def __call__(self, job: Job) -> Launch:
-        """With the best kernel there is now."""
+        """The launch of a job with the best kernel compiled so far."""
         kind, wanted = kind_of(job), self._backend.traits.schedule
         schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):

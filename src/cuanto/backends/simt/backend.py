@@ -1,4 +1,4 @@
-"""The CUDA kernels, executed on the CPU: slow, for tests of the GPU path without a GPU."""
+"""CUDA kernels executed on the CPU: slow, for tests of the GPU path without a GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MULTIPROCESSORS = 2
 
 
 class SimtProgram:
-    """A kernel, compiled when it is launched first."""
+    """A kernel, compiled at its first launch."""
 
     ready = True
 
@@ -38,7 +38,7 @@ class SimtProgram:
 
 
 class SimtBackend:
-    """A GPU in slow motion, with memory of its own."""
+    """A simulated GPU with memory of its own."""
 
     name = "simt"
     xp: Any = DeviceModule()
@@ -72,19 +72,19 @@ class SimtBackend:
         return DeviceArray(np.zeros(shape, dtype=dtype))
 
     def memory(self) -> tuple[int, int]:
-        """Of the machine."""
+        """Free and total main memory."""
         return main_memory()
 
     def compile(self, source: Source, later: bool = False) -> SimtProgram:
-        """Kernels are compiled when they are launched."""
+        """Kernels are compiled at their first launch."""
         return SimtProgram(source)
 
     def address(self, target: Any) -> int:
-        """Of an array."""
-        return int(target.ctypes.data)
+        """Address of an array."""
+        return int(target.data.ptr)
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
-        """Block after block."""
+        """Run the blocks one after the other."""
         source = program.source
         if not items:
             return

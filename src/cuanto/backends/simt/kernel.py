@@ -1,8 +1,8 @@
 """Compile a CUDA text with the system's C++ compiler and launch it as cuLaunchKernel would.
 
 The text is what NVRTC takes; `cuda_on_cpu.h` supplies the language and `device_functions.h` its library.
-The types of the parameters come from the compiler itself, so that every argument is checked, where the driver
-would believe any pointer.
+The types of the parameters come from the compiler, so that every argument is checked; the driver would accept any
+pointer.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LaunchError(CuantoError):
 
 
 class _Parameter(ctypes.Structure):
-    """What the compiler says of a parameter; constant, floating and size are the target's for a pointer."""
+    """Type of a kernel parameter according to the compiler; for a pointer that of its target."""
 
     _fields_ = (
         ("pointer", ctypes.c_int),
@@ -77,7 +77,7 @@ class _Parameter(ctypes.Structure):
     size: int
 
     def fits(self, dtype: np.dtype[Any]) -> bool:
-        """Same size (a void pointer takes all) and both or neither floating."""
+        """Whether the type matches: same size (a void pointer takes all), both or neither floating."""
         return self.size == 0 or (dtype.itemsize == self.size and (dtype.kind == "f") == bool(self.floating))
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ def compile_simt(text: str, entry: str, cache_dir: Path | None = None) -> SimtKe
 
 
 class SimtKernel:
-    """A compiled kernel; launches of one kernel exclude each other, for its shared memory exists once."""
+    """A compiled kernel; its launches exclude each other, because its shared memory exists once."""
 
     def __init__(self, entry: str, library: Path) -> None:
         self.entry = entry
@@ -126,7 +126,7 @@ class SimtKernel:
         args: Sequence[Any],
         order: Order = "forward",
     ) -> None:
-        """Run all blocks; the threads of each take turns in this `order`, which no result may depend on."""
+        """Run all blocks; `order` in which threads take turns, which results must not depend on."""
         grid3, block3 = (_dimensions(self.entry, given) for given in (grid, block))
         if block3[0] * block3[1] * block3[2] > MAX_THREADS:
             raise LaunchError(f"{self.entry}: a block of {block} threads is too large, {MAX_THREADS} is the limit")
