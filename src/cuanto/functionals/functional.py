@@ -1,4 +1,4 @@
-"""A density functional: a sum of parts, each under its Libxc label, and a share of exact exchange."""
+"""A density functional: a sum of parts, each with its Libxc label, and a fraction of exact exchange."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cuanto.kernels.values import number
 
 @dataclass(frozen=True)
 class Part:
-    """`factor` times the functional of this label; `omega` where its exchange is a short-range one."""
+    """`factor` times the functional with this label; `omega` for short-range exchange."""
 
     factor: float
     label: str
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True)
 class RangeSeparation:
-    """Exact exchange of the operator [alpha + beta erf(omega r)] / r: alpha near, alpha + beta far."""
+    """Exact exchange with the operator [alpha + beta erf(omega r)] / r."""
 
     omega: float
     alpha: float
@@ -40,7 +40,7 @@ class RangeSeparation:
 
 @dataclass(frozen=True)
 class Functional:
-    """`exact_exchange` is the share of exchange with 1/r; `range_separation` says more where there is any."""
+    """A functional; `exact_exchange` is the fraction of exchange with 1/r, completed by `range_separation` if any."""
 
     name: str
     parts: tuple[Part, ...]
@@ -56,17 +56,17 @@ class Functional:
 
     @property
     def needs_gradient(self) -> bool:
-        """Does it depend on sigma?"""
+        """Whether it depends on sigma."""
         return self.family != "lda"
 
     @property
     def needs_tau(self) -> bool:
-        """Does it depend on tau?"""
+        """Whether it depends on tau."""
         return self.family == "mgga"
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """Of the whole and of its parts, each once."""
+        """Papers of the functional and of its parts, each once."""
         parts = (citation for part in self.parts for citation in part.definition.citations)
         return tuple(dict.fromkeys((*self.papers, *parts)))
 
@@ -75,7 +75,7 @@ class Functional:
         return _expressions(self.parts, spins, VARIABLES[spins][self.family])
 
     def source(self, target: str, spins: int, real: str = "double", consumer: str = "values") -> Source:
-        """The kernel's text."""
+        """Source of the kernel."""
         name = "".join(letter if letter.isalnum() else "_" for letter in self.name)
         return functional_source(self.expressions(spins), name, self.family, spins, target, real, consumer)
 

@@ -1,7 +1,7 @@
-"""Many molecules at once: those of one composition share kernels, launches and every array operation.
+"""SCF of many molecules of one composition at once: they share kernels, launches and every array operation.
 
-Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), with a
-diagonalisation of those molecules for which that is not safe. Stragglers are handed to the common SCF, one by one.
+Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), or
+diagonalised for molecules for which rotations are not safe. Molecules that do not converge are left to the common SCF.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from cuanto.semiempirical.terms import start_density
 
 HISTORY = 8
 LIMITS = Limits(norm=np.inf)
-"""Beyond them orbitals are diagonalised."""
+"""Limits of rotations, beyond which orbitals are diagonalised."""
 MEMORY_FRACTION = 0.45
 """Part of the budget that a batch may take."""
 BATCH = "batch of molecules"
 """Name of the reservation."""
 MOLECULES = {"cpu": 64, "cuda": 1024}
-"""Most at once, by the language of the kernels."""
+"""Maximum size of a batch, by the language of the kernels."""
 AUFBAU = 1e-5
-"""Electrons outside the lowest orbitals of the converged Fock matrix."""
+"""Tolerated electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
 def batch_size(layout: Layout, budget: Budget, count: int, threads: int = 1) -> int:
-    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads).
+    """Molecules per batch: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads).
 
-    Their memory is reserved in place of that of the last batch.
+    Memory is reserved for them, in place of the last batch.
     """
     budget.release(BATCH)
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
@@ -68,7 +68,7 @@ class Converged:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
-    """One iteration of all molecules: which of them meet the criteria `now`, and how many each has taken so far."""
+    """One iteration of all molecules: which meet the criteria `now`, which have met them, after how many iterations."""
 
     energy_b: Array
     now_b: NDArray[np.bool_]
@@ -80,13 +80,13 @@ class _Evaluation:
 
     @property
     def converged(self) -> bool:
-        """All of them do."""
+        """Whether all molecules meet the criteria."""
         return bool(self.now_b.all())
 
 
 @dataclass(frozen=True)
 class _BatchScf:
-    """The fixed-point map of many molecules: from their orbitals to the next ones."""
+    """The fixed-point map of the orbitals of many molecules."""
 
     fock: Fock
     filled: list[int]
@@ -113,7 +113,7 @@ class _BatchScf:
         return _Evaluation(energy_b, now_b, before.done_b | now_b, taken_b, C_bsjm, D, F)
 
     def advance(self, made: _Evaluation) -> Any:
-        """Orbitals rotated where that is safe for a molecule, eigenvectors where it is not."""
+        """Rotated orbitals of molecules for which that is safe, eigenvectors of the others."""
         xp, C, F = self.backend.xp, made.C_bsjm, self.history.extrapolate()
         found, safe_b = [], np.ones(len(F), dtype=bool)
         for s, o in enumerate(self.filled):
@@ -129,7 +129,7 @@ class _BatchScf:
         return C
 
     def _rotate(self, F: Any, C: Any, o: int) -> tuple[Any, Any]:
-        """Orbitals of one spin, as they are where it is not safe to rotate them; and where it is."""
+        """Orbitals of one spin, rotated if that is safe; and for which molecules it is."""
         xp = self.backend.xp
         _, F_ov, eps = rotations.couple(F, C, o)
         X = F_ov / xp.minimum(rotations.gaps(eps, o), -LIMITS.gap)
@@ -138,7 +138,7 @@ class _BatchScf:
         return rotations.rotate_by_factors(C, safe, xp, self.backend.linalg), fine_b
 
     def density(self, C_bsjm: Any) -> Any:
-        """Of the lowest orbitals."""
+        """Density of the lowest orbitals."""
         occupied = [C_bsjm[:, s, :, :o] for s, o in enumerate(self.filled)]
         return self.capacity * self.backend.xp.stack([C @ transpose(C) for C in occupied], axis=1)
 

@@ -30,14 +30,14 @@ from cuanto.semiempirical.terms import start_density
 Atoms = NDArray[np.int64]
 
 FRAGMENT_ORBITALS = 200
-"""Orbitals from which molecules are worth being computed first."""
+"""Orbitals above which computing the molecules first pays."""
 BONDED = 1.3
-"""Times the sum of two radii: nearer atoms are of one molecule."""
+"""Atoms belong to one molecule below this multiple of the sum of their radii."""
 LARGEST = 120
-"""Orbitals of a molecule that is small beside the cluster's matrices."""
+"""Most orbitals of a molecule."""
 ROUGHLY = (1e-6, 1e-4)
-"""Tolerances of the molecules' energies (Hartree) and gradients: their neighbours will change them by more, but with
-a gradient of 1e-2 it cannot be said that an SCF has ended at the lowest orbitals."""
+"""Tolerances of the molecules' energies (Hartree) and gradients: neighbours will change them by more, but with a
+gradient of 1e-2 it is not certain that the lowest orbitals are occupied."""
 
 
 def begin(
@@ -50,8 +50,8 @@ def begin(
     given: Density | None,
     budget: Budget,
 ) -> Density | tuple[Any, Any]:
-    """The density to begin with, `given` or not; economical rotations begin from orbitals and their energies: those of
-    the molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
+    """The initial density, unless one is `given`; for economical rotations orbitals and their energies: those of the
+    molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
     frame, timings, start = problem.frame, problem.timings, given
     rotations = made if isinstance(made, Pseudo) and made.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
@@ -73,7 +73,7 @@ def begin(
 
 
 def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
-    """Atoms of every molecule, by distances in Angstrom, in the order of their first ones."""
+    """Atoms of every molecule, by distances in Angstrom, in the order of their first atoms."""
     from scipy.sparse import coo_array  # here, because they are slow to import
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -87,8 +87,8 @@ def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
 
 
 def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any, Any] | None:
-    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None where the guess is of no
-    use: one molecule, large ones, radicals, or one that does not converge by itself. `R_ax` in these methods' Bohr."""
+    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None if there is one molecule
+    only, a large one, a radical, or one that does not converge by itself. `R_ax` in the Bohr of these methods."""
     parts = find_molecules(layout.symbols, R_ax * BOHR)
     groups: dict[tuple[str, ...], list[Atoms]] = {}
     for atoms in parts:
@@ -109,7 +109,7 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
             solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, ROUGHLY)
             if not solved.converged_b.all():
                 budget.release(batch.BATCH)
-                logger.info("guess: a molecule of the cluster does not converge by itself, so neutral atoms instead")
+                logger.info("guess: neutral atoms, because a molecule of the cluster does not converge by itself")
                 return None
             first = np.arange(len(atoms_ba))[:, None]
             columns = np.concatenate([filled + o * first + np.arange(o), empty + v * first + np.arange(v)], axis=1)
