@@ -69,7 +69,7 @@ def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.Mon
         ended.append(solve(*given))
         return ended[-1]
 
-    def held(self: Any, made: Any) -> Any:
+    def held(self: Any, current: Any) -> Any:
         return np.linalg.eigh(self.history.extrapolate())[1][..., [0, 1, 2, 4, 3]]
 
     monkeypatch.setattr(batch, "solve", watched)

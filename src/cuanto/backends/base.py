@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -230,19 +231,11 @@ def get_backend(name: str) -> Backend:
         from cuanto.backends.cuda.backend import why_no_gpu
 
         return get_backend("cpu" if why_no_gpu() else "cuda")
-    if name == "cpu":
-        from cuanto.backends.cpu.backend import CpuBackend
-
-        return CpuBackend()
-    if name == "cuda":
-        from cuanto.backends.cuda.backend import CudaBackend
-
-        return CudaBackend()
-    if name == "simt":
-        from cuanto.backends.simt.backend import SimtBackend
-
-        return SimtBackend()
-    raise InputError(f"unknown backend {name!r}: choose auto, cpu or cuda")
+    if name not in ("cpu", "cuda", "simt"):
+        raise InputError(f"unknown backend {name!r}: choose auto, cpu or cuda")
+    module = import_module(f"cuanto.backends.{name}.backend")
+    backend: Backend = getattr(module, f"{name.capitalize()}Backend")()
+    return backend
 
 
 if hasattr(os, "register_at_fork"):

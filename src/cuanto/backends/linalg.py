@@ -14,7 +14,7 @@ from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
 
-SMALL = 6e7
+SMALL_PRODUCT = 6e7
 """Operations of a product below which one thread is faster."""
 TILES = {1024: 96, 2**62: 192}
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
@@ -38,7 +38,7 @@ SUMMED_AT_ONCE = 2**17
 """Rows of a product with a vector on a GPU."""
 STACK_TILE = 64
 """Rows and columns of a tile of sum_i X_i X_i^T."""
-STACKED = 2
+MATRICES_PER_ITEM = 2
 """Matrices X_i per item of a tile: about half a millisecond."""
 HOST_BLOCK, DEVICE_BLOCK = 64, 512
 """Columns of a diagonal block in solves with a triangle, on a host and on a GPU."""
@@ -112,7 +112,7 @@ class HostLinalg:
     def product(self, A: Any, B: Any) -> Any:
         """By tiles; matrices of a stack in one launch."""
         plain = all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in (A, B))
-        if not plain or 2.0 * A.size * B.shape[-1] < SMALL:
+        if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
             return A @ B
         if A.ndim == B.ndim == 2:
             return self._tiles([A], [B], lower=False)[0]
@@ -122,7 +122,7 @@ class HostLinalg:
 
     def gram(self, X: Array) -> Array:
         """Tiles of the lower half, mirrored."""
-        if 1.0 * X.size * len(X) < SMALL:
+        if 1.0 * X.size * len(X) < SMALL_PRODUCT:
             return X @ X.T
         K: Array = self._tiles([X], [X.T], lower=True)[0]
         return np.tril(K) + np.tril(K, -1).T
@@ -250,11 +250,11 @@ def add_squares(
     A stack: offset in X, rows and number of its matrices [row, depth], and the offset of its row numbers in `place`.
     """
     items = [
-        (first, rows, i, min(i + STACKED, count), p, q, at)
+        (first, rows, i, min(i + MATRICES_PER_ITEM, count), p, q, at)
         for first, rows, count, at in stacks
         for p in range(0, rows, STACK_TILE)
         for q in range(0, p + 1, STACK_TILE)
-        for i in range(0, count, STACKED)
+        for i in range(0, count, MATRICES_PER_ITEM)
     ]
     K = np.zeros((n, n))
     values = {"item": np.array(items, dtype=np.int64), "place": place, "tile": STACK_TILE}

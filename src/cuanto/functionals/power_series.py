@@ -135,13 +135,5 @@ def minnesota_correlation(d: Density, same: Series, opposite: Series) -> Value:
     return total + e_ab * series
 
 
-@define("mgga_c_m06_l", M06_L)
-def m06_l_correlation(d: Density) -> Value:
-    """Energy density."""
-    return minnesota_correlation(d, M06_L_SAME, M06_L_OPPOSITE)
-
-
-@define("mgga_c_m06_2x", M06_2X)
-def m06_2x_correlation(d: Density) -> Value:
-    """Energy density."""
-    return minnesota_correlation(d, M06_2X_SAME, M06_2X_OPPOSITE)
+define("mgga_c_m06_l", M06_L)(lambda d: minnesota_correlation(d, M06_L_SAME, M06_L_OPPOSITE))
+define("mgga_c_m06_2x", M06_2X)(lambda d: minnesota_correlation(d, M06_2X_SAME, M06_2X_OPPOSITE))

@@ -69,7 +69,7 @@ class _AtomScf:
     def __init__(self, radial: _Radial, fillings: list[Array]) -> None:
         self.radial, self.fillings, self.history = radial, fillings, History(6, get_backend("cpu"))
 
-    def evaluate(self, F: list[Array], iteration: int, before: Atom | None) -> Atom:
+    def evaluate(self, F: list[Array], iteration: int, previous: Atom | None) -> Atom:
         """Density, energy and Fock matrices of the lowest orbitals of every l."""
         radial, fillings = self.radial, self.fillings
         orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
@@ -79,10 +79,10 @@ class _AtomScf:
         energy = float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, radial.h, F, strict=True)))
         commutators = [x.T @ (f @ d @ s - s @ d @ f) @ x for x, f, d, s in zip(radial.X, F, D, radial.S, strict=True)]
         error = float(self.history.absorb(self.history.push(flatten(F, np), flatten(commutators, np))))
-        change = np.inf if before is None else energy - before.energy
+        change = np.inf if previous is None else energy - previous.energy
         return Atom(occupied, tuple(fillings), energy, error < TOLERANCE and abs(change) < TOLERANCE)
 
-    def advance(self, made: Atom) -> list[Array]:
+    def advance(self, current: Atom) -> list[Array]:
         """Extrapolated Fock matrices."""
         return unflatten(self.history.extrapolate(), self.radial.h)
 

@@ -26,7 +26,7 @@ from cuanto.system import Molecule
 FORMAT = "cuanto checkpoint"
 VERSION = 2
 SIGNATURE, SEAL = b"\x89HDF\r\n\x1a\n", b"\ncuanto sha256 "
-PIECE = 2**20
+CHUNK_BYTES = 2**20
 """Bytes read at a time."""
 
 
@@ -122,7 +122,7 @@ def _check_seal(path: Path) -> None:
             raise OSError("it is no HDF5 file")
         left = file.seek(0, os.SEEK_END) - len(SEAL) - digest.digest_size
         file.seek(0)
-        while left > 0 and (piece := file.read(min(left, PIECE))):
+        while left > 0 and (piece := file.read(min(left, CHUNK_BYTES))):
             digest.update(piece)
             left -= len(piece)
         seal = file.read()

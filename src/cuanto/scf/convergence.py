@@ -14,7 +14,7 @@ from cuanto.basis import Basis
 
 ROUNDING = 2e-12
 """Relative rounding error of the energy: its terms are larger, and their order of summation may vary."""
-SLOWEST = 0.5
+LARGEST_RATIO = 0.5
 """Largest ratio of successive steps assumed when the remaining ones are summed up."""
 MARGIN = 1.25
 """Safety factor on the predicted remaining change of a dipole moment."""
@@ -38,11 +38,11 @@ class Criteria:
         """Whether energy change and gradient are small enough, of one calculation or of many; never if not finite."""
         return (abs(energy_change) < np.maximum(self.energy, ROUNDING * abs(energy))) & (gradient < self.gradient)
 
-    def calm(self, change_spq: Any) -> bool:
+    def keeps_dipole(self, change_spq: Any) -> bool:
         """Whether a change of the density changes the dipole moment by less than the threshold."""
         return self.displacement is None or self.displacement(change_spq) < self.dipole
 
-    def settled(self, ahead_spq: Any, last_spq: Any) -> bool:
+    def dipole_converged(self, ahead_spq: Any, last_spq: Any) -> bool:
         """Whether all steps to come together change the dipole moment by less than the threshold.
 
         The extrapolated next step is about the remaining error (0.5 to 1.4 times in nine of ten cases of 30
@@ -52,7 +52,7 @@ class Criteria:
         if self.displacement is None:
             return True
         ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
-        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), SLOWEST))
+        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), LARGEST_RATIO))
 
 
 class Displacement:

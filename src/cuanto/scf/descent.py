@@ -21,15 +21,15 @@ from cuanto.scf.state import State
 
 HANDOVER = 1e-3
 """Gradient below which DIIS is faster and stays near the minimum."""
-LONGEST = 0.5
+MAX_STEP = 0.5
 """Largest norm of a step."""
-LONGER = 3.0
+RIDGE_FACTOR = 3.0
 """Factor on a step after one with negative curvature."""
-FLAT = 1e-8
+MIN_COSINE = 1e-8
 """Cosine between a step and the change of the gradient below which the curvature is not usable."""
 ROUNDING = 2e-14
 """Relative error of an energy."""
-PAIRS = 12
+MEMORY = 12
 """Steps kept for the quasi-Newton method."""
 SMALLEST_GAP = 0.1
 """Hartree: lower bound on estimated curvatures."""
@@ -42,8 +42,8 @@ def descend(
 
     The last state is the lowest, unless iterations run out. For integer occupations.
     """
-    for made in iterations(_Descent(problem, handover, start[1]), start[0], max_iterations):
-        yield made.state
+    for current in iterations(_Descent(problem, handover, start[1]), start[0], max_iterations):
+        yield current.state
 
 
 @dataclass
@@ -59,15 +59,15 @@ class _Descent:
     slope: float = 0.0
     kept: tuple[Any, Array] | None = None
 
-    def evaluate(self, C_sjm: Any, iteration: int, before: Evaluation | None) -> Evaluation:
+    def evaluate(self, C_sjm: Any, iteration: int, previous: Evaluation | None) -> Evaluation:
         """The state of orbitals; its energy change refers to the lowest state."""
         lowest = -np.inf if self.best is None else self.best.energy
         point = (C_sjm, self.eps_sm, "descent")
         return evaluate(self.problem, ExtrapolationStep(self.problem), point, iteration, lowest)
 
-    def advance(self, made: Evaluation) -> Any | None:
+    def advance(self, current: Evaluation) -> Any | None:
         """Orbitals of the next trial step, from the last accepted ones."""
-        state, (C_sjm, _, F_eff) = made.state, made.kept
+        state, (C_sjm, _, F_eff) = current.state, current.kept
         change = state.energy_change
         if self.kept is not None and change > 1e-4 * self.slope + ROUNDING * abs(state.energy):
             # Too long: step to the minimum of the parabola through both energies and the slope.
@@ -75,21 +75,21 @@ class _Descent:
             self.X, self.slope = shorter * self.X, shorter * self.slope
             return self._rotate(self.kept[0], state.n_sm)
         gradient, gaps = _gradient(self.problem, F_eff, C_sjm, state.n_sm)
-        bends = 1.0
+        cosine = 1.0
         if self.kept is not None:
             difference = gradient - self.kept[1]
             norms = float(np.linalg.norm(self.X) * np.linalg.norm(difference))
-            bends = float(self.X @ difference) / max(norms, 1e-300)
-            if bends > FLAT:
-                self.memory = [*self.memory, (self.X, difference)][-PAIRS:]
+            cosine = float(self.X @ difference) / max(norms, 1e-300)
+            if cosine > MIN_COSINE:
+                self.memory = [*self.memory, (self.X, difference)][-MEMORY:]
         self.best, self.kept = state, (C_sjm, gradient)
         if state.gradient < self.handover:
             return None
         # Negative curvature predicts no minimum along the step: go farther.
-        X = LONGER * self.X if bends <= FLAT else _direction(gradient, gaps, self.memory)
+        X = RIDGE_FACTOR * self.X if cosine <= MIN_COSINE else _direction(gradient, gaps, self.memory)
         if X @ gradient > -1e-3 * np.linalg.norm(X) * np.linalg.norm(gradient):
             self.memory, X = [], -gradient / gaps
-        self.X = X * min(1.0, LONGEST / max(float(np.linalg.norm(X)), 1e-300))
+        self.X = X * min(1.0, MAX_STEP / max(float(np.linalg.norm(X)), 1e-300))
         self.slope = float(self.X @ gradient)
         return self._rotate(C_sjm, state.n_sm)
 

@@ -20,9 +20,9 @@ FACES = 8
 """Maximum number of densities that ADIIS interpolates: it tries all subsets."""
 LARGE = 2.0**30
 """Bytes of a history above which free memory is checked."""
-BESIDE = 8
+OTHER_MATRICES = 8
 """Matrices of an iteration beside the history, most of them workspace of the eigensolver."""
-LEAST = 2
+MIN_ENTRIES = 2
 """Fewest entries of a history."""
 
 
@@ -74,8 +74,8 @@ class History:
         """Entries that fit into memory beside the other matrices of an iteration."""
         if self.size * entry < LARGE:
             return self.size
-        room = self._free() - BESIDE * matrix
-        size = self.size if room > self.size * entry else max(LEAST, int(room // entry))
+        room = self._free() - OTHER_MATRICES * matrix
+        size = self.size if room > self.size * entry else max(MIN_ENTRIES, int(room // entry))
         if size < self.size:
             logger.warning("DIIS keeps %d instead of %d matrices: memory is short", size, self.size)
         if (missing := size * entry - room) > 0:

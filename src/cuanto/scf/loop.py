@@ -103,16 +103,16 @@ class Step(Protocol):
     ) -> tuple[float, list[Any], Any]:
         """The gradient, the scalars on the host (read in the same transfer), and data to keep."""
 
-    def propose(self, made: Evaluation) -> Any:
+    def propose(self, current: Evaluation) -> Any:
         """The proposal for the next orbitals."""
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[Any, Any]:
         """Changes of the density (or of its dipole moment, as the criteria expect) by proposal and last step."""
 
-    def finish(self, made: Evaluation) -> State:
+    def finish(self, current: Evaluation) -> State:
         """A stationary state with canonical orbitals, converged if it is valid."""
 
-    def follow(self, made: Evaluation) -> Point | None:
+    def follow(self, current: Evaluation) -> Point | None:
         """The next orbitals: the proposed ones, or others after an invalid stationary state; None to give up."""
 
 
@@ -126,26 +126,28 @@ class Scf:
 
     def states(self, C_sjm: Any, eps_sm: Any, max_iterations: int) -> Iterator[State]:
         """States until convergence, the last iteration, or until the step gives up."""
-        for made in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
-            yield made.state
+        for current in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
+            yield current.state
 
-    def evaluate(self, point: Point, iteration: int, before: Evaluation | None) -> Evaluation:
+    def evaluate(self, point: Point, iteration: int, previous: Evaluation | None) -> Evaluation:
         """The state of orbitals, with canonical ones if it is converged."""
-        made = evaluate(self.problem, self.step, point, iteration, np.inf if before is None else before.state.energy)
-        state = made.state
+        current = evaluate(
+            self.problem, self.step, point, iteration, np.inf if previous is None else previous.state.energy
+        )
+        state = current.state
         met = self.criteria.met(state.energy_change, state.gradient, state.energy)
-        if before is None or not met or state.D_spq.dtype != np.float64:
-            return made
+        if previous is None or not met or state.D_spq.dtype != np.float64:
+            return current
         if self.criteria.displacement is not None:
-            made = replace(made, proposal=self.step.propose(made))
-            if not self.criteria.settled(*self.step.changes(made, before)):
-                return made
-        return replace(made, state=self.step.finish(made), stationary=True)
+            current = replace(current, proposal=self.step.propose(current))
+            if not self.criteria.dipole_converged(*self.step.changes(current, previous)):
+                return current
+        return replace(current, state=self.step.finish(current), stationary=True)
 
-    def advance(self, made: Evaluation) -> Point | None:
+    def advance(self, current: Evaluation) -> Point | None:
         """The next orbitals."""
-        ready = made.stationary or made.proposal is not None
-        return self.step.follow(made if ready else replace(made, proposal=self.step.propose(made)))
+        ready = current.stationary or current.proposal is not None
+        return self.step.follow(current if ready else replace(current, proposal=self.step.propose(current)))
 
 
 def evaluate(
@@ -208,45 +210,45 @@ class ExtrapolationStep:
                 products, *read = frame.backend.download([products, *scalars])
         return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
 
-    def propose(self, made: Evaluation) -> Point:
+    def propose(self, current: Evaluation) -> Point:
         """Orbitals of the extrapolated Fock matrix."""
-        state, (C_sjm, F_sjk, _) = made.state, made.kept
+        state, (C_sjm, F_sjk, _) = current.state, current.kept
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
             F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
             C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
             return C_sjm, eps_sm, f"{mixing}, {step}"
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[Any, Any]:
         """Differences of densities."""
-        C_sjm, eps_sm, _ = made.proposal
+        C_sjm, eps_sm, _ = current.proposal
         _, ahead = self.density(C_sjm, self.problem.occupy(eps_sm)[0])
-        return ahead.D_spq - made.state.D_spq, made.state.D_spq - before.state.D_spq
+        return ahead.D_spq - current.state.D_spq, current.state.D_spq - previous.state.D_spq
 
-    def finish(self, made: Evaluation) -> State:
+    def finish(self, current: Evaluation) -> State:
         """Canonical orbitals if they are valid, or after the last correction."""
-        state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
+        state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
         with frame.blas_threads:
             scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
             D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            if not sound and self._corrections < CORRECTIONS:
+            found_sjm, eps_sm, valid = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            if not valid and self._corrections < CORRECTIONS:
                 return state
             (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-            return replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
+            return replace(state, converged=valid, C_spm=C_spm, eps_sm=eps_sm)
 
-    def follow(self, made: Evaluation) -> Point | None:
+    def follow(self, current: Evaluation) -> Point | None:
         """The proposal, unless the accelerator is lost; after an invalid stationary state (an empty orbital below an
         occupied one) eigenvectors, as a new start."""
-        if not made.stationary:
-            return None if self.accelerator.lost else made.proposal
+        if not current.stationary:
+            return None if self.accelerator.lost else current.proposal
         if self._corrections == CORRECTIONS:
             return None
         self._corrections += 1
         self.accelerator.restart()
         self.diagonaliser.restart()
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            return Full(self.problem.frame.xp)(made.kept[2], None, made.state.n_sm, made.state.energy)
+            return Full(self.problem.frame.xp)(current.kept[2], None, current.state.n_sm, current.state.energy)
 
 
 def iterate(
@@ -338,7 +340,7 @@ def occupied(n_sm: Array) -> Array:
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
     """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are valid: no empty
     orbital lies below an occupied one, and their density is D."""
-    frame, orbitals, energies, sound = problem.frame, [], [], True
+    frame, orbitals, energies, valid = problem.frame, [], [], True
     xp, product = frame.xp, frame.linalg.product
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
@@ -346,8 +348,8 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequ
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
-            sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
+            valid = valid and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
     for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
-        sound = sound and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
-    return found_sjm, xp.stack(energies), sound
+        valid = valid and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
+    return found_sjm, xp.stack(energies), valid

@@ -15,14 +15,14 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import HANDOVER, descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
-from cuanto.scf.stability import CLEARLY, Mode, improve, leave, lowest_mode
+from cuanto.scf.stability import CLEARLY_UNSTABLE, Mode, improve, leave, lowest_mode
 from cuanto.scf.state import State
 
-FURTHER = 0.03
+HANDOVER_FACTOR = 0.03
 """Factor on the gradient at which descent ends, after DIIS failed or lost what descent had gained."""
-FALLS = 1e-7
+MIN_GAIN = 1e-7
 """Hartree by which a solution must lie below the saddle point that was left."""
-CLOSE = 1e-4
+CLOSE_GRADIENT = 1e-4
 """Gradient below which curvatures predict the stationary point."""
 IMPROVEMENTS = 5
 """Maximum number of times a converged state is left for a predicted minimum outside the tolerances."""
@@ -66,10 +66,10 @@ def search(
         away = frame.coefficients(best.C_spm, S_pq), best.eps_sm
         there = state if state.converged else best
         with problem.timings.measure("stability"):
-            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE)
+            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE_GRADIENT)
             mode = lowest_mode(problem, there) if examined else None
-        stays = mode is None or mode.stable or options.stability != "follow"
-        if mode is not None and stays and improvements < IMPROVEMENTS and not _settled(mode, criteria):
+        accepted = mode is None or mode.stable or options.stability != "follow"
+        if mode is not None and accepted and improvements < IMPROVEMENTS and not _settled(mode, criteria):
             if state.converged:
                 yield replace(state, converged=False)
             improvements += 1
@@ -79,15 +79,17 @@ def search(
             continue
         if state.converged:
             yield replace(state, curvature=None if mode is None else mode.curvature)
-            if mode is None or stays:
+            if mode is None or accepted:
                 return
-            if mode.curvature > CLEARLY and state.energy > saddle - FALLS:  # left already, and nothing lay below
+            if (
+                mode.curvature > CLEARLY_UNSTABLE and state.energy > saddle - MIN_GAIN
+            ):  # left already, and nothing lay below
                 return
             away = leave(problem, state, mode, S_pq)
         if accelerator.lost:
-            handover = min(handover, FURTHER * best.gradient)
-        elif state.energy > saddle - FALLS:
-            handover = FURTHER * handover
+            handover = min(handover, HANDOVER_FACTOR * best.gradient)
+        elif state.energy > saddle - MIN_GAIN:
+            handover = HANDOVER_FACTOR * handover
         handover = max(handover, 0.5 * criteria.gradient)
         saddle = min(saddle, state.energy) if state.converged else saddle
         start = yield from _descend(problem, away, counted, handover, S_pq)
@@ -97,7 +99,7 @@ def search(
 
 def _settled(mode: Mode, criteria: Criteria) -> bool:
     """Whether energy and dipole moment change by less than the thresholds on the way to the minimum."""
-    return mode.gain < criteria.energy and criteria.calm(mode.change_spq)
+    return mode.gain < criteria.energy and criteria.keeps_dipole(mode.change_spq)
 
 
 def _descend(

@@ -20,15 +20,15 @@ from cuanto.scf.state import State
 
 UNSTABLE = -5e-6
 """Hartree: curvatures above this are zero within their errors, as those of rotations of the whole molecule."""
-CLEARLY = -1e-4
+CLEARLY_UNSTABLE = -1e-4
 """Hartree: a negative curvature that no error explains."""
 TOLERANCE = 1e-3
 """Residual of the eigenvector: its direction matters, not its digits."""
-FINE = 1e-4
+TOLERANCE_NEAR_ZERO = 1e-4
 """The same for curvatures near zero, whose error is its square over their distance to the next one."""
-FINEST = 1e-5
+TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, along which slopes are small beside those that a wrong direction has."""
-FLATTEST = 2e-6
+FLAT = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
 STEP = 0.3
@@ -133,7 +133,13 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
             W = np.vstack([W, hessian(V[-1])])
         values, U = np.linalg.eigh(0.5 * (V @ W.T + W @ V.T))
         residual = U[:, 0] @ W - values[0] * (U[:, 0] @ V)
-        enough = TOLERANCE if abs(values[0]) > TOLERANCE else FINE if abs(values[0]) > -CLEARLY else FINEST
+        enough = (
+            TOLERANCE
+            if abs(values[0]) > TOLERANCE
+            else TOLERANCE_NEAR_ZERO
+            if abs(values[0]) > -CLEARLY_UNSTABLE
+            else TOLERANCE_FLAT
+        )
         if np.linalg.norm(residual) < enough or len(V) >= min(MAX_VECTORS, size):
             return _mode(hessian, values, U.T @ V)
         shift = hessian.diagonal - values[0]
@@ -142,7 +148,7 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
 
 def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
     """The lowest of approximate eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
-    slopes, steep = vectors @ hessian.slope(), values > FLATTEST
+    slopes, steep = vectors @ hessian.slope(), values > FLAT
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
     gain = -hessian.capacity * float(slopes @ steps)

@@ -95,7 +95,7 @@ class _BatchScf:
     backend: Backend
     history: History
 
-    def evaluate(self, C_bsjm: Any, iteration: int, before: _Evaluation | None) -> _Evaluation:
+    def evaluate(self, C_bsjm: Any, iteration: int, previous: _Evaluation | None) -> _Evaluation:
         """Densities, energies and Fock matrices; energies and gradients are read in one transfer."""
         fock, D = self.fock, self.density(C_bsjm)
         electronic_b, F = fock.two_electron(D)
@@ -105,16 +105,16 @@ class _BatchScf:
         norm_b = self.history.absorb(self.history.push(F, FD - transpose(FD)))
         electronic_b, norm_b = self.backend.download([electronic_b, norm_b])
         energy_b = electronic_b + fock.screened_b
-        change_b = energy_b - (np.inf if before is None else before.energy_b)
+        change_b = energy_b - (np.inf if previous is None else previous.energy_b)
         now_b = self.criteria.met(change_b, norm_b, energy_b)
-        if before is None:
+        if previous is None:
             return _Evaluation(energy_b, now_b, now_b, np.ones(len(D), dtype=np.int64), C_bsjm, D, F)
-        taken_b = np.where(before.done_b, before.iterations_b, iteration)
-        return _Evaluation(energy_b, now_b, before.done_b | now_b, taken_b, C_bsjm, D, F)
+        taken_b = np.where(previous.done_b, previous.iterations_b, iteration)
+        return _Evaluation(energy_b, now_b, previous.done_b | now_b, taken_b, C_bsjm, D, F)
 
-    def advance(self, made: _Evaluation) -> Any:
+    def advance(self, current: _Evaluation) -> Any:
         """Rotated orbitals of molecules for which that is safe, eigenvectors of the others."""
-        xp, C, F = self.backend.xp, made.C_bsjm, self.history.extrapolate()
+        xp, C, F = self.backend.xp, current.C_bsjm, self.history.extrapolate()
         found, safe_b = [], np.ones(len(F), dtype=bool)
         for s, o in enumerate(self.filled):
             rotated = C[:, s]

@@ -33,9 +33,9 @@ FRAGMENT_ORBITALS = 200
 """Orbitals above which computing the molecules first pays."""
 BONDED = 1.3
 """Atoms belong to one molecule below this multiple of the sum of their radii."""
-LARGEST = 120
+MAX_FRAGMENT_ORBITALS = 120
 """Most orbitals of a molecule."""
-ROUGHLY = (1e-6, 1e-4)
+FRAGMENT_TOLERANCES = (1e-6, 1e-4)
 """Tolerances of the molecules' energies (Hartree) and gradients: neighbours will change them by more, but with a
 gradient of 1e-2 it is not certain that the lowest orbitals are occupied."""
 
@@ -46,14 +46,14 @@ def begin(
     R_ax: Array,
     electrons: tuple[int, int],
     spins: int,
-    made: Diagonaliser,
+    diagonaliser: Diagonaliser,
     given: Density | None,
     budget: Budget,
 ) -> Density | tuple[Any, Any]:
     """The initial density, unless one is `given`; for economical rotations orbitals and their energies: those of the
     molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
     frame, timings, start = problem.frame, problem.timings, given
-    rotations = made if isinstance(made, Pseudo) and made.variant.economical else None
+    rotations = diagonaliser if isinstance(diagonaliser, Pseudo) and diagonaliser.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
     if start is None and neutral and layout.orbitals >= FRAGMENT_ORBITALS:
         with timings.measure("guess"):
@@ -95,7 +95,7 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
         groups.setdefault(tuple(layout.symbols[a] for a in atoms), []).append(atoms)
     layouts = {symbols: Layout(layout.parameters, symbols) for symbols in groups}
     odd = any(int(one.core_charges.sum()) % 2 for one in layouts.values())
-    if len(parts) == 1 or odd or max(one.orbitals for one in layouts.values()) > LARGEST:
+    if len(parts) == 1 or odd or max(one.orbitals for one in layouts.values()) > MAX_FRAGMENT_ORBITALS:
         return None
     n, backend = layout.orbitals, budget.backend
     C_jm, eps_m = backend.zeros((n, n), np.float64), backend.zeros((n,), np.float64)
@@ -106,7 +106,7 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
         size = batch.batch_size(own, budget, len(members))
         for begin in range(0, len(members), size):
             atoms_ba = np.stack(members[begin : begin + size])
-            solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, ROUGHLY)
+            solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, FRAGMENT_TOLERANCES)
             if not solved.converged_b.all():
                 budget.release(batch.BATCH)
                 logger.info("guess: neutral atoms, because a molecule of the cluster does not converge by itself")

@@ -14,7 +14,7 @@ from cuanto.arrays import Array
 from cuanto.scf.diagonalise import Full
 from cuanto.scf.orthogonal import Place
 
-LARGEST = 100
+MAX_PRODUCTS = 100
 """Maximum number of products of a purification."""
 IDEMPOTENT = 1e-11
 """|tr(X) - tr(X^2)| per orbital at the level of rounding errors."""
@@ -41,7 +41,7 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
     if frontier is not None and low < frontier[0] < frontier[1] < high:
         full, empty = ((high - level) / (high - low) for level in frontier)
     trace, previous = float(X.trace()), np.inf
-    for products in range(1, LARGEST + 1):  # noqa: B007
+    for products in range(1, MAX_PRODUCTS + 1):  # noqa: B007
         square = place.linalg.product(X, X.T)
         squared = float(square.trace())
         error = abs(trace - squared)

@@ -75,34 +75,34 @@ class RotationStep:
         gradient = float(n_sm.max()) * np.sqrt(2.0) * float(self.angles.history.absorb(products))
         return gradient, read, Kept(parts, numbers, moment)
 
-    def propose(self, made: Evaluation) -> Angles:
+    def propose(self, current: Evaluation) -> Angles:
         """Extrapolated angles."""
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            return self.angles.next(made.kept.parts)
+            return self.angles.next(current.kept.parts)
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[float, float]:
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[float, float]:
         """Changes of the dipole moment: by the rotations, to first order, and by the last step."""
         halves = []
-        for part, (X, _), n_m in zip(made.kept.parts, made.proposal, made.state.n_sm, strict=True):
+        for part, (X, _), n_m in zip(current.kept.parts, current.proposal, current.state.n_sm, strict=True):
             mid = part.split[0]
             occupied = self.problem.frame.linalg.product(part.C[:, :mid], float(n_m.max()) * X)
             halves.append((occupied, part.C[:, mid:]))
-        return self.moment.of_change(halves), float(np.abs(made.kept.moment - before.kept.moment).max())
+        return self.moment.of_change(halves), float(np.abs(current.kept.moment - previous.kept.moment).max())
 
-    def finish(self, made: Evaluation) -> State:
+    def finish(self, current: Evaluation) -> State:
         """Canonical orbitals, converged if they are valid."""
-        state = made.state
+        state = current.state
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            C_sjm, eps_sm, sound = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
-        return replace(state, converged=sound, C_spm=C_sjm, eps_sm=eps_sm)
+            C_sjm, eps_sm, valid = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
+        return replace(state, converged=valid, C_spm=C_sjm, eps_sm=eps_sm)
 
-    def follow(self, made: Evaluation) -> Point | None:
+    def follow(self, current: Evaluation) -> Point | None:
         """Rotated orbitals, None if that is not safe."""
-        pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
-        if made.stationary or not pseudo.safe(numbers) or made.state.energy_change > RISE + pseudo.noise(F_spq):
+        pseudo, F_spq, numbers = self.pseudo, current.state.F_spq, current.kept.numbers
+        if current.stationary or not pseudo.safe(numbers) or current.state.energy_change > RISE + pseudo.noise(F_spq):
             return None
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
+            C_sjm, eps_sm = pseudo.apply(F_spq, current.kept.parts, current.proposal, float(numbers[:, 0].max()))
         if pseudo.canonicalised:
             self.angles.history.clear()
         return C_sjm, eps_sm, f"{self.angles.method}, {pseudo.variant.name}"

@@ -100,8 +100,7 @@ class Identity:
     def __matmul__(self, other: Any) -> Any:
         return other
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return other
+    __rmatmul__ = __matmul__
 
 
 class OrthonormalFrame(Frame):

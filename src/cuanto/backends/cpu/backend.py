@@ -23,7 +23,7 @@ from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
-from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
+from cuanto.backends.cpu.compiler import library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
@@ -158,7 +158,7 @@ class CpuBackend:
         if not cache.complete(library_path(source)):
             if not self._programs:
                 self._compilers.submit(load_pool)  # needed as well
-            return self._compilers.submit(partial(_compile, source, later))
+            return self._compilers.submit(partial(load_library, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
@@ -262,11 +262,6 @@ class CpuBackend:
         tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
         return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
-
-
-def _compile(source: Source, polite: bool) -> ctypes.CDLL:
-    compile_library(source, polite)
-    return load_library(source)
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:

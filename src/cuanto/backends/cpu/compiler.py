@@ -156,9 +156,9 @@ def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, po
     return final
 
 
-def load_library(source: Source) -> ctypes.CDLL:
+def load_library(source: Source, polite: bool = False) -> ctypes.CDLL:
     """Load the compiled source; a library from another machine that does not load is compiled again."""
-    library = compile_library(source)
+    library = compile_library(source, polite)
     try:
         return ctypes.CDLL(str(library))
     except OSError:
