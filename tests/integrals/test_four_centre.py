@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from bundle import CANCELLATION, HAS_PYSCF, Case, bundle, on
 from cuanto import integrals
-from cuanto.backends import reference
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis, Shell
@@ -21,6 +20,7 @@ from cuanto.kernels.describe import describe
 from four_centre_cases import GENERAL, SMALL, assert_blocks, backend, block, expected, four_shells, ours
 from oracle import Array, block_scale, pyscf_block, reference_block
 from oracle import describe as describe_shells
+from oracles import integrals as reference
 from tolerances import INTEGRAL_REL, SMALLEST, SYMMETRY_REL
 
 D_SHELLS = [Case(form, kind, l_max=2) for form in ("pure", "cartesian") for kind in ("primitive", "contracted")]

@@ -119,6 +119,7 @@ def nuclear(
     *,
     charges: ArrayLike | None = None,
     positions: ArrayLike | None = None,
+    algorithm: str = "auto",
     backend: str | Backend = "auto",
     pairs: Sequence[BraBatch] | None = None,
 ) -> Any:
@@ -135,7 +136,7 @@ def nuclear(
         for bras in _portions(made, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
             place = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
-            attraction = -_potentials(bras, kets, device)
+            attraction = -_potentials(bras, kets, device, algorithm)
             V[place["pq"]] = attraction
             V[place["qp"]] = attraction
     return V.reshape(n, n)
@@ -160,7 +161,7 @@ def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
         yield portion
 
 
-def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> Any:
+def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend, algorithm: str) -> Any:
     """The potential of all charges for some pairs, one after the other."""
     ends = np.cumsum([bra.rows.size for bra in bras])
     potentials = device.zeros((int(ends[-1]), kets.count), np.float64)
@@ -169,7 +170,7 @@ def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> Any:
         replace(bra, rows=np.arange(end - bra.rows.size, end).reshape(bra.rows.shape))
         for bra, end in zip(bras, ends, strict=True)
     ]
-    Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets])
+    Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets], algorithm)
     return potentials.sum(axis=1)
 
 
