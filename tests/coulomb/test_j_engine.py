@@ -11,7 +11,7 @@ import pytest
 
 from bundle import Case, bundle
 from cuanto import Basis
-from cuanto.backends import get_backend, reference
+from cuanto.backends import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell, unit_norm_factors
@@ -34,6 +34,7 @@ from j_cases import (
     pyscf_j,
     random_density,
 )
+from oracles import integrals as reference
 from oracles.coulomb import coulomb_matrix, exchange_matrix, hermite_coulomb_matrix
 
 FOUR_CENTRE: list[dict[str, Any]] = json.loads((DATA / "integrals.json").read_text())["four_centre"]

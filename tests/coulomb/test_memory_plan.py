@@ -197,7 +197,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     assert less.plan.mode != "in-core"
     assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
-    assert len(less.tensor._kept) == less.plan.kept < less.plan.blocks
+    assert len(less.tensor.stored) == less.plan.kept < less.plan.blocks
     # A host that keeps all of B leaves out small pairs of shells.
     tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):

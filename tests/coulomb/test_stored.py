@@ -13,8 +13,7 @@ import cuanto
 from bundle import Case, backend, bundle
 from cuanto import Basis, memory
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.coulomb import DirectJK
-from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb import DirectJK, IncrementalJK
 from cuanto.coulomb.memory import StorePlan, store_limit
 from cuanto.coulomb.stored import count_quartets
 from cuanto.errors import InputError
@@ -171,7 +170,7 @@ def test_only_on_the_cpu(water: tuple[cuanto.Molecule, Basis]) -> None:
 
 def test_builders_make_no_increments_of_what_is_stored(water: tuple[cuanto.Molecule, Basis]) -> None:
     stored = DirectJK(water[1], backend="cpu", storage="stored")
-    build = DirectBuilder(stored)
+    build = IncrementalJK(stored)
     D_spq = densities(water[1].nbf)["symmetric"][None]
     for D in (D_spq, D_spq, 1.001 * D_spq):
         assert np.array_equal(build(D, None, True, False)[0], stored.j(D))

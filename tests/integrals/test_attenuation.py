@@ -11,7 +11,7 @@ import pytest
 
 from bundle import HAS_PYSCF, Case, backend, bundle, cartesian, on
 from cuanto import Basis, integrals
-from cuanto.backends import Backend, reference
+from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -25,6 +25,7 @@ from cuanto.kernels.build import integrals_of, source_of
 from cuanto.kernels.listed import cuda_straight
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from oracle import Array, _libcint_arrays
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 ALGORITHMS = pytest.mark.parametrize("algorithm", ["hgp", "md"])

@@ -12,7 +12,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.coulomb import DirectJK, fitting_plan
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.fitting_direct import DirectTensor
+from cuanto.coulomb.fitting_blocks import BlockTensor
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.errors import InputError
 from cuanto.grid.groups import sort_keys
@@ -69,8 +69,8 @@ def test_a_fit_that_keeps_some_of_its_blocks(
     make_plan = fitting_plan.make_plan
     monkeypatch.setattr(fitting_plan, "make_plan", lambda *given: replace(make_plan(*given), mode="blocked", kept=2))
     some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1, device()))
-    assert whole.plan.mode == "in-core" and isinstance(some.tensor, DirectTensor)
-    assert 2 == len(some.tensor._kept) < some.plan.blocks
+    assert whole.plan.mode == "in-core" and isinstance(some.tensor, BlockTensor)
+    assert 2 == len(some.tensor.stored) < some.plan.blocks
     for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):
         assert mine is not None and theirs is not None
         assert np.abs(mine - theirs).max() < 20.0 * PAIR * np.abs(theirs).max()

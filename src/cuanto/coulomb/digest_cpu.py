@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.build import unrolled
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
@@ -24,6 +24,7 @@ from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
+from cuanto.memory import Budget
 
 CHUNKS = 128
 """Parts of the work at most: enough to balance it between many threads, few enough to add up their matrices."""
@@ -62,8 +63,9 @@ class CpuDigest:
     """Integrals can be kept."""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
     ) -> None:
+        backend = budget.backend
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"

@@ -15,9 +15,10 @@ from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_se
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
 from cuanto.kernels.tuning import choose_algorithm
+from cuanto.memory import Budget
 
 BUFFER_BYTES = 2 * 2**30
-"""Integrals kept between their making and their digestion; also at most a quarter of the free memory."""
+"""Largest buffer for integrals between evaluation and digestion; also at most a quarter of the available memory."""
 SPAN = 1024
 """Kets that a warp looks through for one bra."""
 BLOCKS_PER_PROCESSOR = 16
@@ -34,15 +35,17 @@ class CudaDigest:
     """Integrals can be kept."""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
     ) -> None:
-        self.backend, self.algorithm, self.cutoff = backend, algorithm, cutoff
+        backend = budget.backend
+        self.backend, self.budget, self.algorithm, self.cutoff = backend, budget, algorithm, cutoff
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
         self._group, self._select, self._any_digest = self.begin(backend, self.name)
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
+        self._reservation = f"quartet buffers, {self.name} precision"
         self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
         self._device = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
 
@@ -85,11 +88,11 @@ class CudaDigest:
         return (counts[:, 1] * columns).sum()
 
     def _capacity(self, x: int, y: int) -> int:
-        """Quartets whose integrals fit the buffer."""
-        free, _ = self.backend.memory()
+        """Quartets whose integrals fit into the buffer."""
         bra, ket = self.pairs[x], self.pairs[y]
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
-        return min(BUFFER_BYTES, free // 4) // size
+        reserved = self.budget.reserved.get(self._reservation, 0)
+        return min(BUFFER_BYTES, (self.budget.available() + reserved) // 4) // size
 
     def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of bras that can matter, so many at once that all their quartets would fit."""
@@ -99,10 +102,11 @@ class CudaDigest:
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
     def _buffer(self, name: str, size: int, dtype: Any) -> Any:
-        """Memory that is kept and grows."""
+        """Memory that is reused and grows."""
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(size, dtype=dtype)
+            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return self._buffers[name]
 
     def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:

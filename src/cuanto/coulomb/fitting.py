@@ -2,10 +2,10 @@
 
 Coulomb: x_P = sum_pq (pq|P) D_pq, c = V^-1 x, J_pq = sum_P (pq|P) c_P (Whitten, J. Chem. Phys. 58, 4496 (1973),
 doi:10.1063/1.1679012; Dunlap et al., 71, 3396 (1979), doi:10.1063/1.438728). Exchange, from occupied orbitals times the
-roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, and K_pq = sum_iP X_ipP X_iqP
+square roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, K_pq = sum_iP X_ipP X_iqP
 (Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p). Both steps of K are matrix products.
 
-The sums are those of a `FittedTensor`, which is chosen by `fitting_plan`.
+A `FittedTensor`, chosen by `fitting_plan`, has these sums.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from cuanto.coulomb.memory import Plan
 from cuanto.coulomb.metric import MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
-from cuanto.integrals.engine import resolve
+from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 
 KINDS = ("jk", "j")
 EMPTY = 1e-14
-"""Orbitals of a density with a smaller occupation are left out, relative to the largest."""
+"""Orbitals of a density with a smaller occupation are neglected, relative to the largest."""
 
 
 class FittedJK(JKBuilder):
-    """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
+    """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
-    `budget`: of the calculation, from which the memory of the integrals is reserved; all that is free by default.
-    `pairs`: of `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the attenuated
-    operator erf(omega r)/r in place of 1/r, also in the metric.
-    `plan` says what is kept, `metric` how (P|Q) was factorised, `timings` what the set-up took; `tensor` has the sums
-    over the integrals.
+    `budget` of the calculation, from which the memory of the integrals is reserved; all that is free by default.
+    `pairs`: those of `integrals.api.uploaded_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
+    erf(omega r)/r in place of 1/r, also in the metric.
+    `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
+    integrals.
     """
 
     def __init__(
@@ -55,9 +55,8 @@ class FittedJK(JKBuilder):
         pairs: Sequence[BraBatch] | None = None,
         timings: Timings | None = None,
     ) -> None:
-        for given, what in ((basis, "basis"), (aux, "aux")):
-            if not isinstance(given, Basis):
-                raise InputError(f"{what} must be a cuanto.Basis, {type(given).__name__} was given")
+        check_basis(basis)
+        check_basis(aux, "aux")
         if kind not in KINDS:
             raise InputError(f"unknown kind of fitting {kind!r}: choose {', '.join(KINDS)}")
         self.basis, self.aux, self.kind, self.omega = basis, aux, kind, omega
@@ -81,10 +80,10 @@ class FittedJK(JKBuilder):
     def __call__(
         self, D_spq: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True
     ) -> tuple[Any, Any]:
-        """J_spq and K_spq (None where not wanted) of symmetric densities; C_spi with D_s = C_s C_s^T saves time."""
+        """J_spq and K_spq (None where not wanted) of symmetric densities; faster with C_spi, D_s = C_s C_s^T."""
         xp, n = self.backend.xp, self.basis.nbf
         if want_k and self.kind == "j":
-            raise InputError("this fit was made for J only: FittedJK(..., kind='jk') makes K as well")
+            raise InputError("this fit is for J only: use FittedJK(..., kind='jk') for K")
         D_spq = xp.asarray(D_spq, dtype=np.float64)
         if D_spq.ndim != 3 or D_spq.shape[1:] != (n, n):
             raise InputError(f"densities are [s, {n}, {n}] here, an array of shape {D_spq.shape} was given")
@@ -96,7 +95,7 @@ class FittedJK(JKBuilder):
         return J_spq, xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi])
 
     def notes(self) -> Sequence[str]:
-        """What is kept; what was done to a metric that is nearly singular."""
+        """The memory plan, and the treatment of a nearly singular metric."""
         where = "" if self.omega is None else " at long range"
         notes = [] if where else [f"density fitting: {self.plan}"]
         if self.metric.raised or self.metric.left_out:
@@ -104,7 +103,7 @@ class FittedJK(JKBuilder):
         return notes
 
     def _exchange_of_density(self, D_pq: Any) -> Any:
-        """K of a density without orbitals: of its eigenvectors, those with negative weights apart."""
+        """K of a density without orbitals, from its eigenvectors with positive and with negative weights."""
         xp = self.backend.xp
         weights, U = self.backend.linalg.eigh(0.5 * (D_pq + D_pq.T))
         weights_host = self.backend.to_host(weights)

@@ -1,4 +1,4 @@
-"""How fitted integrals are stored: chosen once, from sizes and the memory that is allowed."""
+"""The choice of the storage of fitted integrals, from their sizes and the available memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
-from cuanto.coulomb.fitting_blocks import KeptBlocks
-from cuanto.coulomb.fitting_direct import DirectFit, DirectTensor, direct_fit_bytes
+from cuanto.coulomb.fitting_blocks import BlockTensor, store_all_blocks
+from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
 from cuanto.coulomb.fitting_layout import Layout, make_layout
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
 from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
@@ -15,17 +15,17 @@ from cuanto.coulomb.metric import FittingMetric
 from cuanto.log import Timings
 
 OCCUPIED = 5
-"""Functions for each occupied orbital, about: where integrals are made again, all orbitals should go at once."""
+"""Functions per occupied orbital, about: all orbitals are transformed at once where integrals are recomputed."""
 ROW_INDICES = 3
-"""Numbers that are kept with a row beside its integrals, at most: where it belongs, its weight, its density."""
+"""Numbers that are stored with a row besides its integrals, at most: its pair, its weight, its density."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What suits a device.
+    """Storage on a device.
 
     `storages` of all integrals of J and K, the fastest first; `functions` of a block at least: enough to be worth a
-    call, few enough to have few partners; `rows`: how rows of functions are multiplied.
+    call, few enough to have few partners; `rows`: the class of tensors in rows.
     """
 
     storages: tuple[str, ...]
@@ -34,12 +34,12 @@ class Schedule:
 
 
 SCHEDULES = {"cpu": Schedule(("rows",), 24, NativeRows), "cuda": Schedule(("blocks", "rows"), 72, GroupedRows)}
-"""By the language of kernels. A GPU wants few calls, and has rows where blocks do not fit."""
+"""By the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
 
 
 @dataclass(frozen=True)
 class TensorPlan:
-    """What is kept, as rows of functions where there are `partners`, else in the blocks of the layout."""
+    """A memory plan, with rows of functions if there are `partners`, else with the blocks of the layout."""
 
     memory: Plan
     layout: Layout
@@ -47,7 +47,7 @@ class TensorPlan:
 
 
 def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPlan:
-    """The fastest storage within so many bytes; `exchange`: for K, too."""
+    """The fastest storage within `limit` bytes; `exchange`: for K as well."""
     schedule = SCHEDULES[integrals.backend.traits.language]
     layout = make_layout(integrals.basis, triangle=not exchange, functions=schedule.functions)
     sizes, needed = block_sizes(integrals, layout), []
@@ -63,21 +63,21 @@ def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPla
 
 
 def make_tensor(integrals: ThreeCentre, metric: FittingMetric, plan: TensorPlan, timings: Timings) -> FittedTensor:
-    """What a plan says."""
-    engine = None
+    """The tensor of a plan."""
     if plan.memory.mode != "in-core":
         with timings.measure("J engine"):
             engine = DirectFit(integrals.basis, integrals.aux, integrals.backend, omega=integrals.omega)
+        with timings.measure("three-centre integrals"):
+            return BlockTensor(integrals, metric, plan.memory, plan.layout, engine)
     with timings.measure("three-centre integrals"):
-        if engine is not None:
-            return DirectTensor(integrals, metric, plan.memory, plan.layout, engine)
-        if plan.partners is None:
-            return KeptBlocks(integrals, metric, plan.memory, plan.layout)
-        return SCHEDULES[integrals.backend.traits.language].rows(integrals, metric, plan.memory, plan.partners)
+        if plan.partners is not None:
+            return SCHEDULES[integrals.backend.traits.language].rows(integrals, metric, plan.memory, plan.partners)
+        rows = store_all_blocks(integrals, metric, plan.layout)
+        return BlockTensor(integrals, metric, plan.memory, plan.layout, rows)
 
 
 def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
-    """Bytes of integrals in blocks; X is there twice where a device reorders it, beside that of a block and a part."""
+    """Bytes of integrals in blocks, with copies of X that a device reorders, X of a block and of a slice."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     rows = tuple(block.rows for block in layout.blocks)
     column = linalg.stack_copies * n + 2 * max(block.functions for block in layout.blocks)
@@ -91,7 +91,7 @@ def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
 
 
 def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: int) -> Sizes:
-    """Bytes from the rows of all blocks, numbers of a row, and rows of a column of X."""
+    """Bytes from the rows of all blocks, the numbers of a row, and the rows of a column of X."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     factor = 8 * naux**2
     return Sizes(

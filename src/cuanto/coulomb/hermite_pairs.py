@@ -1,7 +1,7 @@
-"""Products of primitive Gaussians as Hermite Gaussians: made once per geometry, with bounds for screening.
+"""Products of primitive Gaussians as Hermite Gaussians, with bounds for screening.
 
-Primitives with the same centre and exponent are one here, whatever shells they belong to (the s and p functions of an
-SP shell, the columns of a general contraction): a pair of them is one charge distribution, expanded up to the highest
+Primitives with the same centre and exponent are treated as one, whatever their shells (the s and p functions of an SP
+shell, the columns of a general contraction): a pair of them is one charge distribution, expanded up to the highest
 order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572.
 """
 
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.recurrences.components import degree, function_count, kernel_matrix, powers
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
@@ -26,11 +27,9 @@ from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 Kind = tuple[tuple[int, bool], ...]
 """The shells (momentum, solid harmonics?) that share a primitive."""
 NEGLIGIBLE = 1e-2
-"""A pair is dropped when its bound is below this times the threshold."""
-CELL = 1.0
-"""Side of the cells that count as one place, in Bohr."""
+"""Pairs are neglected when their bound is below this times the threshold."""
 CHUNK_NUMBERS = 4_000_000
-"""Expansion coefficients made at a time."""
+"""Expansion coefficients that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
 
 
 def _contraction(
-    classes: Sequence[SegmentClass], owners: list[Indices], columns: list[Indices], shape: tuple[int, int]
+    classes: Sequence[SegmentClass], owners: list[Ints], columns: list[Ints], shape: tuple[int, int]
 ) -> Any:
     rows, cols, values = [], [], []
     for c, owner, column in zip(classes, owners, columns, strict=True):
@@ -101,12 +100,12 @@ def _contraction(
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Pairs of primitives of two kinds; arrays of the device where it says so."""
+    """Pairs of primitives of two kinds; host arrays except E_kft."""
 
     bra: Primitives
     ket: Primitives
-    u: Indices  # [pair]: primitive of the first kind
-    v: Indices
+    u: Ints  # [pair]: primitive of the first kind
+    v: Ints
     E_kft: Any  # device, [pair, functions of u times functions of v, Hermite function]
     exponents: Array
     centres: Array
@@ -128,7 +127,7 @@ class PairBlock:
         """Products of functions of one pair."""
         return self.bra.functions * self.ket.functions
 
-    def places(self, size: int) -> Indices:
+    def places(self, size: int) -> Ints:
         """[pair, functions]: elements of a matrix over all primitive functions, `size` of them, in one row."""
         rows = self.bra.first + self.bra.functions * self.u[:, None] + np.arange(self.bra.functions)
         cols = self.ket.first + self.ket.functions * self.v[:, None] + np.arange(self.ket.functions)
@@ -136,13 +135,13 @@ class PairBlock:
 
 
 def pair_blocks(groups: list[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
-    """All pairs that matter, by kinds."""
+    """All significant pairs, by kinds."""
     blocks = (pair_block(a, b, threshold, backend) for i, a in enumerate(groups) for b in groups[: i + 1])
     return [block for block in blocks if block.count]
 
 
 def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend) -> PairBlock:
-    """Pairs of two kinds; a cheap estimate first, then the bound from the expansion itself."""
+    """Pairs of two kinds, selected by a cheap estimate, then by the bound from the expansion."""
     xp, put = backend.xp, backend.to_device
     u, v = candidates(a, b, NEGLIGIBLE * threshold)
     E_parts, bounds = [], []
@@ -164,7 +163,7 @@ def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend)
 
 
 def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
-    """Functions that stand alone: each makes a pair with the function 1, an s function of exponent zero."""
+    """Single functions, as pairs with the function 1, an s function of exponent zero."""
     one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
     return [_with_one(a, one, backend) for a in groups]
 
@@ -180,8 +179,8 @@ def _chunks(count: int, size: int) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, count, size))
 
 
-def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices, Indices]:
-    """Pairs whose overlap factor times coefficients is not negligible; some rows of all pairs at a time."""
+def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Ints, Ints]:
+    """Pairs whose overlap factor times coefficients is above the threshold, found in chunks of rows."""
     found = [np.zeros((0, 2), dtype=np.int64)]
     for rows in _chunks(a.count, max(1, CHUNK_NUMBERS // b.count)):
         alpha, beta = a.exponents[rows, None], b.exponents[None, :]
@@ -198,8 +197,8 @@ def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices,
     return pairs[:, 0], pairs[:, 1]
 
 
-def _expansion(a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend) -> Any:
-    """E_kft, the contraction coefficients left out."""
+def _expansion(a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend) -> Any:
+    """E_kft without contraction coefficients."""
     xp, put = backend.xp, backend.to_device
     alpha, beta = put(a.exponents[u]), put(b.exponents[v])
     AB = put(a.centres[u] - b.centres[v])
@@ -253,22 +252,22 @@ def self_repulsion_factor(order: int) -> Array:
     total = u.sum(axis=2)
     sign = 1.0 - 2.0 * ((t.sum(axis=1) + total // 2) % 2)
     M = sign * odd[u].prod(axis=2) / (total + 1)
-    # The matrix is positive; what is added keeps it so in finite arithmetic and makes the bound larger.
+    # The matrix is positive; the shift keeps it so in finite arithmetic and increases the bound.
     size = np.sqrt(np.diag(M))
     W: Array = size[:, None] * np.linalg.cholesky(M / np.outer(size, size) + 1e-12 * np.eye(len(M)))
     return W
 
 
 def self_repulsion_scale(p_k: Array, order: int) -> Array:
-    """Factors [pair, Hermite function] with sqrt (h|h) = |W^T (factor h)|, which bounds what h does to anything."""
+    """Factors [pair, Hermite function] with sqrt (h|h) = |W^T (factor h)|, the Schwarz bound of h."""
     degrees = np.array([degree(t) for t in hermite_tuples(order)])
     theta = 2.0 * np.pi**2.5 / (p_k**2 * np.sqrt(2.0 * p_k))
     factors: Array = np.sqrt(theta)[:, None] * p_k[:, None] ** (0.5 * degrees)
     return factors
 
 
-def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend) -> Array:
-    """sqrt (b|b) with the largest coefficients, the largest over all functions; on the host."""
+def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend) -> Array:
+    """Largest sqrt (b|b) of all functions, with the largest coefficients; on the host."""
     xp, put = backend.xp, backend.to_device
     order = a.order + b.order
     g_kft = E_kft * put(self_repulsion_scale(a.exponents[u] + b.exponents[v], order))[:, None, :]
@@ -279,20 +278,5 @@ def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Indices, v: Indices, ba
 
 
 def bound_buckets(bounds: Any) -> Any:
-    """Whole numbers that grow with the bound, one more for a factor of four: the upper bits of a positive double."""
+    """Integers that increase by one when the bound grows by a factor of four: the upper bits of a positive double."""
     return bounds.view(np.int64) >> 53
-
-
-def along_a_curve(centres: Array, exponents: Array) -> Indices:
-    """Rank of each pair along a space-filling curve (Morton's), equal places by exponent.
-
-    Neighbouring lanes and threads then need the same branch and the same rows of the Boys function's table.
-    """
-    cells = ((centres - centres.min(axis=0)) / CELL).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    for bit in range(int(cells.max(initial=0)).bit_length()):
-        for x in range(3):
-            code |= (cells[:, x] >> bit & 1) << (3 * bit + x)
-    rank = np.empty(len(code), dtype=np.int64)
-    rank[np.lexsort((exponents, code))] = np.arange(len(code))
-    return rank

@@ -1,4 +1,4 @@
-"""Interactions of classes of Hermite distributions: which kernel, in how many parts."""
+"""Interactions of classes of Hermite distributions: the choice of kernels, and their launches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.text import Source
 
 WORTH_COMPILING = 1.0e5
-"""Interactions of a class from which a straight-line kernel repays its compilation, now or in later runs: it is about
+"""Interactions of a class above which a straight-line kernel repays its compilation, now or in later runs: it is about
 three times faster than the general one, and compiling takes as long as some 1e7 interactions."""
 TASK = 2.0e6
 """Multiply-adds that a thread of a CPU takes at once: less than a millisecond."""
@@ -31,9 +31,9 @@ TASK = 2.0e6
 
 @dataclass(frozen=True)
 class Interactions:
-    """Bras of one Hermite order against kets of one order.
+    """Bras of one Hermite order against kets of one order; fields are also arguments of the kernels.
 
-    Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` says how long groups are.
+    Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of groups.
     """
 
     orders: tuple[int, int]
@@ -57,21 +57,21 @@ class Interactions:
         return operations(*self.orders, self.densities)
 
     def straight(self, target: str) -> Source | None:
-        """Straight-line code, where it is right for the class and worth its compilation."""
+        """The straight-line kernel, if the class has one that is worth its compilation."""
         if not unrolled(target, *self.orders, self.densities) or self.bras * self.kets < WORTH_COMPILING:
             return None
         return straight_source(target, *self.orders, self.densities, self.real)
 
 
 def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
-    """Parts into which the kets of a job are cut: enough for all multiprocessors, none smaller than a tile."""
+    """Number of chunks of the kets of a job: enough for all multiprocessors, none smaller than a tile."""
     grouping = GROUPINGS[backend.traits.language]
     blocks = grouping.blocks * backend.traits.workers
     return max(1, min(-(-blocks // -(-bras // grouping.bras)), -(-kets // TILE)))
 
 
 class Launcher:
-    """Runs interactions; `bras`, `kets`: how many by Hermite order. Sums of a bra are made in a fixed order."""
+    """Runs interactions; `bras`, `kets`: their numbers by Hermite order. Sums of a bra have a fixed order."""
 
     def __init__(self, backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
         self.backend = backend
@@ -91,7 +91,7 @@ class Launcher:
             self._totals[bra] = at
 
     def run(self, jobs: Sequence[Interactions]) -> dict[int, Any]:
-        """Parts of the potentials of the bras by their order, [part, ...], to be added up."""
+        """Partial potentials of the bras by their order, [part, ...], which have to be summed."""
         parts: dict[int, Any] = {}
         launches = []
         for job in jobs:
@@ -104,18 +104,9 @@ class Launcher:
         return parts
 
     def _launch(self, job: Interactions, chunks: int, out: Any) -> Launch:
-        """With the best kernel there is."""
+        """The launch with the fastest kernel that is compiled."""
         target = self.backend.traits.language
-        values = {
-            "bras": job.bras,
-            "chunks": chunks,
-            "bra_record": job.bra_record,
-            "ket_begin": job.ket_begin,
-            "ket_end": job.ket_end,
-            "ket_record": job.ket_record,
-            "boys_table": self._tables[job.real],
-            "out": out,
-        }
+        values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
         grain = max(1, int(TASK / (job.kets * job.operations)))
 
         def launch(program: Program, scratch: int, **more: Any) -> Launch:
@@ -128,7 +119,7 @@ class Launcher:
         if straight is not None and straight.program.ready:
             return straight
         lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
-        orders = {"bra_order": job.orders[0], "ket_order": job.orders[1], "densities": job.densities}
+        bra_order, ket_order = job.orders
         program = self.backend.compile(general_source(target, job.real))
-        general = launch(program, scratch, **orders, tuples=self._tuples, lanes=lanes)
+        general = launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
         return general if straight is None else replace(general, better=when_ready(straight))

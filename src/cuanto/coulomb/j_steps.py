@@ -1,6 +1,6 @@
-"""The steps of the J engine around the interactions: density to Hermite densities, order of the kets, potential to J.
+"""The steps of the J engine around the interactions: Hermite densities, sorted kets, and J from potentials.
 
-Each step is one call for all classes (templates/j_density.h, ...).
+Each step is one launch for all classes (templates/j_density.h, ...).
 """
 
 from __future__ import annotations
@@ -45,8 +45,20 @@ class HermiteDensity:
     key: Any
 
 
+@dataclass(frozen=True)
+class Reach:
+    """Groups of kets of one class that each group of bras meets in double precision (`split`) and in all (`end`).
+
+    rest[k] is the sum of the bounds of the last k + 1 kets.
+    """
+
+    rest: Any
+    split: Any
+    end: Any
+
+
 class Contraction:
-    """The matrix C_pk from functions of primitives to basis functions, by its elements that are not zero."""
+    """The sparse matrix C_pk from functions of primitives to basis functions."""
 
     def __init__(self, C_pk: Any, backend: Backend) -> None:
         self.backend, self.shape = backend, C_pk.shape
@@ -57,7 +69,7 @@ class Contraction:
         return self._apply("j_transform", self._by_k, D_npq, 2, 0.5)
 
     def matrix(self, J_nkl: Any) -> Any:
-        """J_npq from what `Potentials` leaves: one triangle of pairs, those on the diagonal by half."""
+        """J_npq from the result of `Potentials`: one triangle of pairs, with half of the diagonal."""
         return self._apply("j_transform", self._by_p, J_nkl, 2, 1.0)
 
     def spread(self, c_np: Any) -> Any:
@@ -112,24 +124,23 @@ class Steps:
         self.backend.launch_all(launches)
         return found
 
-    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[tuple[Any, Any]]:
-        """For every group of bras the groups of kets in double precision, and all that it meets, for classes of kets.
+    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[Reach]:
+        """The kets that every group of bras meets, for classes of kets.
 
-        rest[k] is the sum of the bounds of the last k + 1 kets; a limit is what those left out may do together.
+        A limit is the largest contribution of all neglected kets (or of all in single precision) together.
         """
         both = self.backend.xp.empty((len(rests), 2, len(bounds)), dtype=np.int32)
-        found = [(both[i, 0], both[i, 1]) for i in range(len(rests))]
+        found = [Reach(rest, both[i, 0], both[i, 1]) for i, rest in enumerate(rests)]
         common = {"bounds": bounds, "limit": limit, "single_limit": single_limit}
-        self.backend.launch_all(
-            [
-                self._launch("j_reach", len(bounds), {**common, "kets": len(rest), "rest": rest, "split": x, "last": y})
-                for rest, (x, y) in zip(rests, found, strict=True)
-            ]
-        )
+        launches = []
+        for r in found:
+            values = {**common, "kets": len(r.rest), "rest": r.rest, "split": r.split, "last": r.end}
+            launches.append(self._launch("j_reach", len(bounds), values))
+        self.backend.launch_all(launches)
         return found
 
     def records(self, kets: Sequence[tuple[HermiteClass, Any, HermiteDensity]], n: int, real: str) -> list[Any]:
-        """Records of the kets of classes in the order in which they are met: [group, field, ket of the group]."""
+        """Records of the sorted kets of classes: [group, field, ket of the group]."""
         found, launches = [], []
         for c, order, density in kets:
             geometry, tuples, side = c.geometry[real], hermite_count(c.order), self._grouping.kets
@@ -144,15 +155,12 @@ class Steps:
 
     def add_up(self, parts: Mapping[int, Any]) -> dict[int, Any]:
         """Sums of potentials [part, ...] by Hermite order."""
-        sums = {order: self.backend.xp.empty(V.shape[1]) for order, V in parts.items()}
-        self.backend.launch_all(
-            [
-                self._launch(
-                    "j_sum", V.shape[1], {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
-                )
-                for order, V in parts.items()
-            ]
-        )
+        sums, launches = {}, []
+        for order, V in parts.items():
+            sums[order] = self.backend.xp.empty(V.shape[1])
+            values = {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
+            launches.append(self._launch("j_sum", V.shape[1], values))
+        self.backend.launch_all(launches)
         return sums
 
     def collect(self, classes: Sequence[HermiteClass], V: Mapping[int, Any], J_nkl: Any) -> None:

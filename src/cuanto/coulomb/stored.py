@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.coulomb.digest_cpu import CpuDigest, Window
-from cuanto.integrals.segments import Array
 from cuanto.kernels.layout import STORE
 from cuanto.kernels.listed import cpu_store, cpu_stored
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial.hermite import hermgauss
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis, Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.integrals.segments import Array
 
 
 def one_electron(basis: Basis) -> tuple[Array, Array, Array]:
