@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuanto.arrays import add_transpose
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
@@ -15,11 +16,10 @@ from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import PADDING, grid_of_points, make_grid
-from cuanto.grid.memory import plan_values
-from cuanto.grid.panels import PanelQuadrature, add_transpose
+from cuanto.grid.panels import TRANSPOSE_TILE, PanelQuadrature
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import molecular_points
-from cuanto.grid.quadrature import SCHEDULES, orbitals_pay
+from cuanto.grid.quadrature import SCHEDULES, plan_values
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_groups import KERNELS, setup_kernel
 from oracle import random_shell
@@ -223,13 +223,13 @@ def test_orbitals_pay_when_they_are_few() -> None:
         for schedule in SCHEDULES.values():
             by_matrix, by_orbitals = schedule.products[family]
             assert 0 < by_matrix <= by_orbitals
-        assert orbitals_pay(every, family, 1) and not orbitals_pay(every, family, 1000)
-        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n)) for q in (every, some)]
+        assert every.orbitals_pay(1) and not every.orbitals_pay(1000)
+        limits = [max(n for n in range(1, 60) if q.orbitals_pay(n)) for q in (every, some)]
         assert limits[0] > limits[1]
 
 
 def test_a_matrix_and_its_transpose() -> None:
     F_pq = np.random.default_rng(5).normal(size=(300, 300))
     both = F_pq + F_pq.T
-    add_transpose(F_pq)
+    add_transpose(F_pq, TRANSPOSE_TILE)
     assert np.array_equal(F_pq, both)

@@ -15,11 +15,9 @@ from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.grid.angular import DEGREES, lebedev
 from cuanto.grid.partition import divide
 from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
-from cuanto.grid.radial import RADIAL_RULES, radial_rule
-from cuanto.grid.radii import bragg_slater_radii, treutler_scales
+from cuanto.grid.rules import DEGREES, RADIAL_RULES, bragg_slater_radii, lebedev, radial_rule, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
 from cuanto.kernels.grid_weights import near_source, weights_source
 from oracles import grid as reference
@@ -106,7 +104,7 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
         ({"level": 7}, "level .* or"),
         ({"radial": "simpson"}, "unknown radial"),
         ({"partition": "voronoi"}, "unknown partition"),
-        ({"cube_edge": 0.0}, "cube_edge of a grid is 0"),
+        ({"cube_edge": 0.0}, "cube_edge is 0"),
         ({"sphere_fraction": 1.5}, "sphere_fraction"),
         ({"threshold": float("nan")}, "must be a number"),
     ],
