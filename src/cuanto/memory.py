@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
 
@@ -10,6 +12,34 @@ FREE_FRACTION = 0.9
 """Part of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """Whether some data (`what`) are `stored`: `needed` bytes of the `limit`; `complete`: all of them were counted."""
+
+    what: str
+    stored: bool
+    needed: int
+    limit: int
+    complete: bool = True
+
+    def __str__(self) -> str:
+        if self.stored:
+            return f"stored: all {self.what} kept, {self._size} of {self.limit / MIB:.0f} MiB"
+        return f"direct: {self.what} recomputed ({self.limit / MIB:.0f} MiB allowed, {self._size} to store them)"
+
+    @property
+    def _size(self) -> str:
+        return f"{'' if self.complete else 'more than '}{self.needed / MIB:.0f}"
+
+    def require(self, alternative: str) -> None:
+        """Refuse a plan that stores nothing; `alternative`: the option that needs no memory."""
+        if not self.stored:
+            raise InputError(
+                f"storing the {self.what} takes {self._size} MiB, {self.limit / MIB:.0f} MiB are allowed: "
+                f"raise max_memory, or use {alternative}"
+            )
 
 
 class Budget:

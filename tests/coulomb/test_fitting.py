@@ -13,13 +13,12 @@ from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend, linalg
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.coulomb import j_launch
+from cuanto.coulomb import j_steps
 from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
-from cuanto.coulomb.fitting import FittedJK
+from cuanto.coulomb.fitting import FittedJK, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
-from cuanto.coulomb.fitting_plan import row_sizes
 from cuanto.coulomb.fitting_rows import PAIR, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
 from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
@@ -81,7 +80,7 @@ def test_the_definition(name: str, spherical: bool, device: str) -> None:
     close(only(put(D_spq), None, True, False)[0], fit.backend.to_host(J), only)
 
 
-def test_the_gpu_kernels_in_slow_motion() -> None:
+def test_gpu_kernels_on_simt() -> None:
     hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
     C_spi, D_spq = random_orbitals(basis.nbf, 2)
@@ -104,7 +103,7 @@ def test_densities_without_orbitals(device: str) -> None:
         close(K[s], expected[1], fit)
 
 
-def test_what_is_not_wanted_is_not_made() -> None:
+def test_only_wanted_matrices_are_computed() -> None:
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     fit = FittedJK(basis, aux, backend="cpu")
@@ -181,8 +180,8 @@ def test_both_sums_of_the_j_engine(spherical: bool) -> None:
 
 
 @pytest.mark.parametrize("worth_compiling", [0.0, float("inf")], ids=["straight", "general"])
-def test_the_j_engine_of_a_gpu_in_slow_motion(worth_compiling: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(j_launch, "WORTH_COMPILING", worth_compiling)
+def test_gpu_j_engine_on_simt(worth_compiling: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(j_steps, "WORTH_COMPILING", worth_compiling)
     hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
     basis, aux = Basis("sto-3g", hydrogen), Basis("cc-pvdz", hydrogen)  # s and p: few kernels
     _, D_spq = random_orbitals(basis.nbf, 1, spins=2)
@@ -201,7 +200,7 @@ def test_the_cuda_text_of_unequal_sides_compiles(orders: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("kind", ["j", "jk"])
-def test_the_smallest_budget_keeps_nothing(kind: str) -> None:
+def test_the_smallest_budget_stores_nothing(kind: str) -> None:
     """One orbital at once, and the same J and K; with less the fit is refused."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 3)
@@ -269,7 +268,7 @@ def far_apart() -> Molecule:
 
 @pytest.mark.parametrize("kind", ["jk", "j"])
 @pytest.mark.parametrize("device", ["cpu", "device"])
-def test_distant_pairs_are_no_rows(kind: str, device: str) -> None:
+def test_distant_pairs_have_no_rows(kind: str, device: str) -> None:
     waters = far_apart()
     basis, aux = Basis("cc-pvdz", waters), Basis("cc-pvdz-jkfit", waters)
     layout = make_layout(basis, triangle=kind == "j")
@@ -284,7 +283,7 @@ def test_distant_pairs_are_no_rows(kind: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("triangle", [False, True])
-def test_layout_has_every_pair_that_matters(triangle: bool) -> None:
+def test_layout_has_every_significant_pair(triangle: bool) -> None:
     basis, _ = bases("alkane_18")
     layout = make_layout(basis, triangle)
     table = layout.row_table()
@@ -348,7 +347,7 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
 
 
 @pytest.mark.parametrize("omega", [0.1, 0.05])
-def test_a_metric_that_would_be_perturbed_much(omega: float) -> None:
+def test_strongly_perturbed_metric_leaves_functions_out(omega: float) -> None:
     """Functions are left out instead of a metric that is not the one that was asked for."""
     V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))

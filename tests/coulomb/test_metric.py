@@ -179,7 +179,7 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
             assert np.abs(mine - theirs).max() < 1e-8
 
 
-def test_plain_cholesky_that_ends_by_luck_is_not_right() -> None:
+def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
     """One shell twice, 1e-9 Bohr apart: its pivots of 1e-18 are lost; where rounding leaves positive ones, J is wrong.
 
     Which shells those are depends on the machine: all 31 of s and p are tried, and some get through.
@@ -255,7 +255,7 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
         assert 1e-12 < abs(found.energy - plain.energy) < 1e-4
 
 
-def test_functions_that_are_left_out_are_told() -> None:
+def test_functions_left_out_are_reported() -> None:
     """Under the attenuated operator of a functional; the metric of 1/r is sound, and nothing is said of it."""
     water = molecule("water_01")
     options: dict[str, Any] = {"auxbasis": "cc-pvdz-jkfit", "backend": "cpu", "grid": (10, 26), "max_iterations": 1}

@@ -65,7 +65,7 @@ def relative(found: Any, expected: Any) -> float:
     return float((abs(found - expected) / abs(expected).max(axis=-1, keepdims=True)).max())
 
 
-def test_the_twin_gives_functions_of_pyscf() -> None:
+def test_oracle_functions_agree_with_pyscf() -> None:
     from pyscf import gto
 
     mol = molecule("water_02")
@@ -90,7 +90,7 @@ def test_density_and_matrix(family: str, store: str, backend: str) -> None:
     orbital, grid, chi = case(backend)
     settings = GridSettings(**SETTINGS, store=store, batch_bytes=1 << 20)
     quadrature, plan = make_quadrature(grid, orbital, get_backend(backend), family, settings, budget_of(LIMIT))
-    assert plan.keep == (store == "keep") and quadrature.kept_bytes > 0
+    assert plan.stored == (store == "keep") and quadrature.kept_bytes > 0
     put, get = get_backend(backend).to_device, get_backend(backend).to_host
     rng = np.random.default_rng(2)
     C_spi = rng.normal(size=(2, orbital.nbf, 7))

@@ -269,7 +269,7 @@ def test_nvrtc_compiles(bra: tuple[int, ...], ket: tuple[int, ...], real: str) -
 
 
 @pytest.mark.parametrize("omega", [0.0, -0.3, float("nan"), "short", [0.3]])
-def test_what_is_no_omega_is_refused(omega: Any) -> None:
+def test_invalid_omega_is_refused(omega: Any) -> None:
     basis, aux = bundle(Case("pure", "primitive", "near", "normal", 1, 1))
     for call in (
         lambda: integrals.eri_2c(aux, backend="cpu", omega=omega),

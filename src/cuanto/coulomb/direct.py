@@ -14,14 +14,14 @@ from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
-from cuanto.coulomb.memory import StorePlan, store_limit
+from cuanto.coulomb.memory import store_limit
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import check_algorithm, check_basis, resolve
 from cuanto.log import logger
-from cuanto.memory import MIB, Budget
+from cuanto.memory import Budget, StorePlan
 from cuanto.options import PRECISIONS, STORAGES
 
 SYMMETRIC = 1e-12
@@ -91,13 +91,9 @@ class DirectJK:
         plan = self.quartets.store(store_limit(self.budget, required))
         if plan.stored:
             self.budget.reserve("four-centre integrals", plan.needed)
-        logger.info("four-centre integrals: %s", plan)
-        if required and not plan.stored:
-            needed = f"{'' if plan.complete else 'more than '}{plan.needed / MIB:.0f}"
-            raise InputError(
-                f"storing the four-centre integrals takes {needed} MiB, {plan.limit / MIB:.0f} MiB are allowed: "
-                "raise max_memory, or use storage='direct'"
-            )
+        logger.info("exchange: %s", plan)
+        if required:
+            plan.require("storage='direct'")
         return plan
 
     @property

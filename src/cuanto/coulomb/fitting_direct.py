@@ -23,8 +23,7 @@ from cuanto.coulomb.hermite_pairs import (
     single_blocks,
 )
 from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
-from cuanto.coulomb.j_launch import chunks_of_kets
-from cuanto.coulomb.j_steps import Contraction
+from cuanto.coulomb.j_steps import Contraction, chunks_of_kets
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-13

@@ -82,7 +82,8 @@ class Layout:
 
 def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     """Blocks of at least `functions` functions (but the last), with all partners or (`triangle`) half of them."""
-    own = _functions_of_atoms(basis)
+    atom_p = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+    own = [np.flatnonzero(atom_p == a) for a in range(len(basis.R_ax))]
     atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in own], functions)
     order = np.concatenate([own[a] for group in atoms for a in group])
     ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
@@ -96,14 +97,6 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
         q = np.concatenate([np.arange(starts[c], ends[c]) for c in partners])
         blocks.append(Block(b, int(starts[b]), int(ends[b]), q, tuple(partners)))
     return Layout(basis, triangle, order, tuple(atoms), tuple(blocks))
-
-
-def _functions_of_atoms(basis: Basis) -> list[Ints]:
-    """Functions of every atom, in the order of its shells."""
-    found: list[list[Ints]] = [[] for _ in basis.R_ax]
-    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        found[shell.atom].append(np.arange(offset, offset + shell.nbf))
-    return [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in found]
 
 
 def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:

@@ -8,7 +8,7 @@ order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/97811
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -136,43 +136,35 @@ class PairBlock:
 
 def pair_blocks(groups: list[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
     """All significant pairs, by kinds."""
-    blocks = (pair_block(a, b, threshold, backend) for i, a in enumerate(groups) for b in groups[: i + 1])
+    smallest = NEGLIGIBLE * threshold
+    kinds = [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
+    blocks = (_pair_block(a, b, *candidates(a, b, smallest), smallest, backend) for a, b in kinds)
     return [block for block in blocks if block.count]
-
-
-def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend) -> PairBlock:
-    """Pairs of two kinds, selected by a cheap estimate, then by the bound from the expansion."""
-    xp, put = backend.xp, backend.to_device
-    u, v = candidates(a, b, NEGLIGIBLE * threshold)
-    E_parts, bounds = [], []
-    numbers = a.functions * b.functions * hermite_count(a.order + b.order)
-    for part in _chunks(len(u), max(1, CHUNK_NUMBERS // numbers)):
-        E_kft = _expansion(a, b, u[part], v[part], backend)
-        bound = _bounds(E_kft, a, b, u[part], v[part], backend)
-        E_parts.append(E_kft[put(bound > NEGLIGIBLE * threshold)])
-        bounds.append(bound)
-    bound = np.concatenate([np.zeros(0), *bounds])
-    keep = bound > NEGLIGIBLE * threshold
-    u, v = u[keep], v[keep]
-    alpha, beta = a.exponents[u], b.exponents[v]
-    p = alpha + beta
-    centres = (alpha[:, None] * a.centres[u] + beta[:, None] * b.centres[v]) / p[:, None]
-    same = (u == v) & (a is b)
-    E = xp.concatenate(E_parts) if E_parts else xp.zeros((0, 0, 0))
-    return PairBlock(a, b, u, v, E, p, centres, np.where(same, 1.0, 2.0), bound[keep])
 
 
 def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
     """Single functions, as pairs with the function 1, an s function of exponent zero."""
     one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
-    return [_with_one(a, one, backend) for a in groups]
+    blocks = (_pair_block(a, one, np.arange(a.count), np.zeros(a.count, int), -1.0, backend) for a in groups)
+    return [replace(block, weight=np.ones(block.count)) for block in blocks]
 
 
-def _with_one(a: Primitives, one: Primitives, backend: Backend) -> PairBlock:
-    u, v = np.arange(a.count), np.zeros(a.count, dtype=np.int64)
-    E_kft = _expansion(a, one, u, v, backend)
-    bound = _bounds(E_kft, a, one, u, v, backend)
-    return PairBlock(a, one, u, v, E_kft, a.exponents, a.centres, np.ones(a.count), bound)
+def _pair_block(a: Primitives, b: Primitives, u: Ints, v: Ints, smallest: float, backend: Backend) -> PairBlock:
+    """The pairs (u, v) of two kinds whose bound exceeds `smallest`."""
+    E_parts, bounds = [], []
+    numbers = a.functions * b.functions * hermite_count(a.order + b.order)
+    for part in _chunks(len(u), max(1, CHUNK_NUMBERS // numbers)):
+        E_kft = _expansion(a, b, u[part], v[part], backend)
+        bound = _bounds(E_kft, a, b, u[part], v[part], backend)
+        E_parts.append(E_kft[backend.to_device(bound > smallest)])
+        bounds.append(bound)
+    bound = np.concatenate([np.zeros(0), *bounds])
+    u, v = u[bound > smallest], v[bound > smallest]
+    E = backend.xp.concatenate(E_parts) if E_parts else backend.xp.zeros((0, 0, 0))
+    p = a.exponents[u] + b.exponents[v]
+    centres = a.centres[u] + (b.exponents[v] / p)[:, None] * (b.centres[v] - a.centres[u])
+    weight = np.where((u == v) & (a is b), 1.0, 2.0)
+    return PairBlock(a, b, u, v, E, p, centres, weight, bound[bound > smallest])
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:

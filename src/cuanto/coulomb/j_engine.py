@@ -29,8 +29,7 @@ from cuanto.coulomb.hermite_pairs import (
     self_repulsion_factor,
     self_repulsion_scale,
 )
-from cuanto.coulomb.j_launch import Interactions, Launcher
-from cuanto.coulomb.j_steps import Contraction, HermiteClass, Reach, Steps
+from cuanto.coulomb.j_steps import Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuated_exponents
 from cuanto.integrals.engine import resolve

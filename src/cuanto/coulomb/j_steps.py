@@ -1,4 +1,4 @@
-"""The steps of the J engine around the interactions: Hermite densities, sorted kets, and J from potentials.
+"""The steps of the J engine: Hermite densities, sorted kets, their interactions with bras, and J from potentials.
 
 Each step is one launch for all classes (templates/j_density.h, ...).
 """
@@ -6,15 +6,35 @@ Each step is one launch for all classes (templates/j_density.h, ...).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from cuanto.backends.base import Backend, Launch
+from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairBlock
-from cuanto.kernels.hermite_build import GROUPINGS, STEPS, step_source
+from cuanto.kernels.hermite_build import (
+    GROUPINGS,
+    STEPS,
+    TILE,
+    general_memory,
+    general_source,
+    operations,
+    step_source,
+    straight_source,
+    tuple_table,
+    unrolled,
+)
+from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
+from cuanto.kernels.text import Source
+
+WORTH_COMPILING = 1.0e5
+"""Interactions of a class above which a straight-line kernel repays its compilation, now or in later runs: it is about
+three times faster than the general one, and compiling takes as long as some 1e7 interactions."""
+TASK = 2.0e6
+"""Multiply-adds that a thread of a CPU takes at once: less than a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -188,3 +208,99 @@ def _blocks(c: HermiteClass) -> Iterator[tuple[PairBlock, dict[str, Any]]]:
     for block, places in zip(c.blocks, c.places, strict=True):
         yield block, {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
         first += block.count
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Bras of one Hermite order against kets of one order; fields are also arguments of the kernels.
+
+    Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of groups.
+    """
+
+    orders: tuple[int, int]
+    densities: int
+    real: str
+    bras: int
+    kets: int
+    bra_record: Any
+    ket_record: Any
+    ket_begin: Any
+    ket_end: Any
+
+    @property
+    def width(self) -> int:
+        """Numbers of a bra's potential."""
+        return self.densities * hermite_count(self.orders[0])
+
+    @property
+    def operations(self) -> int:
+        """Multiply-adds of one interaction."""
+        return operations(*self.orders, self.densities)
+
+    def straight(self, target: str) -> Source | None:
+        """The straight-line kernel, if the class has one that is worth its compilation."""
+        if not unrolled(target, *self.orders, self.densities) or self.bras * self.kets < WORTH_COMPILING:
+            return None
+        return straight_source(target, *self.orders, self.densities, self.real)
+
+
+def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
+    """Number of chunks of the kets of a job: enough for all multiprocessors, none smaller than a tile."""
+    grouping = GROUPINGS[backend.traits.language]
+    blocks = grouping.blocks * backend.traits.workers
+    return max(1, min(-(-blocks // -(-bras // grouping.bras)), -(-kets // TILE)))
+
+
+class Launcher:
+    """Runs interactions; `bras`, `kets`: their numbers by Hermite order. Sums of a bra have a fixed order."""
+
+    def __init__(self, backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
+        self.backend = backend
+        self._tables = {"double": backend.to_device(boys_table()), "float": backend.to_device(table_float())}
+        self._tuples = backend.to_device(tuple_table())
+        for real in reals:
+            backend.compile(general_source(backend.traits.language, real))
+        # (orders, number type) -> the job's chunks among those of all jobs with the same bras
+        self._chunks: dict[tuple[tuple[int, int], str], slice] = {}
+        self._totals: dict[int, int] = {}
+        for bra in bras:
+            at = 0
+            for ket, real in product(kets, reals):
+                count = chunks_of_kets(backend, bras[bra], kets[ket])
+                self._chunks[(bra, ket), real] = slice(at, at + count)
+                at += count
+            self._totals[bra] = at
+
+    def run(self, jobs: Sequence[Interactions]) -> dict[int, Any]:
+        """Partial potentials of the bras by their order, [part, ...], which have to be summed."""
+        parts: dict[int, Any] = {}
+        launches = []
+        for job in jobs:
+            order = job.orders[0]
+            if order not in parts:
+                parts[order] = self.backend.xp.empty((self._totals[order], job.width * job.bras))
+            chunks = self._chunks[job.orders, job.real]
+            launches.append(self._launch(job, chunks.stop - chunks.start, parts[order][chunks]))
+        self.backend.launch_all(launches)
+        return parts
+
+    def _launch(self, job: Interactions, chunks: int, out: Any) -> Launch:
+        """The launch with the fastest kernel that is compiled."""
+        target = self.backend.traits.language
+        values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
+        grain = max(1, int(TASK / (job.kets * job.operations)))
+
+        def launch(program: Program, scratch: int, **more: Any) -> Launch:
+            together = program.source.per_block
+            items = -(-job.bras // together) * together * chunks
+            return Launch(program, items, {**values, **more}, scratch, grain)
+
+        source = job.straight(target)
+        straight = None if source is None else launch(self.backend.compile(source, later=True), 0)
+        if straight is not None and straight.program.ready:
+            return straight
+        lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
+        bra_order, ket_order = job.orders
+        program = self.backend.compile(general_source(target, job.real))
+        general = launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
+        return general if straight is None else replace(general, better=when_ready(straight))

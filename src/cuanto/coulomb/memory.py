@@ -82,26 +82,8 @@ class Plan:
         if not self.exchange:
             return f"direct: J engine, {more}"
         if self.mode == "direct":
-            return f"direct: J engine, integrals for K made in every build, {more}"
-        return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others made again, {more}"
-
-
-@dataclass(frozen=True)
-class StorePlan:
-    """Whether four-centre integrals are `stored`; `complete`: all of them were counted."""
-
-    stored: bool
-    needed: int
-    limit: int
-    complete: bool = True
-
-    def __str__(self) -> str:
-        allowed, needed = f"{self.limit / MIB:.0f}", f"{self.needed / MIB:.0f}"
-        if self.stored:
-            return f"stored: all four-centre integrals kept, {needed} of {allowed} MiB"
-        more = "" if self.complete else "more than "
-        room = f"{allowed} MiB allowed, {more}{needed} to store them"
-        return f"direct: four-centre integrals made in every build ({room})"
+            return f"direct: J engine, integrals for K recomputed in every build, {more}"
+        return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others recomputed, {more}"
 
 
 def store_limit(budget: Budget, required: bool) -> int:

@@ -17,12 +17,12 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
-from cuanto.coulomb.memory import BUILD_MATRICES, StorePlan
+from cuanto.coulomb.memory import BUILD_MATRICES
 from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
 from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
 from cuanto.kernels.abi import SIZE
-from cuanto.memory import Budget
+from cuanto.memory import Budget, StorePlan
 
 PRIMITIVE_SHARE = 1e-4
 """Primitive pairs are neglected below this fraction of the threshold of quartets."""
@@ -108,7 +108,7 @@ class QuartetEngine:
                 (StoredDigest(digest, window, segments, amount), window)
                 for (digest, window), amount in zip(self._parts, amounts, strict=True)
             ]
-        return StorePlan(stored, needed, limit, complete)
+        return StorePlan("four-centre integrals", stored, needed, limit, complete)
 
     def __call__(self, D_npq: Any, want_j: bool, want_k: bool, antisymmetric: bool = False) -> tuple[Any, Any]:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""

@@ -12,6 +12,7 @@ from cuanto.arrays import Array, Ints, Ints32
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, ShellKind, ShellTexts
 
 
@@ -59,13 +60,27 @@ class Quadrature(ABC):
     products: ClassVar[dict[str, tuple[float, float]]]
     reading_pays: ClassVar[bool]
 
-    def __init__(self, grid: GroupedGrid, basis: Basis, backend: Backend, family: str, real: str) -> None:
+    def __init__(
+        self,
+        grid: GroupedGrid,
+        basis: Basis,
+        backend: Backend,
+        family: str,
+        real: str,
+        settings: GridSettings,
+        limit: int,
+    ) -> None:
         self.grid, self.backend, self.family, self.real = grid, backend, family, real
         self.nbf, self.components = basis.nbf, COMPONENTS[family]
         self.values = 1 if family == "lda" else 4
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
         self.table = ShellTable.of(basis)
         self.texts: ShellTexts = (self.table.kinds, self.table.columns, family)
+        self._prepare(settings, limit)
+
+    @abstractmethod
+    def _prepare(self, settings: GridSettings, limit: int) -> None:
+        """Set up the tables of the kernels; `limit`: available memory in bytes."""
 
     @property
     @abstractmethod

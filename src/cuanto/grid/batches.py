@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from cuanto.arrays import Ints, range_members
 from cuanto.backends.base import Backend
-from cuanto.basis import Basis
 from cuanto.grid.base import Quadrature
 from cuanto.grid.cost import COSTS, DeviceCost
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -52,17 +51,8 @@ class BatchQuadrature(Quadrature):
     products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (1.0, 1.0), "gga": (1.0, 2.0), "mgga": (4.0, 4.0)}
     reading_pays: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        grid: GroupedGrid,
-        basis: Basis,
-        backend: Backend,
-        family: str,
-        real: str,
-        settings: GridSettings,
-        limit: int,
-    ) -> None:
-        super().__init__(grid, basis, backend, family, real)
+    def _prepare(self, settings: GridSettings, limit: int) -> None:
+        grid, backend = self.grid, self.backend
         table: dict[str, NDArray[Any]] = {
             "shell": self.table.shell,
             "centre": self.table.centre,

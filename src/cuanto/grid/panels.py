@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.arrays import Array, Flags, Ints, Ints32, add_transpose, range_starts
-from cuanto.backends.base import Backend, Launch
-from cuanto.basis import Basis
+from cuanto.backends.base import Launch
 from cuanto.grid.base import Quadrature
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
@@ -59,20 +58,11 @@ class PanelQuadrature(Quadrature):
     products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (0.5, 1.0), "gga": (1.0, 2.0), "mgga": (2.5, 4.0)}
     reading_pays: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        grid: GroupedGrid,
-        basis: Basis,
-        backend: Backend,
-        family: str,
-        real: str,
-        settings: GridSettings,
-        limit: int,
-    ) -> None:
-        super().__init__(grid, basis, backend, family, real)
+    def _prepare(self, settings: GridSettings, limit: int) -> None:
+        grid = self.grid
         self.kept: NDArray[Any] | None = None
         tasks = _cut_into_tasks(grid)
-        self._blocks = make_blocks(grid, basis.nbf, tasks)
+        self._blocks = make_blocks(grid, self.nbf, tasks)
         self._depth, self._depth_first = _tile_depths(grid, PAIR * settings.threshold)
         run_row, run_ao, run_first = _runs(grid, self._blocks.ao)
         rows = (-(-grid.functions // ROWS) * ROWS)[tasks.group]

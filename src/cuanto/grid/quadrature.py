@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.errors import InputError
 from cuanto.grid.base import Quadrature
 from cuanto.grid.batches import BatchQuadrature
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.panels import PanelQuadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.log import logger
-from cuanto.memory import MIB, Budget
+from cuanto.memory import Budget, StorePlan
 
 AUTO_SHARE = 0.5
 """Part of the available memory for values with store `auto`: integrals need memory as well."""
@@ -22,28 +20,14 @@ SCHEDULES: dict[str, Callable[..., Quadrature]] = {"cpu": PanelQuadrature, "cuda
 """A thread of a CPU has a block of groups in its cache; a GPU needs large batches of equal work."""
 
 
-@dataclass(frozen=True)
-class ValuesPlan:
-    """Whether the values of functions are stored: `needed` bytes of the `limit`."""
-
-    keep: bool
-    needed: int
-    limit: int
-
-    def __str__(self) -> str:
-        size = f"{self.needed / MIB:.0f} of {self.limit / MIB:.0f} MiB"
-        return f"values of functions kept, {size}" if self.keep else f"values made in every pass (kept: {size})"
-
-
-def plan_values(store: str, needed: int, limit: int, reading_pays: bool) -> ValuesPlan:
+def plan_values(store: str, needed: int, limit: int, reading_pays: bool) -> StorePlan:
     """Store the values if that is required, or if it pays (it does not on a CPU) and they fit."""
-    if store == "keep" and needed > limit:
-        raise InputError(
-            f"keeping the values of functions on the grid needs {needed / MIB:.0f} MiB, {limit / MIB:.0f} MiB are "
-            "allowed: raise max_memory, or use store='recompute'"
-        )
-    keep = store == "keep" or (store == "auto" and reading_pays and needed <= AUTO_SHARE * limit)
-    return ValuesPlan(keep, needed, limit)
+    allowed = limit if store == "keep" else AUTO_SHARE * limit
+    wanted = store == "keep" or (store == "auto" and reading_pays)
+    plan = StorePlan("values of functions", wanted and needed <= allowed, needed, limit)
+    if store == "keep":
+        plan.require("store='recompute'")
+    return plan
 
 
 def make_quadrature(
@@ -54,12 +38,12 @@ def make_quadrature(
     settings: GridSettings,
     budget: Budget,
     real: str = "double",
-) -> tuple[Quadrature, ValuesPlan]:
+) -> tuple[Quadrature, StorePlan]:
     """The quadrature of the backend; values of functions are stored if that pays and fits the budget."""
     limit = budget.available()
     made: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
     plan = plan_values(settings.store, made.kept_bytes, limit, reading_pays=made.reading_pays)
-    if plan.keep:
+    if plan.stored:
         budget.reserve("values of functions", plan.needed)
         made.keep_values()
     logger.info("quadrature: %s", plan)
