@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.integrals.gauss_hermite import one_electron
+from cuanto.integrals.gauss_hermite import overlap_kinetic_dipole
 from oracle import mp_boys, mp_components, random_shell, reference_block
 from oracles import integrals as reference
 from oracles.integrals.hermite import expansion_coefficients
@@ -225,5 +225,5 @@ def test_gauss_hermite_quadrature_agrees(pure: bool) -> None:
     shells = [replace(random_shell(rng, l, 3, 2, pure, 1.0), atom=l % 3) for l in (0, 1, 2, 3, 4)]
     basis = Basis.from_shells(shells, rng.uniform(-1.2, 1.2, (3, 3)))
     expected = reference.overlap_matrix(basis), reference.kinetic_matrix(basis), reference.dipole_matrices(basis)
-    for values, exact in zip(one_electron(basis), expected, strict=True):
+    for values, exact in zip(overlap_kinetic_dipole(basis), expected, strict=True):
         np.testing.assert_allclose(values, exact, rtol=0, atol=INTEGRAL_REL * np.abs(exact).max())

@@ -104,14 +104,14 @@ def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
     by the McMurchie-Davidson scheme in place of Head-Gordon-Pople's.
     """
     from cuanto import integrals as engine
-    from cuanto.integrals.gauss_hermite import one_electron
+    from cuanto.integrals.gauss_hermite import overlap_kinetic_dipole
 
     options: dict[str, Any] = {"algorithm": "md", "backend": "cpu"}
     return {
-        "S_pq": lambda: one_electron(orbital)[0],
-        "T_pq": lambda: one_electron(orbital)[1],
+        "S_pq": lambda: overlap_kinetic_dipole(orbital)[0],
+        "T_pq": lambda: overlap_kinetic_dipole(orbital)[1],
         "V_pq": lambda: engine.nuclear(orbital, molecule, **options),
-        "r_xpq": lambda: one_electron(orbital)[2],
+        "r_xpq": lambda: overlap_kinetic_dipole(orbital)[2],
         "eri_PQ": lambda: engine.eri_2c(fitting, **options),
         "eri_pqP": lambda: engine.eri_3c(orbital, fitting, **options),
     }

@@ -13,7 +13,7 @@ from cuanto.basis import Basis, Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 
 
-def one_electron(basis: Basis) -> tuple[Array, Array, Array]:
+def overlap_kinetic_dipole(basis: Basis) -> tuple[Array, Array, Array]:
     """S_pq, T_pq and r_xpq."""
     out = np.zeros((5, basis.nbf, basis.nbf))
     placed = [
