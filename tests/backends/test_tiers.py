@@ -26,8 +26,8 @@ from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cpu.compiler import compile_library
 from cuanto.backends.cpu.pool import Pool, Variant
 from cuanto.backends.cuda.launch import WORTH_COMPILING
-from cuanto.backends.reference import overlap_matrix
 from cuanto.errors import CompilerError
+from oracles.integrals import overlap_matrix
 from scripted import POOL, compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
 from tolerances import INTEGRAL_REL
 

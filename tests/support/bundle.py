@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cuanto.backends.reference as reference
 from cuanto import integrals
 from cuanto.backends import Backend
 from cuanto.backends.base import Job, Launch
@@ -26,6 +25,7 @@ from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
 from oracle import Array, _libcint_arrays, describe, reference_block
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 EXPONENTS = {"normal": (0.3, 3.0), "tight": (3e5, 1e6), "diffuse": (1e-3, 1e-2), "mixed": (1e-3, 1e6)}

@@ -17,9 +17,9 @@ import mpmath as mp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import cuanto.backends.reference as reference
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ import pytest
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb import IncrementalJK
 from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
@@ -31,7 +31,7 @@ def term(name: str) -> Any:
         aux = basis("def2-universal-jkfit", mol, spherical=True)
         builder: Any = FittedJK(orbital, aux, backend="cpu")
     else:
-        builder = DirectBuilder(DirectJK(orbital, backend="cpu", threshold=1e-18))
+        builder = IncrementalJK(DirectJK(orbital, backend="cpu", threshold=1e-18))
     return Coulomb(builder) if name.startswith("coulomb") else Exchange(builder, 0.75)
 
 
@@ -68,7 +68,7 @@ def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
     mol, orbital = water(name="sto-3g")
     dispersion = Dispersion(mol, "pbe", "d3bj")
     assert np.array_equal(dispersion.gradient(D, None), dispersion.gradient_ax)
-    single = Exchange(DirectBuilder(DirectJK(orbital, backend="cpu", precision="single", storage="stored")), 0.75)
+    single = Exchange(IncrementalJK(DirectJK(orbital, backend="cpu", precision="single", storage="stored")), 0.75)
     single.fock(symmetric(np.random.default_rng(3), 1), None)
     kept, precision = single.notes()
     assert kept.startswith("exchange: stored: all four-centre integrals kept")
@@ -81,7 +81,7 @@ def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
 def test_incremental_builder_equals_fresh_builds() -> None:
     _, orbital = water(name="sto-3g")
     direct = DirectJK(orbital, backend="cpu", threshold=1e-18)
-    builder, rng = DirectBuilder(direct, restart=3), np.random.default_rng(5)
+    builder, rng = IncrementalJK(direct, restart=3), np.random.default_rng(5)
     D = symmetric(rng, 2)
     for _ in range(5):
         D = D + 0.1 * symmetric(rng, 2)
@@ -89,7 +89,7 @@ def test_incremental_builder_equals_fresh_builds() -> None:
         exact_J, exact_K = direct(D)
         assert np.abs(J - exact_J).max() < 1e-12 and np.abs(K - exact_K).max() < 1e-12
     with pytest.raises(InputError, match="restart is 0"):
-        DirectBuilder(direct, restart=0)
+        IncrementalJK(direct, restart=0)
 
 
 def test_a_point_charge_repels_nuclei_as_a_nucleus_does() -> None:

@@ -23,11 +23,11 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: a slow NumPy twin, for those who doubt a kernel."
+BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
 
 
 class BackendName(StrEnum):
-    """The names of `cuanto.integrals`, and the NumPy twin, which is no backend: it knows whole arrays only."""
+    """Backends, and `reference`: other methods on the CPU."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -98,16 +98,22 @@ def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendNam
 
 
 def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
-    """The same by the slow NumPy twin, for those who doubt a kernel."""
-    from cuanto.backends import reference
+    """The same arrays by methods that are independent of the default ones.
 
+    Overlap, kinetic energy and dipole moments by Gauss-Hermite quadrature, without generated kernels; Coulomb integrals
+    by the McMurchie-Davidson scheme in place of Head-Gordon-Pople's.
+    """
+    from cuanto import integrals as engine
+    from cuanto.integrals.gauss_hermite import overlap_kinetic_dipole
+
+    options: dict[str, Any] = {"algorithm": "md", "backend": "cpu"}
     return {
-        "S_pq": lambda: reference.overlap_matrix(orbital),
-        "T_pq": lambda: reference.kinetic_matrix(orbital),
-        "V_pq": lambda: reference.nuclear_matrix(orbital, molecule.nuclei.charges, molecule.R_ax),
-        "r_xpq": lambda: reference.dipole_matrices(orbital),
-        "eri_PQ": lambda: reference.eri_2c_matrix(fitting),
-        "eri_pqP": lambda: reference.eri_3c_tensor(orbital, fitting),
+        "S_pq": lambda: overlap_kinetic_dipole(orbital)[0],
+        "T_pq": lambda: overlap_kinetic_dipole(orbital)[1],
+        "V_pq": lambda: engine.nuclear(orbital, molecule, **options),
+        "r_xpq": lambda: overlap_kinetic_dipole(orbital)[2],
+        "eri_PQ": lambda: engine.eri_2c(fitting, **options),
+        "eri_pqP": lambda: engine.eri_3c(orbital, fitting, **options),
     }
 
 

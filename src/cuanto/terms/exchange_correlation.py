@@ -8,10 +8,11 @@ from typing import Any
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
+from cuanto.grid.base import Quadrature
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
-from cuanto.grid.quadrature import Quadrature, make_quadrature
+from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.memory import Budget
 from cuanto.options import PRECISIONS
@@ -59,7 +60,7 @@ class ExchangeCorrelation(Term):
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
         first = self._quadrature("float" if precision == "single" else "double")
-        self._plain = Integration(potential, first, self._w_g, functional.family, self.settings.density)
+        self._plain = Integration(potential, first, self._w_g, self.settings.density)
         self._integrate: Integration | MixedIntegration = self._plain
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuanto.backends import reference
 from cuanto.basis.shell import Shell
 from oracle import assert_block, block_scale, describe, mp_block, pyscf_block, random_shell, reference_block
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 EXTRA: dict[str, dict[str, Any]] = {

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.backends.reference import one_electron
-from cuanto.backends.reference.hermite import Array, expand_pair, expand_single
-from cuanto.backends.reference.two_electron import coulomb
 from cuanto.basis.shell import Shell
+from oracles.integrals import one_electron
+from oracles.integrals.hermite import Array, expand_pair, expand_single
+from oracles.integrals.two_electron import coulomb
 
 
 class BasisLike(Protocol):

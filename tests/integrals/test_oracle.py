@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import mpmath as mp
@@ -11,11 +14,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from cuanto.backends import reference
-from cuanto.backends.reference.hermite import expansion_coefficients
+from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
+from cuanto.integrals.gauss_hermite import overlap_kinetic_dipole
 from oracle import mp_boys, mp_components, random_shell, reference_block
+from oracles import integrals as reference
+from oracles.integrals.hermite import expansion_coefficients
 from tolerances import BOYS_REL, INTEGRAL_REL, SYMMETRY_REL
 
 OPERATORS = {"overlap": 2, "kinetic": 2, "nuclear": 2, "dipole": 2, "2c": 2, "3c": 3, "4c": 4}
@@ -206,3 +211,19 @@ def test_pure_and_cartesian_shells_mix() -> None:
     C = np.kron(np.eye(shell_b.ncol), shell_matrix(shell_b.l, True))
     expected = reference.overlap(shell_a, A, shell_b, B) @ C.T
     assert relative(reference.overlap(shell_a, A, pure_b, B), expected) <= SYMMETRY_REL
+
+
+def test_the_oracle_shares_nothing_with_the_kernel_generator() -> None:
+    paths = sorted(Path(reference.__file__).parent.glob("*.py"))
+    imported = [line for path in paths for line in path.read_text().splitlines() if "import" in line.split()]
+    assert imported and not [line for line in imported if re.search(r"cuanto\.(kernels|integrals|backends)", line)]
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_gauss_hermite_quadrature_agrees(pure: bool) -> None:
+    rng = np.random.default_rng(5)
+    shells = [replace(random_shell(rng, l, 3, 2, pure, 1.0), atom=l % 3) for l in (0, 1, 2, 3, 4)]
+    basis = Basis.from_shells(shells, rng.uniform(-1.2, 1.2, (3, 3)))
+    expected = reference.overlap_matrix(basis), reference.kinetic_matrix(basis), reference.dipole_matrices(basis)
+    for values, exact in zip(overlap_kinetic_dipole(basis), expected, strict=True):
+        np.testing.assert_allclose(values, exact, rtol=0, atol=INTEGRAL_REL * np.abs(exact).max())

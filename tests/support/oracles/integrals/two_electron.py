@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cuanto.backends.reference.hermite import (
+from cuanto.basis.shell import Shell
+from oracles.integrals.hermite import (
     Array,
     HermiteExpansion,
     coulomb_derivatives,
@@ -18,7 +19,6 @@ from cuanto.backends.reference.hermite import (
     expand_single,
     hermite_indices,
 )
-from cuanto.basis.shell import Shell
 
 
 def eri_2c(shell_P: Shell, P: ArrayLike, shell_Q: Shell, Q: ArrayLike, omega: float | None = None) -> Array:

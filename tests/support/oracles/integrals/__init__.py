@@ -6,8 +6,8 @@ Electronic-Structure Theory (Wiley, 2000), doi:10.1002/9781119019572, chapter 9 
 It shares no code with the kernel generator.
 """
 
-from cuanto.backends.reference.boys import boys
-from cuanto.backends.reference.matrices import (
+from oracles.integrals.boys import boys
+from oracles.integrals.matrices import (
     dipole_matrices,
     eri_2c_matrix,
     eri_3c_tensor,
@@ -16,8 +16,8 @@ from cuanto.backends.reference.matrices import (
     nuclear_matrix,
     overlap_matrix,
 )
-from cuanto.backends.reference.one_electron import dipole, kinetic, nuclear, overlap
-from cuanto.backends.reference.two_electron import eri_2c, eri_3c, eri_4c
+from oracles.integrals.one_electron import dipole, kinetic, nuclear, overlap
+from oracles.integrals.two_electron import eri_2c, eri_3c, eri_4c
 
 __all__ = [
     "boys",

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.backends.reference.boys import boys
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
+from oracles.integrals.boys import boys
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cuanto.backends.reference.hermite import (
+from cuanto.basis.shell import Shell
+from cuanto.basis.solid_harmonics import cartesian_powers
+from oracles.integrals.hermite import (
     Array,
     HermiteExpansion,
     contract,
@@ -16,8 +18,6 @@ from cuanto.backends.reference.hermite import (
     primitive_pairs,
     to_components,
 )
-from cuanto.basis.shell import Shell
-from cuanto.basis.solid_harmonics import cartesian_powers
 
 
 def overlap(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike) -> Array:
