@@ -31,11 +31,10 @@ class Budget:
 
     def reserve(self, name: str, size: int) -> None:
         """Set bytes aside, on top of those that the name has already."""
-        if size > max(0, self._unreserved()):
-            raise InputError(
-                f"{name}: {size / MIB:.0f} MiB are needed, {max(0, self._unreserved()) / MIB:.0f} MiB are left: "
-                "raise max_memory"
-            )
+        left = max(0, self._unreserved())
+        if size > left:
+            advice = "use a smaller basis" if self.max_memory is None else "raise max_memory"
+            raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {advice}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
     def release(self, name: str) -> None:

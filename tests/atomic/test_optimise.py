@@ -18,9 +18,8 @@ from cuanto.atomic.exponents import even_tempered
 from cuanto.atomic.input import TrustRegion, parse_input
 from cuanto.atomic.job import AtomEnergy, described, element_job
 from cuanto.atomic.optimise import EnergyFailure, optimise_basis, resolve_method
-from cuanto.atomic.repulsion import Repulsion
+from cuanto.atomic.repulsion import Repulsion, make_plan
 from cuanto.atomic.solve import solve
-from cuanto.atomic.store import make_plan
 from cuanto.atomic.wtbs import WellTempered, table_set
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.errors import InputError, MissingDependencyError
@@ -131,14 +130,14 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     def potentials(threads: int) -> tuple[list[np.ndarray], int]:
         store = Repulsion(basis, CpuBackend(threads=threads))
         P_i, Q_i = store.both(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
-        tasks = Counter((task.i, task.j) for task in store._store.plan.layout.tasks())
+        tasks = Counter((task.i, task.j) for task in store.plan.layout.tasks())
         return P_i + Q_i, max(tasks.values())
 
     (one, parts), (three, as_many) = potentials(1), potentials(3)
     assert parts == as_many == 3
     for P, same in zip(one, three, strict=True):
         np.testing.assert_array_equal(P, same)
-    monkeypatch.setattr("cuanto.atomic.store_triangle.TASK_ELEMENTS", 1 << 40)
+    monkeypatch.setattr("cuanto.atomic.layouts.TASK_ELEMENTS", 1 << 40)
     make_plan.cache_clear()
     undivided, parts = potentials(1)
     make_plan.cache_clear()

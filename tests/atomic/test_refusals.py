@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cuanto.atomic import AtomBasis, AtomResult, Nucleus, Repulsion
+from cuanto.atomic import Atom, AtomBasis, AtomResult, Nucleus, Occupation, Repulsion, solve
 from cuanto.atomic.evaluations import Evaluation, EvaluationLog
 from cuanto.atomic.export import contracted
 from cuanto.atomic.input import parse_input
@@ -18,6 +18,7 @@ from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.search import best_start
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.simt.backend import SimtBackend
 from cuanto.errors import InputError
 
 GOOD = (0.1, 2.0, 4.0, 1.5)
@@ -109,8 +110,18 @@ def helium() -> AtomResult:
 def test_integrals_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = CpuBackend(threads=1)
     monkeypatch.setattr(backend, "memory", lambda: (1000, 10**9))
-    with pytest.raises(InputError, match=r"of 20 functions take 0\.0 GB and 0\.0 GB are free: use fewer functions"):
-        Repulsion(AtomBasis.by_momentum([[2.0**k for k in range(20)]]), backend)
+    basis = AtomBasis.by_momentum([[2.0**k for k in range(20)]])
+    with pytest.raises(InputError, match=r"integrals of 20 functions: 1 MiB are needed, 0 MiB are left: use a smaller"):
+        Repulsion(basis, backend)
+
+
+def test_a_memory_limit_bounds_the_integrals() -> None:
+    backend, basis = SimtBackend(), AtomBasis.by_momentum([[2.0**k for k in range(20)]])
+    with pytest.raises(InputError, match="raise max_memory"):
+        Repulsion(basis, backend, max_memory=1e6)
+    with pytest.raises(InputError):
+        solve(Atom(Nucleus(2), basis, Occupation((1,))), backend=backend, max_memory=1e6)
+    assert Repulsion(basis, backend, relativistic=False, max_memory=1e6).matrices
 
 
 def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) -> None:

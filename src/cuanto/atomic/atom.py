@@ -1,4 +1,4 @@
-"""What a calculation takes and what it gives."""
+"""Input and result of a calculation of an atom."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cuanto.errors import InputError
 
 Array = NDArray[np.float64]
 SPEED_OF_LIGHT = 137.03599976
-"""The thesis's default, in atomic units."""
+"""In atomic units; the default of the thesis."""
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-10, 1e20
-"""Beyond them intermediate numbers of g functions would leave the range of double precision."""
+"""Beyond these limits, intermediate values of g functions overflow or underflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class AtomBasis:
         return tuple(len(z) for z in self.exponents)
 
     def same_as(self, other: AtomBasis) -> bool:
-        """Equal to the last digit."""
+        """Whether all exponents are equal to the last digit."""
         return self.sizes == other.sizes and all(
             np.array_equal(mine, yours) for mine, yours in zip(self.exponents, other.exponents, strict=True)
         )
@@ -91,16 +91,16 @@ class Atom:
 
     @property
     def charge(self) -> float:
-        """Of the atom or ion."""
+        """Charge of the atom or ion."""
         return self.nucleus.charge - self.electrons
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScfSettings:
-    """How to solve the equations; thresholds are largest changes of density matrix elements, by block.
+    """How the equations are solved; thresholds are the largest changes of density matrix elements, by block.
 
     `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
-    spinors are rotated where rotations are small.
+    spinors are rotated if the rotations are small.
     """
 
     c: float = SPEED_OF_LIGHT
@@ -157,7 +157,7 @@ class Spinor:
 
 @dataclass(frozen=True)
 class AtomIteration:
-    """What `solve` reports after every iteration: largest changes of the density by block, and DIIS's error."""
+    """Report of one iteration: largest changes of the density by block, and the largest element of the DIIS error."""
 
     iteration: int
     energy: float
@@ -170,7 +170,7 @@ class AtomIteration:
 
 @dataclass(frozen=True, eq=False)
 class AtomResult:
-    """A solution; it never looks converged if it is not.
+    """Result of a calculation; `converged` must be checked.
 
     `parts` (Hartree): one_electron, two_electron, kinetic, rest_mass (0 without relativity), nuclear_attraction,
     electron_repulsion. `virial` is -(V_ne + V_ee)/T, at the basis limit 1 (2 without relativity) for a point nucleus.
@@ -183,8 +183,12 @@ class AtomResult:
     converged: bool
     iterations: int
     parts: Mapping[str, float]
-    virial: float
     spinors: tuple[Spinor, ...]
     coefficients: tuple[Array, ...]
     history: tuple[AtomIteration, ...]
     timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def virial(self) -> float:
+        """-V/T."""
+        return -(self.parts["nuclear_attraction"] + self.parts["electron_repulsion"]) / self.parts["kinetic"]

@@ -17,15 +17,15 @@ Array = NDArray[np.float64]
 
 
 def large_norms(species: Species, z_p: Array) -> Array:
-    """Of r^(l+1) exp(-z r^2)."""
+    """Normalisation of r^(l+1) exp(-z r^2)."""
     power = species.l + 1.5
     return np.asarray(np.sqrt(2.0 * (2.0 * z_p) ** power / gamma(power)))
 
 
 def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
-    """Norm and second term of (d/dr + kappa/r) r^(l+1) exp(-z r^2) = norm r^(lbar+1) (1 - v r^2) exp(-z r^2).
+    """Norm and v of the normalised small functions norm r^(lbar+1) (1 - v r^2) exp(-z r^2).
 
-    Normalised, as everything here, or the overlap matrix would span many orders of magnitude.
+    They are proportional, by restricted kinetic balance, to (d/dr + kappa/r) r^(l+1) exp(-z r^2).
     """
     norm_p = large_norms(species, z_p) / np.sqrt((2 * species.l + 3) * z_p)
     if species.kappa < 0:
@@ -33,23 +33,28 @@ def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
     return (2 * species.l + 1) * norm_p, 2.0 * z_p / (2 * species.l + 1)
 
 
+def _padded(count: int) -> int:
+    """The number of pairs, rounded up to whole groups."""
+    return -(-count // GROUP) * GROUP
+
+
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Where pairs p >= q, q fastest, are in a matrix of n or 2n functions. It depends on their number alone."""
+class PairIndices:
+    """Positions of the pairs p >= q, q fastest, in a matrix of n or 2n functions."""
 
     p: NDArray[np.intp]
     q: NDArray[np.intp]
     places: NDArray[np.intp]
-    """Of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
+    """Positions of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
     weights: Array
     """LL and SS count p, q and q, p; LS and its transpose are two halves, of which p = q has one."""
     origin: NDArray[np.intp]
-    """For every element of a 2n x 2n matrix its place in vectors [component, pair] (not padded)."""
+    """Position in vectors [component, pair] (not padded) of every element of a 2n x 2n matrix."""
 
 
 @cache
-def layout(n: int) -> Layout:
-    """Made once: symmetries with as many functions, and all sets of an optimisation, share it."""
+def pair_indices(n: int) -> PairIndices:
+    """Positions for n functions, made once for all exponents."""
     p, q = np.tril_indices(n)
     places = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
     same = p == q
@@ -63,47 +68,46 @@ def layout(n: int) -> Layout:
     origin[p, n + q] = origin[n + q, p] = LS  # and where p = q
     for array in (p, q, places, weights, origin):
         array.flags.writeable = False
-    return Layout(p, q, places, weights, origin)
+    return PairIndices(p, q, places, weights, origin)
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], in whole groups."""
+    """Pairs of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], with padding."""
 
     species: Species
     functions: int
-    layout: Layout
+    indices: PairIndices
     row_record: Array
     column_record: Array
 
     @classmethod
     def of(cls, species: Species, z_p: Array) -> Pairs:
         """All pairs of these exponents."""
-        found = layout(len(z_p))
+        found = pair_indices(len(z_p))
         p, q = found.p, found.q
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
-        groups = -(-len(p) // GROUP)
-        rows = np.zeros((groups * GROUP, FIELDS))
-        rows[:, :2] = 1.0  # exponents of what is not there; its norms are zero
+        rows = np.zeros((_padded(len(p)), FIELDS))
+        rows[:, :2] = 1.0  # exponents of the padding, whose norms are zero
         rows[: len(p)] = np.stack(fields, axis=1)
-        columns = np.ascontiguousarray(rows.reshape(groups, GROUP, FIELDS).transpose(0, 2, 1))
+        columns = np.ascontiguousarray(rows.reshape(-1, GROUP, FIELDS).transpose(0, 2, 1))
         return cls(species, len(z_p), found, rows, columns)
 
     @property
     def count(self) -> int:
         """Number of pairs."""
-        return len(self.layout.p)
+        return len(self.indices.p)
 
     @property
     def width(self) -> int:
         """Number of pairs, rounded up to whole groups."""
-        return -(-self.count // GROUP) * GROUP
+        return _padded(self.count)
 
     def vectors(self, D: Array, components: int) -> Array:
         """[component, pair] from a density matrix, zero in the padding."""
-        own = self.layout
+        own = self.indices
         out = np.zeros((components, self.width))
         if components == 1:
             out[0, : self.count] = D[own.p, own.q] * own.weights[0]
@@ -112,8 +116,8 @@ class Pairs:
         return out
 
     def matrix(self, vectors: Array) -> Array:
-        """The matrix of P from its vectors, the inverse arrangement."""
-        own, vectors, n = self.layout, vectors[:, : self.count], self.functions
+        """The matrix of P from its vectors [component, pair]."""
+        own, vectors, n = self.indices, vectors[:, : self.count], self.functions
         if len(vectors) == 1:
             P = np.zeros((n, n))
             P[own.p, own.q] = P[own.q, own.p] = vectors[0]
@@ -123,7 +127,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Places:
-    """Pairs of every symmetry side by side, each symmetry filled up to whole groups."""
+    """Pairs of every symmetry side by side, each symmetry padded to whole groups."""
 
     counts: tuple[int, ...]
     widths: tuple[int, ...]
@@ -132,12 +136,12 @@ class Places:
     @classmethod
     def of(cls, counts: tuple[int, ...]) -> Places:
         """Places for these numbers of pairs."""
-        widths = tuple(-(-count // GROUP) * GROUP for count in counts)
+        widths = tuple(map(_padded, counts))
         return cls(counts, widths, tuple(accumulate(widths, initial=0)))
 
     @property
     def total(self) -> int:
-        """Places of all symmetries."""
+        """Places of all symmetries, with padding."""
         return self.first[-1]
 
     @property

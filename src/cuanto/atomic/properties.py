@@ -1,8 +1,8 @@
-"""Energies by part, virial ratio and the table of spinors."""
+"""Parts of the energy and the table of spinors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +14,21 @@ from cuanto.atomic.species import SPECIES
 Array = NDArray[np.float64]
 
 
-def _trace(A: Array, D: Array) -> float:
-    return float(np.vdot(A, D))
-
-
-def parts_of(
+def energy_parts(
     cores: Sequence[Core],
     D_i: Sequence[Array],
     D_open: Sequence[Array],
     P_i: Sequence[Array],
     Q_i: Sequence[Array | None],
 ) -> dict[str, float]:
-    """Hartree: kinetic is <c alpha.p> (<p^2/2> without relativity), rest_mass <(beta - 1) c^2>."""
-    kinetic = sum(_trace(one.T, D) for one, D in zip(cores, D_i, strict=True))
-    rest = sum(_trace(one.M, D) for one, D in zip(cores, D_i, strict=True))
-    nuclear = sum(_trace(one.V, D) for one, D in zip(cores, D_i, strict=True))
-    repulsion = sum(0.5 * _trace(P, D) for P, D in zip(P_i, D_i, strict=True))
-    repulsion -= sum(0.5 * _trace(Q, D) for Q, D in zip(Q_i, D_open, strict=True) if Q is not None)
+    """Parts of the energy, Hartree: kinetic is <c alpha.p> (<p^2/2> without relativity), rest_mass <(beta - 1) c^2>."""
+
+    def trace(A_i: Iterable[Array | None], D_i: Sequence[Array]) -> float:
+        return sum(float(np.vdot(A, D)) for A, D in zip(A_i, D_i, strict=True) if A is not None)
+
+    kinetic, rest = trace((one.T for one in cores), D_i), trace((one.M for one in cores), D_i)
+    nuclear = trace((one.V for one in cores), D_i)
+    repulsion = 0.5 * trace(P_i, D_i) - 0.5 * trace(Q_i, D_open)
     return {
         "one_electron": kinetic + rest + nuclear,
         "two_electron": repulsion,
@@ -39,11 +37,6 @@ def parts_of(
         "nuclear_attraction": nuclear,
         "electron_repulsion": repulsion,
     }
-
-
-def virial_of(parts: Mapping[str, float]) -> float:
-    """-V/T."""
-    return -(parts["nuclear_attraction"] + parts["electron_repulsion"]) / parts["kinetic"]
 
 
 def spinor_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from cuanto.atomic.atom import Atom, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.fock import Extrapolation, effective, error
 from cuanto.atomic.guess import SavedSpinors, guess
 from cuanto.atomic.one_electron import Core, core
-from cuanto.atomic.properties import parts_of, spinor_table, virial_of
+from cuanto.atomic.properties import energy_parts, spinor_table
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.rotate import SpinorRotations
 from cuanto.atomic.species import SPECIES
@@ -24,23 +24,23 @@ from cuanto.scf.fixed_point import iterations
 
 Array = NDArray[np.float64]
 SHIFT_ABOVE = 1e-2
-"""Hartree: levels are shifted while the largest element between occupied and empty spinors is above it."""
+"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors is above it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Results of a set of spinors: densities, potentials (None: no open shell there), effective Fock matrices and their
-    errors; in an SCF, also what it reports of the iteration."""
+    """One iteration: occupied spinors, their densities, potentials (None: no open shell), energy, effective
+    Fock matrices and DIIS errors."""
 
     U_i: Sequence[Array]
     D_i: list[Array]
-    D_open: list[Array]
     P_i: list[Array]
     Q_i: list[Array | None]
     F_i: list[Array]
     e_i: list[Array]
-    step: AtomIteration | None = None
-    converged: bool = False
+    parts: dict[str, float]
+    step: AtomIteration
+    converged: bool
 
 
 def solve(
@@ -51,16 +51,17 @@ def solve(
     repulsion: Repulsion | None = None,
     on_iteration: Callable[[AtomIteration], None] | None = None,
     at_rest: Callable[[AtomIteration], bool] | None = None,
+    max_memory: float | None = None,
 ) -> AtomResult:
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
-    `start`: begin with these spinors, whatever their exponents, nucleus and c; else with those of the bare nucleus.
-    `repulsion`: integrals made before for the same exponents; then `backend` is theirs. `at_rest`: whether an
-    iteration is the last one; else the thresholds of the settings decide.
+    `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
+    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `at_rest`:
+    convergence test of an iteration instead of the thresholds of the settings.
     """
     settings = settings or ScfSettings()
     timings = Timings()
-    repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic)
+    repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic, max_memory)
     _check(atom, settings, repulsion)
     timings.seconds["integrals"] = repulsion.timings.seconds.get("integrals", 0.0)
     with timings.measure("one-electron integrals"):
@@ -98,9 +99,9 @@ class _Scf:
         self.repulsion, self.timings, self.at_rest = repulsion, timings, at_rest
         self.extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         self.occupation = atom.occupation
-        self.open = self.occupation.open_symmetries
+        self.open_symmetries = self.occupation.open_symmetries
         self.A_lm = self.occupation.coupling()
-        self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
+        self.mean = dict(zip(self.open_symmetries, self.occupation.mean_occupations, strict=True))
         rotated = range(len(cores)) if settings.diagonaliser == "pseudo" else ()
         self.rotations = {i: self._rotations(i) for i in rotated if self.occupation.shells(i)}
 
@@ -108,62 +109,55 @@ class _Scf:
         """All iterations."""
         history: list[AtomIteration] = []
         for fields in iterations(self, U_i, self.settings.max_iterations):
-            assert fields.step is not None
             history.append(fields.step)
             if on_iteration is not None:
                 on_iteration(fields.step)
             if not np.isfinite(fields.step.energy):
                 raise CuantoError(f"the energy is not a number in iteration {len(history)}: use other exponents")
-        return self._result(fields, fields.converged, history)
+        return self._result(fields, history)
 
     def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
-        """Fields of spinors; converged where nothing changes, and rotated spinors are the lowest."""
-        fields = self.fields(U_i)
-        step = self._step(fields, iteration, before)
-        converged = before is not None and self.at_rest(step) and self._sound(fields)
-        return replace(fields, step=step, converged=converged)
-
-    def advance(self, made: Fields) -> list[Array]:
-        """Spinors of extrapolated Fock matrices."""
-        assert made.step is not None
+        """Fields of occupied spinors in orthonormal functions; converged if nothing changes any more."""
         with self.timings.measure("linear algebra"):
-            F_i = self.extrapolation(made.F_i, made.e_i)
-            # Near the end a shift would only shorten the steps.
-            shift = self.settings.level_shift if made.step.error > SHIFT_ABOVE else 0.0
-            return [self._diagonalise(i, F, made.U_i[i], shift) for i, F in enumerate(F_i)]
-
-    def fields(self, U_i: Sequence[Array]) -> Fields:
-        """Densities, potentials and Fock matrices of occupied spinors in orthonormal functions."""
-        with self.timings.measure("linear algebra"):
-            D_closed = [
-                SPECIES[i].capacity * _square(core.X @ self._closed(i, U_i)) for i, core in enumerate(self.cores)
-            ]
-            D_open = [
-                self.mean.get(i, 0.0) * _square(core.X @ self._opened(i, U_i)) for i, core in enumerate(self.cores)
-            ]
-            D_i = [one + other for one, other in zip(D_closed, D_open, strict=True)]
+            D_i, D_open = [], []
+            for i, one in enumerate(self.cores):
+                C_c, C_o = one.X @ self._closed(i, U_i), one.X @ self._open(i, U_i)
+                D_open.append(self.mean.get(i, 0.0) * (C_o @ C_o.T))
+                D_i.append(SPECIES[i].capacity * (C_c @ C_c.T) + D_open[-1])
         with self.timings.measure("P and Q"):
             Q_i: list[Array | None] = [None] * len(D_i)
-            if self.open:
-                P_i, found = self.repulsion.both(D_i, D_open, self.open, self.A_lm)
-                for i, one_Q in zip(self.open, found, strict=True):
+            if self.open_symmetries:
+                P_i, found = self.repulsion.both(D_i, D_open, self.open_symmetries, self.A_lm)
+                for i, one_Q in zip(self.open_symmetries, found, strict=True):
                     Q_i[i] = one_Q
             else:
                 P_i = self.repulsion.potential(D_i)
         with self.timings.measure("linear algebra"):
             F_i, e_i = [], []
             for i, (one, P, Q) in enumerate(zip(self.cores, P_i, Q_i, strict=True)):
-                C_c, C_o = self._closed(i, U_i), self._opened(i, U_i)
+                C_c, C_o = self._closed(i, U_i), self._open(i, U_i)
                 filling = self.mean.get(i, 0.0) / SPECIES[i].capacity
                 Q_x = None if Q is None else one.X.T @ Q @ one.X
                 F_i.append(effective(one.X.T @ (one.h + P) @ one.X, Q_x, C_c, C_o, filling))
                 e_i.append(error(F_i[-1], C_c, C_o))
-        return Fields(U_i, D_i, D_open, P_i, Q_i, F_i, e_i)
+        parts = energy_parts(self.cores, D_i, D_open, P_i, Q_i)
+        largest = max((float(np.abs(e).max(initial=0.0)) for e in e_i), default=0.0)
+        step = self._step(iteration, parts["one_electron"] + parts["two_electron"], largest, D_i, before)
+        converged = before is not None and self.at_rest(step) and self._lowest(F_i, U_i)
+        return Fields(U_i, D_i, P_i, Q_i, F_i, e_i, parts, step, converged)
+
+    def advance(self, fields: Fields) -> list[Array]:
+        """Spinors of extrapolated Fock matrices."""
+        with self.timings.measure("linear algebra"):
+            F_i = self.extrapolation(fields.F_i, fields.e_i)
+            # A shift near convergence would only shorten the steps.
+            shift = self.settings.level_shift if fields.step.error > SHIFT_ABOVE else 0.0
+            return [self._diagonalise(i, F, fields.U_i[i], shift) for i, F in enumerate(F_i)]
 
     def _closed(self, i: int, U_i: Sequence[Array]) -> Array:
         return U_i[i][:, : self.occupation.closed[i]]
 
-    def _opened(self, i: int, U_i: Sequence[Array]) -> Array:
+    def _open(self, i: int, U_i: Sequence[Array]) -> Array:
         return U_i[i][:, self.occupation.closed[i] : self.occupation.shells(i)]
 
     def _diagonalise(self, i: int, F: Array, U: Array, shift: float) -> Array:
@@ -179,54 +173,39 @@ class _Scf:
 
     def _rotations(self, i: int) -> SpinorRotations:
         one, count = self.cores[i], self.occupation.shells(i)
-        spinors = partial(lowest_first, negative=one.negative, count=count, c=self.settings.c, label=SPECIES[i].label)
+        c, label = self.settings.c, SPECIES[i].label
+        spinors = partial(lowest, negative=one.negative, count=count, c=c, label=label, rest=True)
         return SpinorRotations(spinors, self.occupation.closed[i], count, one.negative)
 
-    def _sound(self, fields: Fields) -> bool:
-        """Check that spinors that were rotated are those of the lowest positive energies."""
-        return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.rotations.items())
+    def _lowest(self, F_i: list[Array], U_i: Sequence[Array]) -> bool:
+        """Whether spinors that were rotated are those of the lowest positive energies."""
+        return all(one.check(F_i[i], U_i[i]) for i, one in self.rotations.items())
 
-    def _step(self, fields: Fields, iteration: int, before: Fields | None) -> AtomIteration:
-        energy = sum(parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)[key] for key in TOTAL)
-        changes = {"LL": np.inf, "SL": np.inf, "SS": np.inf}
+    def _step(
+        self, iteration: int, energy: float, error: float, D_i: list[Array], before: Fields | None
+    ) -> AtomIteration:
+        changes, last = {"LL": np.inf, "SL": np.inf, "SS": np.inf}, 0.0
         if before is not None:
-            differences = [np.abs(new - old) for new, old in zip(fields.D_i, before.D_i, strict=True)]
+            differences = [np.abs(new - old) for new, old in zip(D_i, before.D_i, strict=True)]
             changes = block_maxima(differences, self.atom.basis.sizes, self.settings.relativistic)
-        last = 0.0 if before is None or before.step is None else before.step.energy
-        return AtomIteration(
-            iteration=iteration,
-            energy=energy,
-            energy_change=energy - last,
-            change_LL=changes["LL"],
-            change_SL=changes["SL"],
-            change_SS=changes["SS"],
-            error=max((float(np.abs(e).max(initial=0.0)) for e in fields.e_i), default=0.0),
-        )
+            last = before.step.energy
+        return AtomIteration(iteration, energy, energy - last, changes["LL"], changes["SL"], changes["SS"], error)
 
-    def _result(self, fields: Fields, converged: bool, history: list[AtomIteration]) -> AtomResult:
-        parts = parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)
+    def _result(self, fields: Fields, history: list[AtomIteration]) -> AtomResult:
         with self.timings.measure("properties"):
             spinors, coefficients = spinor_table(self.atom, self.cores, fields.U_i, fields.P_i, fields.Q_i)
         return AtomResult(
             atom=self.atom,
             settings=self.settings,
             energy=history[-1].energy,
-            converged=converged,
+            converged=fields.converged,
             iterations=len(history),
-            parts=parts,
-            virial=virial_of(parts),
+            parts=fields.parts,
             spinors=spinors,
             coefficients=coefficients,
             history=tuple(history),
             timings=dict(self.timings.seconds),
         )
-
-
-TOTAL = ("one_electron", "two_electron")
-
-
-def _square(C: Array) -> Array:
-    return np.asarray(C @ C.T)
 
 
 def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
@@ -247,35 +226,27 @@ def block_maxima(matrices: Sequence[Array], sizes: Sequence[int], relativistic: 
     return found
 
 
-def spectrum(F: Array, negative: int, c: float, label: str) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors; those of negative energy must be where the theory has them."""
+def lowest(F: Array, negative: int, count: int, c: float, label: str, rest: bool = False) -> Array:
+    """The lowest eigenvectors of positive energy; with `rest` also those of negative energy, then all others."""
     eps, V = np.linalg.eigh(F)
     if negative and not (eps[negative - 1] < -c * c < eps[negative]):
         raise CuantoError(
             f"spinors {label} of negative and positive energy cannot be told apart ({eps[negative - 1]:.6g} and "
             f"{eps[negative]:.6g} Hartree around {-c * c:.6g}): other exponents or a level shift may help"
         )
-    return eps, V
-
-
-def lowest(F: Array, negative: int, count: int, c: float, label: str) -> Array:
-    """The lowest eigenvectors of positive energy."""
-    return refined(F, *spectrum(F, negative, c, label), slice(negative, negative + count))
-
-
-def lowest_first(F: Array, negative: int, count: int, c: float, label: str) -> Array:
-    """All eigenvectors: the lowest of positive energy, those of negative energy, the rest."""
-    eps, V = spectrum(F, negative, c, label)
     chosen = slice(negative, negative + count)
-    U, others = refined(F, eps, V, chosen), np.delete(V, chosen, axis=1)
+    U = refine(F, eps, V, chosen)
+    if not rest:
+        return U
+    others = np.delete(V, chosen, axis=1)
     return np.concatenate([U, others - U @ (U.T @ others)], axis=1)
 
 
-def refined(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
+def refine(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
     """The chosen eigenvectors, improved by first-order perturbation theory from their residuals.
 
-    A solver's error is a rounding of the largest elements of F, those of tight functions (1e7 Hartree in heavy atoms).
-    Residuals of occupied spinors, which hardly contain these, are exact to far more digits.
+    The eigensolver's error is the rounding error of the largest elements of F, those of tight functions (1e7 Hartree in
+    heavy atoms). Residuals of occupied spinors, which hardly contain these functions, have far more correct digits.
     """
     U = V_pm[:, chosen]
     FU = F @ U
