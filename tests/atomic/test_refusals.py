@@ -78,7 +78,7 @@ def test_a_set_of_the_exchange_for_an_atom_needs_every_momentum(tmp_path: Path) 
     ("old", "new", "says"),
     [
         ("freeel=1 nconf=2", "freeel=1.5 autogen=.true.", "freeel is 1.5; autogen needs a whole number"),
-        ("0 1 2.0", "0 1 -2.0", "the weight -2 is not positive"),
+        ("0 1 2.0", "0 1 -2.0", "the weight -2 is not between 1e-30 and 1e+30"),
         ("0 1 2.0", "0 1 1e300", "the weight 1e+300 is not between 1e-30 and 1e+30"),
         ("0 1 2.0", "0 1", "give a weight with every configuration or with none"),
         ("nbs=6,3,3", "nbs=9999*6, 9999*3", "nbs has more than 10000 values"),

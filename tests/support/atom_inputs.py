@@ -129,7 +129,7 @@ WRONG_ELSEWHERE = [  # the same in the other files
     (LISTED, "\n4\n", "\n5\n", 11, "expected exponent 5 of 5 of S+, found '$ECONFIG'"),
     (LISTED, "\n4\n", "\nfour\n", 5, "expected the number of functions of S+"),
     (LISTED, "\n4\n", "\n4.5\n", 5, "whole number from 1"),
-    (LISTED, " 1.2", "-1.2", 7, "exponent -1.2 of S+ is not positive"),
+    (LISTED, " 1.2", "-1.2", 7, "exponent -1.2 of S+ is not between 1e-10 and 1e+20"),
     (LISTED, " 1.2", "1e30", 7, "exponent 1e+30 of S+ is not between 1e-10 and 1e+20"),
     (LISTED, " 1.2", "1e-12", 7, "exponent 1e-12 of S+ is not between 1e-10 and 1e+20"),
     (LISTED, " 1.2", "0.3", 7, "exponent 0.3 of S+ is given twice"),

@@ -4,7 +4,6 @@ The format is recognised by the content. Whatever is wrong becomes an `InputErro
 """
 
 import json
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
-from cuanto.system.text import parse_real, parse_whole, quoted, read_text, split_lines
+from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
 _GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+\d+\s+\d+", re.ASCII | re.IGNORECASE)
@@ -28,7 +27,7 @@ def read_basis_file(path: str | os.PathLike[str]) -> dict[str, ElementTable]:
 
 def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
     """Every element of the text of a basis set file, by symbol; `source` begins every message."""
-    source = source if source.isprintable() and len(source) <= 200 else quoted(source, 200)
+    source = shown(source)
     lines = [line.strip() for line in split_lines(text)]
     if text.lstrip().startswith("{"):
         tables = _parse_json(text, source)
@@ -89,8 +88,8 @@ class _Reader:
     def numbers(tokens: list[str]) -> list[float]:
         values = []
         for token in tokens:
-            value = parse_real(token)
-            if value is None or not math.isfinite(value):
+            value = parse_finite(token)
+            if value is None:
                 raise InputError(f"expected a number, found {quoted(token)}")
             values.append(value)
         return values

@@ -17,7 +17,7 @@ from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted, read_text
+from cuanto.system.text import quoted, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -75,8 +75,8 @@ class Molecule:
 
         What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
         """
-        xyz = parse_xyz(read_text(path, "XYZ file"), _shown(path))
-        return cls._from_parsed(xyz, charge, multiplicity, xyz.name or Path(path).stem, f"{_shown(path)}: ")
+        xyz = parse_xyz(read_text(path, "XYZ file"), shown(path))
+        return cls._from_parsed(xyz, charge, multiplicity, xyz.name or Path(path).stem, f"{shown(path)}: ")
 
     @classmethod
     def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
@@ -92,7 +92,7 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ, QCSchema (JSON) or Molden file, told by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
-        return cls.from_text(text, charge, multiplicity, source=_shown(path), name=Path(path).stem)
+        return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
 
     @classmethod
     def from_text(
@@ -175,12 +175,6 @@ class Molecule:
         for a in range(1, self.natom):  # by rows: memory stays linear in the number of atoms
             energy += Z_a[a] * float(np.sum(Z_a[:a] / np.linalg.norm(self.R_ax[:a] - self.R_ax[a], axis=1)))
         return energy
-
-
-def _shown(path: str | os.PathLike[str]) -> str:
-    """A path for messages: bare when it fits on a line, else quoted."""
-    text = os.fspath(path)
-    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
 
 
 def _whole(value: SupportsIndex, what: str) -> int:
