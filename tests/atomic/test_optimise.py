@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 
 from cuanto.atomic.atom import AtomBasis
-from cuanto.atomic.evaluations import EvaluationLog, read_evaluations
-from cuanto.atomic.exponents import even_tempered
 from cuanto.atomic.input import TrustRegion, parse_input
 from cuanto.atomic.job import AtomEnergy, described, element_job
-from cuanto.atomic.optimise import EnergyFailure, optimise_basis, resolve_method
+from cuanto.atomic.optimise import EnergyFailure, EvaluationLog, optimise_basis, resolve_method
 from cuanto.atomic.repulsion import Repulsion, make_plan
 from cuanto.atomic.solve import solve
-from cuanto.atomic.wtbs import WellTempered, table_set
+from cuanto.atomic.wtbs import WellTempered, even_tempered, table_set
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.errors import InputError, MissingDependencyError
 
@@ -223,7 +221,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, method: str) ->
     third = Interrupting(valley)
     optimise_basis(VALLEY, third, method=method, rounds=2, log=EvaluationLog(path, problem))
     assert third.calls == 0
-    assert {e.parameters for e in read_evaluations(path)} == distinct
+    assert set(EvaluationLog(path, problem).known) == distinct
 
 
 def test_refusals_are_logged_too(tmp_path: Path) -> None:
@@ -234,7 +232,7 @@ def test_refusals_are_logged_too(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no luck"):
         optimise_basis(VALLEY, never, log=EvaluationLog(path, {}))
-    (refused,) = read_evaluations(path)
+    (refused,) = EvaluationLog(path, {}).known.values()
     assert refused.energy is None and refused.note == "no luck"
 
 
@@ -247,12 +245,10 @@ def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"belongs to another optimisation \(nucleus differs\)"):
         EvaluationLog(path, described(element_job("Be")))
     path.write_text('{"problem": {"nuc')  # a crash at the very start
-    assert len(EvaluationLog(path, problem)) == 0 and read_evaluations(path) == []
+    assert EvaluationLog(path, problem).known == {}
     (tmp_path / "text").write_text("hello\n")
     with pytest.raises(InputError, match="not a log"):
         EvaluationLog(tmp_path / "text", problem)
-    with pytest.raises(InputError, match="not a log"):
-        read_evaluations(tmp_path / "text")
     with pytest.raises(InputError, match="cannot write"):
         EvaluationLog(tmp_path / "no" / "folder", problem)
 

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from atom_inputs import CHROMIUM, LISTED, NITROGEN, OPTIMISE, WRONG, WRONG_ELSEWHERE
 from cuanto.atomic import job as jobs
-from cuanto.atomic.evaluations import Evaluation
 from cuanto.atomic.input import TrustRegion
+from cuanto.atomic.optimise import Evaluation
 from cuanto.atomic.search import Progress as Finished
 from cuanto.atomic.steps import Outcome
 from cuanto.basis.formats import parse_basis

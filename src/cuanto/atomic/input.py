@@ -97,7 +97,9 @@ def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha")
     charge = group.real("znuc", limits=SENSIBLE["znuc"])
     model = NUCLEI[group.whole("nucmdl", 1, 3, default=1)]
-    sizes: dict[str, float] = {key: group.real(key, limits=SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
+    sizes: dict[str, float] = {
+        key: group.real(key, limits=SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries
+    }
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
     try:

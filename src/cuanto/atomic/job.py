@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from cuanto.atomic.atom import Atom, AtomBasis, AtomIteration, AtomResult, ScfSettings
+from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.exponents import even_tempered
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
-from cuanto.atomic.wtbs import Range, WellTempered, table, table_set
+from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
 from cuanto.errors import CuantoError, InputError
 from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
@@ -120,9 +119,7 @@ def parse_ranges(text: str) -> dict[str, Range]:
 
 def limit_basis(symbol: str, l_max: int) -> AtomBasis:
     """Even-tempered exponents in a range so wide that the energy is that of a complete set to about 1e-10."""
-    number = ATOMIC_NUMBERS[symbol]
-    nearest = min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))
-    smallest = LIMIT_SMALLEST * min(0.05, table()[nearest].parameters[0])
+    smallest = LIMIT_SMALLEST * min(0.05, nearest_set(symbol).parameters[0])
     counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in LIMIT_LARGEST]
     return AtomBasis.by_momentum([even_tempered(smallest, LIMIT_RATIO, count) for count in counts[: l_max + 1]])
 
@@ -151,39 +148,31 @@ class AtomEnergy:
 
     def __call__(self, basis: WellTempered | AtomBasis) -> float:
         try:
-            atom = self.job.atom(basis)
-        except CuantoError as error:
-            raise EnergyFailure(_one_line(error)) from None
-        origin = self._origin
-        if origin is None:
-            return self._solved(atom, None).energy
-        if atom.basis.same_as(origin.atom.basis):
-            return origin.energy
-        try:
-            return self._solved(atom, origin).energy
-        except EnergyFailure:  # a bad start for this set
-            return self._solved(atom, None).energy
+            return self._solve(basis, self._origin).energy
+        except EnergyFailure:
+            if self._origin is None:
+                raise
+            return self._solve(basis, None).energy  # the start was a bad one for this set
 
     @cached_property
     def _origin(self) -> AtomResult | None:
-        """The set of the job, from the core guess; None where it has no energy."""
+        """Result in the set of the job, from the core guess; None if it has no energy."""
         try:
-            return self._solved(self.job.atom(), None)
-        except CuantoError:
+            return self._solve(self.job.basis, None)
+        except EnergyFailure:
             return None
 
-    def _solved(self, atom: Atom, start: AtomResult | None) -> AtomResult:
+    def _solve(self, basis: WellTempered | AtomBasis, start: AtomResult | None) -> AtomResult:
         try:
+            atom = self.job.atom(basis)
+            if start is not None and atom.basis.same_as(start.atom.basis):
+                return start
             result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_at_rest)
         except (CuantoError, LinAlgError) as error:
-            raise EnergyFailure(_one_line(error)) from None
+            raise EnergyFailure(" ".join(str(error).split())) from None
         if not (result.converged or settled(result)):
             raise EnergyFailure("the SCF did not converge")
         return result
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def energy_at_rest(step: AtomIteration) -> bool:

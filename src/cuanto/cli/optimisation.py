@@ -12,19 +12,17 @@ from cuanto.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cuanto.atomic.evaluations import Evaluation
     from cuanto.atomic.input import AtomInput, TrustRegion
-    from cuanto.atomic.optimise import Optimum
+    from cuanto.atomic.optimise import Evaluation, Optimum
 
 
 def optimised(
     console: Console, job: AtomInput, device: str, method: str, max_evaluations: int | None, log: Path | None
 ) -> Optimum:
     """The best well-tempered set, its way shown while it is found."""
-    from cuanto.atomic.evaluations import EvaluationLog
     from cuanto.atomic.input import TrustRegion
     from cuanto.atomic.job import AtomEnergy, described
-    from cuanto.atomic.optimise import optimise_basis, resolve_method
+    from cuanto.atomic.optimise import EvaluationLog, optimise_basis, resolve_method
     from cuanto.atomic.report import parameter_texts
     from cuanto.atomic.wtbs import WellTempered
 
@@ -38,7 +36,7 @@ def optimised(
     path = _default_log(job, problem) if log is None else log
     kept = EvaluationLog(path, problem)
     method = resolve_method(method)
-    known = f", {len(kept)} evaluations known" if len(kept) else ""
+    known = f", {len(kept.known)} evaluations known" if kept.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
     with Progress(console, trust) as progress:
         try:
