@@ -215,7 +215,7 @@ def test_an_optimisation_from_a_file_is_logged_and_goes_on(
 
     monkeypatch.setattr(jobs.AtomEnergy, "__call__", interrupted)
     assert atom("he.inp", "--backend", "cpu", "--log", "he.log") == 130
-    assert "the same command with --log he.log goes on" in capsys.readouterr().out
+    assert "the same command with --log he.log continues" in capsys.readouterr().out
     assert atom("he.inp", "--backend", "cpu", "--log", "he.log", "--json", "he.json") == 0
     out = capsys.readouterr().out
     assert "optimising with NEWUOA, log he.log, 11 evaluations known" in out
@@ -261,7 +261,6 @@ def test_progress_on_a_terminal() -> None:
     with Progress(console, TrustRegion()) as progress:
         progress(Evaluation(1, (1.0,), -2.5))
         progress(Evaluation(2, (1.1,), None, "no luck"))
-        progress.close()
     assert "evaluation" in console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Jobs described by an element instead of a file, and energies as a function of the exponents."""
+"""Jobs for an element, without an input file, and energies as a function of the exponents."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from numpy.linalg import LinAlgError
 
 from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
+from cuanto.atomic.export import contracted, uncontracted
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
 from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
+from cuanto.basis.library import element_tables
+from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError
 from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quoted
 
 TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
-"""Of the density: what spinor energies need."""
+"""Thresholds of the density that spinor energies need."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
-"""The energy is then within 1e-13 of its own size; sets that are nearly dependent reach no more than this."""
+"""Thresholds for a relative error of the energy of 1e-13; nearly dependent sets reach no more than this."""
 
-NOISE = 1e-12  # of energies, relative: below it an optimisation does not see them
-SQUARED_ERROR = 1e-15  # of DIIS, relative to the energy: see energy_at_rest
+NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
+SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_at_rest
 
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
@@ -50,7 +53,7 @@ def element_job(
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
-    """The ground configuration of an element, unless another one is given, in a set by name.
+    """A calculation of an element in its ground configuration, or another one, in a basis set by name.
 
     `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
     Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
@@ -125,9 +128,7 @@ def limit_basis(symbol: str, l_max: int) -> AtomBasis:
 
 
 def _listed_basis(symbol: str, name: str) -> AtomBasis:
-    """The exponents of a set for molecules, contractions undone."""
-    from cuanto.basis.library import element_tables
-
+    """The exponents of a basis set for molecules, without its contractions."""
     shells = element_tables(name, [symbol])[symbol].shells
     l_max = max((shell.l for shell in shells), default=-1)
     by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
@@ -137,10 +138,10 @@ def _listed_basis(symbol: str, name: str) -> AtomBasis:
 
 
 class AtomEnergy:
-    """The energy of an atom as a function of its well-tempered set, to the last digit whatever was computed before.
+    """The energy of an atom as a function of its well-tempered set, independent of what was computed before.
 
-    Every SCF starts from the spinors of one set, that of the job. Those of the set before would be nearer, but then
-    an optimisation that was interrupted would go on with other energies and walk another path.
+    Every SCF starts from the spinors in the set of the job. Those of the previous set would be nearer, but then an
+    interrupted optimisation would continue with slightly different energies and on another path.
     """
 
     def __init__(self, job: AtomInput, backend: str = "auto") -> None:
@@ -176,16 +177,16 @@ class AtomEnergy:
 
 
 def energy_at_rest(step: AtomIteration) -> bool:
-    """Whether the energy is within 1e-13 of its size: what is missing is of second order in the error of DIIS.
+    """Whether the energy is converged to a relative error of 1e-13, which is of second order in the error of DIIS.
 
-    Small gaps and many elements make it up to eighty times the square of the largest one (He to Rn). The density would
-    need one to five iterations more, in which the energy does not change.
+    It is up to eighty times the square of the largest element of that error (He to Rn). The density would need one to
+    five iterations more, in which the energy does not change.
     """
     return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
 
 def settled(result: AtomResult) -> bool:
-    """Whether the energy has long come to rest while the density still trembles, as in nearly dependent sets."""
+    """Whether the energy was constant for five iterations, even if the density oscillates (nearly dependent sets)."""
     last = [step.energy for step in result.history[-5:]]
     return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
 
@@ -197,8 +198,16 @@ def run_energy(
     return solve(job.atom(), job.settings, backend, on_iteration=watch)
 
 
+def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str = "auto") -> ElementTable:
+    """The basis of the job for molecular programs: every primitive, or contracted with `diffuse` primitives beside."""
+    if diffuse is None:
+        return uncontracted(symbol, job.atom().basis)
+    plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), backend)
+    return contracted(symbol, plain, diffuse)
+
+
 def described(job: AtomInput) -> dict[str, Any]:
-    """Everything that decides the energies of an optimisation, as JSON can hold it."""
+    """Everything that determines the energies of an optimisation, as JSON can hold it."""
     basis, nucleus, held = job.basis, job.nucleus, job.occupation
     assert isinstance(basis, WellTempered)
     return {

@@ -1,10 +1,10 @@
-"""``cuanto atom``: a four-component atom, from an input file of the thesis or from its element; its basis optimised."""
+"""``cuanto atom``: a four-component atom from an input file or an element, and the optimisation of its basis."""
 
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuanto import __version__
+from cuanto.cli import optimisation
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
 from cuanto.cli.integrals import require_writable
-from cuanto.cli.optimisation import optimised
 from cuanto.cli.show import count
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from cuanto.atomic import AtomIteration, AtomResult
     from cuanto.atomic.input import AtomInput
-    from cuanto.atomic.optimise import Optimum
 
 COLUMNS = (
     ("iteration", 9),
@@ -41,19 +40,14 @@ OPTION_HELP = "Setting of the SCF, such as max_iterations=80, level_shift=0.3 or
 
 
 class NucleusModel(StrEnum):
-    """Where its charge is."""
+    """Charge distribution of the nucleus."""
 
     POINT = "point"
     SPHERE = "sphere"
     GAUSSIAN = "gaussian"
 
 
-class Optimiser(StrEnum):
-    """Both work without derivatives; auto is NEWUOA where nlopt is installed."""
-
-    AUTO = "auto"
-    NEWUOA = "newuoa"
-    COBYQA = "cobyqa"
+Optimiser = StrEnum("Optimiser", ["AUTO", "NEWUOA", "COBYQA"])
 
 
 def _text(metavar: str, help: str, *names: str, panel: str | None = None) -> Any:
@@ -62,14 +56,21 @@ def _text(metavar: str, help: str, *names: str, panel: str | None = None) -> Any
 
 
 def _flag(help: str, *names: str, panel: str | None = None) -> Any:
-    """An option that is there or not."""
+    """An option without a value."""
     return typer.Option(*names, help=help, rich_help_panel=panel)
 
 
-OptimiserName = Annotated[
-    Optimiser, typer.Option("--optimiser", "--optimizer", help="Of the basis.", rich_help_panel=OPTIMISATION)
-]
+OPTIMISER_HELP = "Optimiser of the basis; auto is NEWUOA where nlopt is installed."
+OptimiserName = Annotated[Optimiser, _flag(OPTIMISER_HELP, "--optimiser", "--optimizer", panel=OPTIMISATION)]
 FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]
+Json = Annotated[Path | None, _text("FILE", "Write the result as JSON.", "--json", panel=FILES)]
+Export = Annotated[
+    Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", "--export", panel=FILES)
+]
+Contract = Annotated[bool, _flag("Export contracted to the atomic orbitals.", "--contract", panel=FILES)]
+Diffuse = Annotated[
+    int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0, rich_help_panel=FILES)
+]
 
 
 def atom(
@@ -96,42 +97,42 @@ def atom(
     optimiser: OptimiserName = Optimiser.AUTO,
     method: FormerName = None,
     max_evaluations: Annotated[
-        int | None, typer.Option(help="Energies that it may take.", min=1, rich_help_panel=OPTIMISATION)
+        int | None, typer.Option(help="Largest number of energies.", min=1, rich_help_panel=OPTIMISATION)
     ] = None,
     log: Annotated[
-        Path | None, _text("FILE", "Log of the optimisation; goes on where the log ends.", panel=OPTIMISATION)
+        Path | None, _text("FILE", "Log of the optimisation, which continues where the log ends.", panel=OPTIMISATION)
     ] = None,
-    json: Annotated[Path | None, _text("FILE", "Write the result as JSON.", panel=FILES)] = None,
-    export: Annotated[
-        Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", panel=FILES)
-    ] = None,
-    contract: Annotated[bool, _flag("Export contracted to the atomic orbitals.", "--contract", panel=FILES)] = False,
-    diffuse: Annotated[
-        int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0, rich_help_panel=FILES)
-    ] = 1,
+    json: Json = None,
+    export: Export = None,
+    contract: Contract = False,
+    diffuse: Diffuse = 1,
     plot: Annotated[
         Path | None, _text("FILE", "Picture of the radial densities (.png, .pdf, .svg).", panel=FILES)
     ] = None,
-    plot_optimisation: Annotated[Path | None, _text("FILE", "Picture of the optimisation's way.", panel=FILES)] = None,
+    plot_optimisation: Annotated[
+        Path | None, _text("FILE", "Picture of the convergence of the optimisation.", panel=FILES)
+    ] = None,
     quiet: Annotated[bool, _flag("Print the energy only.", "--quiet", "-q")] = False,
     verbose: Verbose = False,
 ) -> None:
     """Compute an atom by Dirac-Hartree-Fock; exit status 0 converged, 1 not converged, 2 bad input."""
-    outputs = Outputs(json, export, diffuse if contract else None, plot, plot_optimisation)
-    outputs.check(file)
-    given: dict[str, Any] = {"basis": basis, "configuration": config, "charge": charge, "nucleus": nucleus, "c": c}
+    pictures = [path for path in (plot, plot_optimisation) if path is not None]
+    check_outputs(json, export, pictures, file)
+    given: dict[str, Any] = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
     given |= {"parameters": parameters, "ranges": ranges}
-    job = _job(file, element, given)
-    job = _changed(job, {"relativistic": not nonrelativistic, **parse_options(option or [])})
+    job = _job(file, element, {name: value for name, value in given.items() if value is not None})
+    job = _with_settings(job, {"relativistic": not nonrelativistic, **parse_options(option or [])})
     if pool:
-        job = _pooled(job)
+        job = _with_pool(job)
     if plot_optimisation is not None and not (optimise or job.optimise):
         raise InputError("--plot-optimisation needs an optimisation: add --optimise")
     from rich.console import Console
 
     from cuanto.atomic.job import run_energy
-    from cuanto.atomic.report import heading, symbol_of_charge
+    from cuanto.atomic.plot import plot_convergence, plot_spinors
+    from cuanto.atomic.report import heading, result_dict, symbol_of_charge
     from cuanto.integrals.engine import resolve
+    from cuanto.interfaces.files import write_text
 
     device = resolve(backend.value).name
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
@@ -139,61 +140,49 @@ def atom(
         console.print(f"{line} a.u." if line.startswith("c = ") else line, markup=False)
     optimum = None
     if optimise or job.optimise is not None:
-        optimum = optimised(console, job, device, (method or optimiser).value, max_evaluations, log)
+        optimum = optimisation.optimise(console, job, device, (method or optimiser).value, max_evaluations, log)
         job = replace(job, basis=optimum.basis)
     result = run_energy(job, device, _iterations(console))
     print_result(console, result)
     if quiet:
         verdict = "" if result.converged else ", NOT converged"
         print(f"{symbol_of_charge(job.nucleus.charge)} {result.energy:.10f} Hartree{verdict}")
-    outputs.write(job, result, optimum, device)
+    if json is not None:
+        write_json(json, result_dict(job, result, optimum))
+    if export is not None:
+        write_text(export, _basis_text(export, job, result, device, diffuse if contract else None))
+    if plot is not None:
+        plot_spinors(plot, result, job.title)
+    if plot_optimisation is not None and optimum is not None:
+        plot_convergence(plot_optimisation, optimum.evaluations, job.title)
     if not result.converged or (optimum is not None and not optimum.converged):
         raise typer.Exit(NOT_CONVERGED)
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The files that were asked for; `diffuse` is None where the exported basis is not to be contracted."""
+def check_outputs(
+    json: Path | None, export: Path | None, pictures: Sequence[Path] = (), file: Path | None = None
+) -> None:
+    """Refuse files that cannot be written, or would replace the input `file`, before the work."""
+    for path in (json, export, *pictures):
+        if path is not None:
+            require_writable(path, file)
+    if export is not None:
+        from cuanto.atomic.export import format_of
 
-    json: Path | None
-    export: Path | None
-    diffuse: int | None
-    plot: Path | None
-    plot_optimisation: Path | None
+        format_of(export)
+    for path in pictures:
+        from cuanto.atomic.plot import require_picture
 
-    def check(self, file: Path | None = None) -> None:
-        """What cannot be written is said before the work; the input `file` stays."""
-        pictures = [path for path in (self.plot, self.plot_optimisation) if path is not None]
-        for path in (self.json, self.export, *pictures):
-            if path is not None:
-                require_writable(path, file)
-        if self.export is not None:
-            from cuanto.atomic.export import format_of
+        require_picture(path)
 
-            format_of(self.export)
-        for path in pictures:
-            from cuanto.atomic.plot import require_picture
 
-            require_picture(path)
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a result as JSON, with the version of the program."""
+    from cuanto.interfaces.files import write_text
+    from cuanto.interfaces.qcschema import plain
 
-    def write(self, job: AtomInput, result: AtomResult, optimum: Optimum | None, device: str) -> None:
-        """Also of a calculation that did not converge: the files say so."""
-        from cuanto.atomic.plot import plot_convergence, plot_spinors
-        from cuanto.atomic.report import result_dict
-        from cuanto.interfaces.files import write_text
-        from cuanto.interfaces.qcschema import plain
-
-        if self.json is not None:
-            made_by = {"provenance": {"creator": "cuanto", "version": __version__}}
-            content = plain(result_dict(job, result, optimum) | made_by)
-            text = json_format.dumps(content, indent=1, allow_nan=False)
-            write_text(self.json, text + "\n")
-        if self.export is not None:
-            write_text(self.export, _basis_text(self.export, job, result, device, self.diffuse))
-        if self.plot is not None:
-            plot_spinors(self.plot, result, job.title)
-        if self.plot_optimisation is not None and optimum is not None:
-            plot_convergence(self.plot_optimisation, optimum.evaluations, job.title)
+    content = plain(content | {"provenance": {"creator": "cuanto", "version": __version__}})
+    write_text(path, json_format.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def _job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
@@ -201,31 +190,22 @@ def _job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomI
     from cuanto.atomic.job import element_job
     from cuanto.system.elements import SYMBOLS
 
-    if (file is None) == (element is None):
-        raise InputError("give an input file FILE.inp or --element, one of them")
-    if file is not None and str(file).capitalize() in SYMBOLS and not file.exists():
-        raise InputError(f"{file} is no input file: for the element write --element {str(file).capitalize()}")
-    if file is not None:
-        names = {"configuration": "config"}
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"--{names.get(name, name)} goes with --element; the file {file} has its own")
+    if file is not None and element is None:
+        if str(file).capitalize() in SYMBOLS and not file.exists():
+            raise InputError(f"{file} is no input file: for the element write --element {str(file).capitalize()}")
+        for name in given:
+            raise InputError(f"--{name} goes with --element; the file {file} has its own")
         return read_input(file)
-    model = given["nucleus"]
-    return element_job(
-        str(element),
-        given["basis"] or "wtbs",
-        given["configuration"],
-        given["charge"],
-        "gaussian" if model is None else model.value,
-        parameters=given["parameters"],
-        ranges=given["ranges"],
-        settings={} if given["c"] is None else {"c": given["c"]},
-    )
+    if file is not None or element is None:
+        raise InputError("give an input file FILE.inp or --element, one of them")
+    if "nucleus" in given:
+        given["nucleus"] = given["nucleus"].value
+    settings = {"c": given.pop("c")} if "c" in given else {}
+    return element_job(element, configuration=given.pop("config", None), settings=settings, **given)
 
 
-def _changed(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
-    """The settings of the SCF by name, as `--option` has them."""
+def _with_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
+    """The job with settings of the SCF by name, as `--option` has them."""
     known = {field.name: type(getattr(job.settings, field.name)) for field in fields(job.settings)}
     for name, value in settings.items():
         if name not in known:
@@ -236,18 +216,19 @@ def _changed(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
     return replace(job, settings=replace(job.settings, **settings))
 
 
-def _pooled(job: AtomInput) -> AtomInput:
+def _with_pool(job: AtomInput) -> AtomInput:
+    """The job with one K for all symmetries, with which the exponents may not exist."""
     from cuanto.atomic.wtbs import WellTempered
 
     if not isinstance(job.basis, WellTempered):
         raise InputError("--pool belongs to well-tempered sets: use --basis wtbs or bastype='wtbs'")
     basis = replace(job.basis, pool=True)
-    basis.exponents()  # which may not exist with this K
+    basis.exponents()
     return replace(job, basis=basis)
 
 
 def _iterations(console: Console) -> Callable[[AtomIteration], None]:
-    """Prints a line for every iteration, the heading before the first."""
+    """A function that prints a line for every iteration, with a heading before the first."""
 
     def show(state: AtomIteration) -> None:
         if state.iteration == 1:
@@ -263,20 +244,16 @@ def _iterations(console: Console) -> Callable[[AtomIteration], None]:
 def print_result(console: Console, result: AtomResult) -> None:
     """Parts of the energy, spinors, and whether it converged."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from cuanto.atomic.report import energy_rows, spinor_rows
 
-    parts = Table(show_header=False, box=None)
-    parts.add_column()
-    parts.add_column(justify="right")
+    parts = Table(Column(), Column(justify="right"), show_header=False, box=None)
     for name, value in energy_rows(result):
         unit = "" if "ratio" in name else "Hartree"
         parts.add_row(name.removesuffix(" / Hartree"), value, unit, style="bold" if "energy" in name else "")
     console.print(parts)
-    spinors = Table(*SPINORS, box=None)
-    for column in spinors.columns[1:]:
-        column.justify = "right"
+    spinors = Table(SPINORS[0], *(Column(name, justify="right") for name in SPINORS[1:]), box=None)
     for row in spinor_rows(result):
         spinors.add_row(*row)
     console.print(spinors)
@@ -288,8 +265,8 @@ def print_result(console: Console, result: AtomResult) -> None:
 
 
 def _basis_text(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> str:
-    from cuanto.atomic.export import basis_text, contracted, uncontracted
-    from cuanto.atomic.job import run_energy
+    from cuanto.atomic.export import basis_text
+    from cuanto.atomic.job import element_table
     from cuanto.atomic.report import parameter_texts, symbol_of_charge
     from cuanto.atomic.wtbs import WellTempered
     from cuanto.system.elements import ATOMIC_NUMBERS
@@ -300,7 +277,4 @@ def _basis_text(path: Path, job: AtomInput, result: AtomResult, device: str, dif
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
         text += f"\nwell-tempered, {job.basis.described()}, {', '.join(parameter_texts(job.basis))}"
-    if diffuse is None:
-        return basis_text(path, [uncontracted(symbol, result.atom.basis)], path.stem, text)
-    plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), device)
-    return basis_text(path, [contracted(symbol, plain, diffuse)], path.stem, text)
+    return basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text)

@@ -1,4 +1,4 @@
-"""The optimisation of an atom's basis as `cuanto atom --optimise` shows it."""
+"""The optimisation of an atom's basis in `cuanto atom --optimise`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from cuanto.atomic.optimise import Evaluation, Optimum
 
 
-def optimised(
+def optimise(
     console: Console, job: AtomInput, device: str, method: str, max_evaluations: int | None, log: Path | None
 ) -> Optimum:
-    """The best well-tempered set, its way shown while it is found."""
+    """Optimise the well-tempered set of the job and show the progress."""
     from cuanto.atomic.input import TrustRegion
     from cuanto.atomic.job import AtomEnergy, described
     from cuanto.atomic.optimise import EvaluationLog, optimise_basis, resolve_method
@@ -38,15 +38,13 @@ def optimised(
     method = resolve_method(method)
     known = f", {len(kept.known)} evaluations known" if kept.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
-    with Progress(console, trust) as progress:
-        try:
-            found = optimise_basis(
-                basis, AtomEnergy(job, device), trust, method, rounds=1 if job.optimise else 3, log=kept, watch=progress
-            )
-        except KeyboardInterrupt:
-            progress.close()
-            console.print(f"interrupted; the same command with --log {path} goes on", markup=False)
-            raise
+    rounds, energy_of = 1 if job.optimise else 3, AtomEnergy(job, device)
+    try:
+        with Progress(console, trust) as progress:
+            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=kept, watch=progress)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; the same command with --log {path} continues", markup=False)
+        raise
     state = "optimum" if found.converged else f"NOT converged in {len(found.evaluations)} evaluations; best so far"
     if job.optimise is None or trust.iprint >= 1 or not found.converged:
         console.print(f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
@@ -55,7 +53,7 @@ def optimised(
 
 
 def _default_log(job: AtomInput, problem: dict[str, Any]) -> Path:
-    """A name that no other optimisation has."""
+    """A file name that is unique to the optimisation."""
     import hashlib
 
     from cuanto.atomic.report import symbol_of_charge
@@ -66,7 +64,7 @@ def _default_log(job: AtomInput, problem: dict[str, Any]) -> Path:
 
 
 class Progress:
-    """A line that changes on a terminal; as lines, what `iprint` asks for."""
+    """A status line on a terminal, and as many printed lines as `iprint` asks for."""
 
     def __init__(self, console: Console, trust: TrustRegion) -> None:
         self.console, self.iprint = console, trust.iprint
@@ -81,12 +79,8 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         if self._status is not None:
             self._status.stop()
-            self._status = None
 
     def __call__(self, evaluation: Evaluation) -> None:
         best = self._best
@@ -97,7 +91,7 @@ class Progress:
         if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
             self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
         if shrunk:
-            self._radius *= 0.1  # the steps tell the radius, which the optimisers keep to themselves
+            self._radius *= 0.1  # estimated from the steps: the optimisers do not report it
         if self._status is not None and self._best is not None:
             self._status.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
 
