@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import json as json_format
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cuanto import __version__
-from cuanto.cli import optimisation
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
-from cuanto.cli.integrals import require_writable
-from cuanto.cli.show import count
 from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from cuanto.atomic import AtomIteration, AtomResult
-    from cuanto.atomic.input import AtomInput
-
-COLUMNS = (
-    ("iteration", 9),
-    ("energy / Hartree", 20),
-    ("change / Hartree", 18),
-    ("dD(LL)", 10),
-    ("dD(SL)", 10),
-    ("dD(SS)", 10),
-)
-SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr", "<r^2>/Bohr^2")
 HOW, OPTIMISATION, FILES = "How it is computed", "Optimisation of the basis", "Files"
 C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
 OPTION_HELP = "Setting of the SCF, such as max_iterations=80, level_shift=0.3 or accelerator=damping; may be repeated."
@@ -116,165 +95,45 @@ def atom(
     verbose: Verbose = False,
 ) -> None:
     """Compute an atom by Dirac-Hartree-Fock; exit status 0 converged, 1 not converged, 2 bad input."""
-    pictures = [path for path in (plot, plot_optimisation) if path is not None]
-    check_outputs(json, export, pictures, file)
-    given: dict[str, Any] = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
-    given |= {"parameters": parameters, "ranges": ranges}
-    job = _job(file, element, {name: value for name, value in given.items() if value is not None})
-    job = _with_settings(job, {"relativistic": not nonrelativistic, **parse_options(option or [])})
-    if pool:
-        job = _with_pool(job)
-    if plot_optimisation is not None and not (optimise or job.optimise):
-        raise InputError("--plot-optimisation needs an optimisation: add --optimise")
     from rich.console import Console
 
     from cuanto.atomic.job import run_energy
     from cuanto.atomic.plot import plot_convergence, plot_spinors
     from cuanto.atomic.report import heading, result_dict, symbol_of_charge
+    from cuanto.cli import atom_output as output
+    from cuanto.cli.optimisation import optimise_job
     from cuanto.integrals.engine import resolve
-    from cuanto.interfaces.files import write_text
 
+    pictures = [path for path in (plot, plot_optimisation) if path is not None]
+    output.check_outputs(json, export, pictures, file)
+    given: dict[str, Any] = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
+    given |= {"parameters": parameters, "ranges": ranges}
+    job = output.make_job(file, element, {name: value for name, value in given.items() if value is not None})
+    job = output.change_settings(job, {"relativistic": not nonrelativistic, **parse_options(option or [])})
+    if pool:
+        job = output.share_last_index(job)
+    if plot_optimisation is not None and not (optimise or job.optimise):
+        raise InputError("--plot-optimisation needs an optimisation: add --optimise")
     device = resolve(backend.value).name
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     for line in heading(job):
         console.print(f"{line} a.u." if line.startswith("c = ") else line, markup=False)
     optimum = None
     if optimise or job.optimise is not None:
-        optimum = optimisation.optimise(console, job, device, (method or optimiser).value, max_evaluations, log)
+        optimum = optimise_job(console, job, device, (method or optimiser).value, max_evaluations, log)
         job = replace(job, basis=optimum.basis)
-    result = run_energy(job, device, _iterations(console))
-    print_result(console, result)
+    result = run_energy(job, device, output.iteration_printer(console))
+    output.print_result(console, result)
     if quiet:
         verdict = "" if result.converged else ", NOT converged"
         print(f"{symbol_of_charge(job.nucleus.charge)} {result.energy:.10f} Hartree{verdict}")
     if json is not None:
-        write_json(json, result_dict(job, result, optimum))
+        output.write_json(json, result_dict(job, result, optimum))
     if export is not None:
-        write_text(export, _basis_text(export, job, result, device, diffuse if contract else None))
+        output.export_basis(export, job, result, device, diffuse if contract else None)
     if plot is not None:
         plot_spinors(plot, result, job.title)
     if plot_optimisation is not None and optimum is not None:
         plot_convergence(plot_optimisation, optimum.evaluations, job.title)
     if not result.converged or (optimum is not None and not optimum.converged):
         raise typer.Exit(NOT_CONVERGED)
-
-
-def check_outputs(
-    json: Path | None, export: Path | None, pictures: Sequence[Path] = (), file: Path | None = None
-) -> None:
-    """Refuse files that cannot be written, or would replace the input `file`, before the work."""
-    for path in (json, export, *pictures):
-        if path is not None:
-            require_writable(path, file)
-    if export is not None:
-        from cuanto.atomic.export import format_of
-
-        format_of(export)
-    for path in pictures:
-        from cuanto.atomic.plot import require_picture
-
-        require_picture(path)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a result as JSON, with the version of the program."""
-    from cuanto.interfaces.files import write_text
-    from cuanto.interfaces.qcschema import plain
-
-    content = plain(content | {"provenance": {"creator": "cuanto", "version": __version__}})
-    write_text(path, json_format.dumps(content, indent=1, allow_nan=False) + "\n")
-
-
-def _job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
-    from cuanto.atomic.input import read_input
-    from cuanto.atomic.job import element_job
-    from cuanto.system.elements import SYMBOLS
-
-    if file is not None and element is None:
-        if str(file).capitalize() in SYMBOLS and not file.exists():
-            raise InputError(f"{file} is no input file: for the element write --element {str(file).capitalize()}")
-        for name in given:
-            raise InputError(f"--{name} goes with --element; the file {file} has its own")
-        return read_input(file)
-    if file is not None or element is None:
-        raise InputError("give an input file FILE.inp or --element, one of them")
-    if "nucleus" in given:
-        given["nucleus"] = given["nucleus"].value
-    settings = {"c": given.pop("c")} if "c" in given else {}
-    return element_job(element, configuration=given.pop("config", None), settings=settings, **given)
-
-
-def _with_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
-    """The job with settings of the SCF by name, as `--option` has them."""
-    known = {field.name: type(getattr(job.settings, field.name)) for field in fields(job.settings)}
-    for name, value in settings.items():
-        if name not in known:
-            raise InputError(f"--option {name}: the SCF of an atom has {', '.join(known)}")
-        fits = isinstance(value, known[name]) or (known[name] is float and isinstance(value, int))
-        if not fits or (isinstance(value, bool) and known[name] is not bool):
-            raise InputError(f"--option {name}={value}: it must be of the type {known[name].__name__}")
-    return replace(job, settings=replace(job.settings, **settings))
-
-
-def _with_pool(job: AtomInput) -> AtomInput:
-    """The job with one K for all symmetries, with which the exponents may not exist."""
-    from cuanto.atomic.wtbs import WellTempered
-
-    if not isinstance(job.basis, WellTempered):
-        raise InputError("--pool belongs to well-tempered sets: use --basis wtbs or bastype='wtbs'")
-    basis = replace(job.basis, pool=True)
-    basis.exponents()
-    return replace(job, basis=basis)
-
-
-def _iterations(console: Console) -> Callable[[AtomIteration], None]:
-    """A function that prints a line for every iteration, with a heading before the first."""
-
-    def show(state: AtomIteration) -> None:
-        if state.iteration == 1:
-            console.print("".join(name.rjust(width) for name, width in COLUMNS))
-        changes = (state.energy_change, state.change_LL, state.change_SL, state.change_SS)
-        texts = ["" if state.iteration == 1 else f"{value:.2e}" for value in changes]
-        row = [str(state.iteration), f"{state.energy:.10f}", *texts]
-        console.print("".join(text.rjust(width) for text, (_, width) in zip(row, COLUMNS, strict=True)).rstrip())
-
-    return show
-
-
-def print_result(console: Console, result: AtomResult) -> None:
-    """Parts of the energy, spinors, and whether it converged."""
-    from rich.console import Console
-    from rich.table import Column, Table
-
-    from cuanto.atomic.report import energy_rows, spinor_rows
-
-    parts = Table(Column(), Column(justify="right"), show_header=False, box=None)
-    for name, value in energy_rows(result):
-        unit = "" if "ratio" in name else "Hartree"
-        parts.add_row(name.removesuffix(" / Hartree"), value, unit, style="bold" if "energy" in name else "")
-    console.print(parts)
-    spinors = Table(SPINORS[0], *(Column(name, justify="right") for name in SPINORS[1:]), box=None)
-    for row in spinor_rows(result):
-        spinors.add_row(*row)
-    console.print(spinors)
-    if result.converged:
-        console.print(f"converged in {count(result.iterations, 'iteration')}")
-        return
-    line = f"NOT converged in {result.iterations} iterations; try more iterations, ixtrp=1 or a smaller dfctr"
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
-
-
-def _basis_text(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> str:
-    from cuanto.atomic.export import basis_text
-    from cuanto.atomic.job import element_table
-    from cuanto.atomic.report import parameter_texts, symbol_of_charge
-    from cuanto.atomic.wtbs import WellTempered
-    from cuanto.system.elements import ATOMIC_NUMBERS
-
-    symbol = symbol_of_charge(job.nucleus.charge)
-    if symbol not in ATOMIC_NUMBERS:
-        raise InputError(f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
-    text = f"{job.title}; energy {result.energy:.10f} Hartree"
-    if isinstance(job.basis, WellTempered):
-        text += f"\nwell-tempered, {job.basis.described()}, {', '.join(parameter_texts(job.basis))}"
-    return basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text)
