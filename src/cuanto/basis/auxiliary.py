@@ -14,7 +14,7 @@ doi:10.1039/b515623h; J. Comput. Chem. 29, 167 (2008), doi:10.1002/jcc.20702.
 import re
 
 from cuanto.basis import exchange, library
-from cuanto.basis.basis_set import Basis
+from cuanto.basis.basis_set import Basis, join_names
 from cuanto.basis.library import BasisChoice
 from cuanto.basis.shell import Shell, tabulated_coefficients
 from cuanto.basis.table import ElementTable, ShellTable
@@ -51,9 +51,7 @@ def auxiliary_basis(
     tables, names = {}, {}
     for symbol in dict.fromkeys(molecule.elements):
         tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
-    different = list(dict.fromkeys(names.values()))
-    title = different[0] if len(different) == 1 else ", ".join(f"{s}: {n}" for s, n in names.items())
-    return Basis.from_tables(title, tables, molecule, spherical=orbital_basis.spherical)
+    return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
 
 
 def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementTable, str]:

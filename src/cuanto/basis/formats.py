@@ -1,18 +1,18 @@
 """Readers of basis set files: NWChem, Gaussian94 and the JSON of the Basis Set Exchange.
 
-The format is recognised by the content. Whatever is wrong becomes an `InputError` with file and line.
+The format is recognised by the content. Every mistake is an `InputError` that names file and line.
 """
 
-import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
+from cuanto.system.formats import parse_json
 from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
@@ -30,7 +30,7 @@ def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
     source = shown(source)
     lines = [line.strip() for line in split_lines(text)]
     if text.lstrip().startswith("{"):
-        tables = _parse_json(text, source)
+        tables = tables_from_exchange(parse_json(text, source), source)
     elif any(line == "****" or _GAUSSIAN_ELEMENT.fullmatch(line) for line in lines):
         tables = _Gaussian94(source).parse(lines)
     else:
@@ -41,7 +41,7 @@ def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
 
 
 class _Reader:
-    """What the two text formats share: the shells read so far and the shell being read."""
+    """Base of the readers of text formats: the shells read so far and the shell being read."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -86,13 +86,10 @@ class _Reader:
 
     @staticmethod
     def numbers(tokens: list[str]) -> list[float]:
-        values = []
-        for token in tokens:
-            value = parse_finite(token)
-            if value is None:
-                raise InputError(f"expected a number, found {quoted(token)}")
-            values.append(value)
-        return values
+        values = [parse_finite(token) for token in tokens]
+        if None in values:
+            raise InputError(f"expected a number, found {quoted(tokens[values.index(None)])}")
+        return [value for value in values if value is not None]
 
 
 class _NWChem(_Reader):
@@ -169,7 +166,7 @@ class _Gaussian94(_Reader):
             self.header(text.split())
 
     def leave(self) -> None:
-        """End of a block: what it defined may not be defined again."""
+        """End of a block: its elements may not be defined again."""
         self.complete |= {symbol for symbol in self.owners if symbol in self.shells}
         self.owners, self.in_ecp = [], False
 
@@ -203,16 +200,6 @@ class _Gaussian94(_Reader):
             raise InputError(f"the last shell lacks {self.remaining} row(s)")
 
 
-def _parse_json(text: str, source: str) -> dict[str, ElementTable]:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source}, line {error.lineno}: not valid JSON: {error.msg}") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{source}: not valid JSON") from None
-    return tables_from_exchange(data, source)
-
-
 def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
     """Every element of a basis set in the data structure of the Basis Set Exchange."""
     elements = data.get("elements") if isinstance(data, Mapping) else None
@@ -232,6 +219,17 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
             raise InputError(f"{source}, element {quoted(key)}: {error}") from None
         tables[symbol] = ElementTable(symbol, found, source, bool(entry.get("ecp_potentials")))
     return tables
+
+
+def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[float], str] = repr) -> dict[str, Any]:
+    """A shell in the data structure of the Basis Set Exchange."""
+    return {
+        "function_type": kind,
+        "region": "",
+        "angular_momentum": [shell.l],
+        "exponents": [number(a) for a in shell.exponents],
+        "coefficients": [[number(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
+    }
 
 
 def _exchange_shell(shell: Any) -> list[ShellTable]:

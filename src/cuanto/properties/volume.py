@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 Array = NDArray[np.float64]
 
 MAX_POINTS = 100_000_000
-"""A cube file of 1.3 GB: whoever asks for more has slipped."""
+"""A cube file of 1.3 GB; larger requests are taken for mistakes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class _Products:
         return np.stack([(g_yn * f_n) @ h_zn.T for f_n in f_xn])
 
     def _weights(self, C_p: Array) -> Array:
-        """Of every primitive monomial in the orbital."""
+        """Weight of every primitive monomial in the orbital."""
         weights = []
         for shell, first in zip(self.basis.shells, self.basis.offsets, strict=True):
             C_qm = C_p[first : first + shell.nbf].reshape(shell.ncol, -1)

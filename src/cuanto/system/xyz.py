@@ -3,13 +3,12 @@
 The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file.
 """
 
-import math
 import re
 
 from cuanto.errors import InputError
 from cuanto.system.nuclei import atom_symbol
-from cuanto.system.structure import Structure
-from cuanto.system.text import parse_real, parse_whole, quoted, split_lines
+from cuanto.system.structure import Position, Structure, parse_position
+from cuanto.system.text import parse_whole, quoted, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
@@ -67,7 +66,7 @@ def _check_columns(comment: str, source: str) -> None:
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quoted(properties[1])}")
 
 
-def _atom(line: str, where: str) -> tuple[str, tuple[float, float, float]]:
+def _atom(line: str, where: str) -> tuple[str, Position]:
     tokens = line.split()
     if len(tokens) < 4:
         raise InputError(f"{where}: expected 'element x y z', found {quoted(line.strip())}")
@@ -75,17 +74,7 @@ def _atom(line: str, where: str) -> tuple[str, tuple[float, float, float]]:
         symbol = atom_symbol(tokens[0])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    x, y, z = (_coordinate(token, where) for token in tokens[1:4])
-    return symbol, (x, y, z)
-
-
-def _coordinate(token: str, where: str) -> float:
-    value = parse_real(token)
-    if value is None and token.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
-        raise InputError(f"{where}: coordinate {quoted(token)} is not a number")
-    if value is None or not math.isfinite(value):
-        raise InputError(f"{where}: coordinate {quoted(token)} is not finite")
-    return value
+    return symbol, parse_position(tokens[1:4], where)
 
 
 def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:
