@@ -8,14 +8,12 @@ from math import isfinite
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.nucleus import Nucleus
 from cuanto.atomic.occupation import Occupation
-from cuanto.atomic.species import SPECIES, Species
+from cuanto.atomic.species import SPECIES, Array, Species
 from cuanto.errors import InputError
 
-Array = NDArray[np.float64]
 SPEED_OF_LIGHT = 137.03599976
 """In atomic units; the default of the thesis."""
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-10, 1e20

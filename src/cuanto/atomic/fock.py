@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.atomic.species import Array
 from cuanto.backends.base import get_backend
 from cuanto.scf.diis import History, flatten, unflatten
-
-Array = NDArray[np.float64]
 
 
 def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling: float) -> Array:

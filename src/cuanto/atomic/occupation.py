@@ -12,12 +12,9 @@ from itertools import product
 from math import exp, isfinite, lgamma
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuanto.atomic.species import SPECIES
+from cuanto.atomic.species import SPECIES, Array
 from cuanto.errors import InputError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from math import factorial, gamma
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from cuanto.atomic.nucleus import Nucleus
 from cuanto.atomic.pairs import large_norms, small_functions
-from cuanto.atomic.species import Species
-
-Array = NDArray[np.float64]
+from cuanto.atomic.species import Array, Species
 
 
 def overlap(species: Species, z_p: Array, y_p: Array | None = None) -> tuple[Array, Array]:

@@ -10,10 +10,8 @@ from math import gamma
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.atomic.species import Species
+from cuanto.atomic.species import Array, Species
 from cuanto.kernels.atomic import FIELDS, GROUP, Task
-
-Array = NDArray[np.float64]
 
 
 def large_norms(species: Species, z_p: Array) -> Array:

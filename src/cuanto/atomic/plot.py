@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.atomic.atom import Array, AtomResult, Spinor
+from cuanto.atomic.atom import AtomResult, Spinor
 from cuanto.atomic.optimise import Evaluation
 from cuanto.atomic.pairs import large_norms, small_functions
-from cuanto.atomic.species import SPECIES
+from cuanto.atomic.species import SPECIES, Array
 from cuanto.errors import InputError, MissingDependencyError
 
 FORMATS = (".png", ".pdf", ".svg")

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import Atom, Spinor
 from cuanto.atomic.one_electron import Core, moments
-from cuanto.atomic.species import SPECIES
-
-Array = NDArray[np.float64]
+from cuanto.atomic.species import SPECIES, Array
 
 
 def energy_parts(

@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 from cuanto.atomic.atom import AtomBasis
 from cuanto.atomic.layouts import LAYOUTS, Matrices, Triangle
 from cuanto.atomic.pairs import Pairs, Places
-from cuanto.atomic.species import SPECIES, exchange_factors
+from cuanto.atomic.species import SPECIES, Array, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source
 from cuanto.kernels.text import Source
 from cuanto.log import Timings
 from cuanto.memory import Budget
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

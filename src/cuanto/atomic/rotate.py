@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.atomic.species import Array
 from cuanto.scf import rotations
 
-Array = NDArray[np.float64]
 SWEEPS = 8
 """Many, because blocks are never diagonalised again, and products of matrices this small are cheap."""
 LARGEST_ANGLE, LARGEST_NORM = 0.1, 1.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import Atom, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.fock import Extrapolation, effective, error
@@ -16,13 +15,12 @@ from cuanto.atomic.one_electron import Core, core
 from cuanto.atomic.properties import energy_parts, spinor_table
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.rotate import SpinorRotations
-from cuanto.atomic.species import SPECIES
+from cuanto.atomic.species import SPECIES, Array
 from cuanto.backends.base import Backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.log import Timings
 from cuanto.scf.fixed_point import iterations
 
-Array = NDArray[np.float64]
 SHIFT_ABOVE = 1e-2
 """Hartree: levels are shifted while the largest Fock element between occupied and empty spinors is above it."""
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, Array, AtomBasis
-from cuanto.atomic.species import LETTERS, SPECIES
+from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
+from cuanto.atomic.species import LETTERS, SPECIES, Array
 from cuanto.errors import InputError
 from cuanto.system.elements import ATOMIC_NUMBERS
 
