@@ -26,9 +26,9 @@ from cuanto.atomic import (
     even_tempered,
     solve,
 )
-from cuanto.atomic.fock import effective, error
 from cuanto.atomic.one_electron import core, overlap
 from cuanto.atomic.rotate import SpinorRotations
+from cuanto.atomic.solve import effective, error
 from cuanto.errors import CuantoError, InputError
 
 solver = importlib.import_module("cuanto.atomic.solve")

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.occupation import Occupation
 from cuanto.atomic.species import SPECIES, Array, Species
 from cuanto.errors import InputError
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
-from cuanto.atomic.namelist import ANY, Group, NamelistReader
+from cuanto.atomic.configuration import Occupation
+from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, one_of, real, whole
 from cuanto.atomic.nucleus import Model, Nucleus
-from cuanto.atomic.occupation import Occupation
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.errors import InputError
@@ -23,7 +23,13 @@ from cuanto.system.text import quoted, read_text, shown
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
-SENSIBLE = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
+SENSIBLE = {
+    "c": real(1.0, 1e12),
+    "znuc": real(1e-3, 1e3),
+    "rnuc": real(1e-10, 1e3),
+    "alpha": real(1e-6, 1e20),
+    "rhobeg": real(1e-12, 10.0),
+}
 """Limits: outside of them, numbers overflow or nothing is bound."""
 WEIGHTS = (1e-30, 1e30)
 
@@ -90,16 +96,14 @@ def _contrl(group: Group) -> tuple[str, float]:
     if {"jobtype", "jobtyp"} <= set(group.entries):
         raise group.error("jobtyp", "and jobtype are the same; give one")
     spelling = "jobtyp" if "jobtyp" in group.entries else "jobtype"
-    return group.text(spelling, ("energy", "bsopt"), "energy"), group.real("c", SPEED_OF_LIGHT, SENSIBLE["c"])
+    return group.get(spelling, one_of("energy", "bsopt"), "energy"), group.get("c", SENSIBLE["c"], SPEED_OF_LIGHT)
 
 
 def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha")
-    charge = group.real("znuc", limits=SENSIBLE["znuc"])
-    model = NUCLEI[group.whole("nucmdl", 1, 3, default=1)]
-    sizes: dict[str, float] = {
-        key: group.real(key, limits=SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries
-    }
+    charge = group.get("znuc", SENSIBLE["znuc"])
+    model = NUCLEI[group.get("nucmdl", whole(1, 3), 1)]
+    sizes: dict[str, float] = {key: group.get(key, SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
     try:
@@ -110,16 +114,16 @@ def _nucleus(group: Group, c: float) -> Nucleus:
 
 def _bas(group: Group) -> tuple[int, str, int]:
     group.allow("nsym", "bastype", "ngroup")
-    nsym = group.whole("nsym", 1, len(SPECIES))
-    return nsym, group.text("bastype", ("wtbs", "rdin")), group.whole("ngroup", 1, nsym, default=1)
+    nsym = group.get("nsym", whole(1, len(SPECIES)))
+    return nsym, group.get("bastype", one_of("wtbs", "rdin")), group.get("ngroup", whole(1, nsym), 1)
 
 
 def _wtbs(group: Group, nsym: int, ngroup: int) -> WellTempered:
     group.allow("wtbspara", "nbs", "start", "groups")
-    parameters = group.reals("wtbspara", len(NAMES) * ngroup, f"ngroup={ngroup}")
-    nbs = group.wholes("nbs", nsym, 1, MAX_FUNCTIONS)
-    start = group.wholes("start", nsym, 1, MAX_FUNCTIONS, default=1)
-    groups = group.wholes("groups", nsym, 1, ngroup, default=1)
+    parameters = group.array("wtbspara", NUMBER, len(NAMES) * ngroup, f"ngroup={ngroup}")
+    nbs = group.array("nbs", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}")
+    start = group.array("start", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}", 1)
+    groups = group.array("groups", whole(1, ngroup), nsym, f"nsym={nsym}", 1)
     ranges = tuple((a, a + n - 1) for a, n in zip(start, nbs, strict=True))
     basis = WellTempered(parameters, ranges, groups)
     if reason := basis.objection():
@@ -162,23 +166,26 @@ def _newuoa(reader: NamelistReader, job: str) -> TrustRegion | None:
         return None
     group = reader.group("newuoa")
     group.allow("rhobeg", "rhoend", "iprint", "maxfun")
-    begin, end = group.real("rhobeg", TrustRegion.rhobeg, SENSIBLE["rhobeg"]), group.real("rhoend", TrustRegion.rhoend)
+    begin, end = (
+        group.get("rhobeg", SENSIBLE["rhobeg"], TrustRegion.rhobeg),
+        group.get("rhoend", POSITIVE, TrustRegion.rhoend),
+    )
     if end >= begin:
         raise group.error("rhoend", f"is {end:g}; it must be smaller than rhobeg = {begin:g}")
-    iprint = group.whole("iprint", 0, 3, TrustRegion.iprint)
-    trust = TrustRegion(begin, end, iprint, group.whole("maxfun", 1, 10**9, TrustRegion.maxfun))
+    iprint = group.get("iprint", whole(0, 3), TrustRegion.iprint)
+    trust = TrustRegion(begin, end, iprint, group.get("maxfun", whole(1, 10**9), TrustRegion.maxfun))
     return trust if job == "bsopt" else None
 
 
 def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
     group.allow("nclose", "nopen", "freeel", "autogen", "nconf")
-    nclose = group.wholes("nclose", len(sizes), 0, MAX_FUNCTIONS)
-    nopen = group.wholes("nopen", len(sizes), 0, 1, default=0)
+    nclose = group.array("nclose", whole(0, MAX_FUNCTIONS), len(sizes), f"nsym={len(sizes)}")
+    nopen = group.array("nopen", whole(0, 1), len(sizes), f"nsym={len(sizes)}", 0)
     for i, size in enumerate(sizes):
         if nclose[i] + nopen[i] > size:
             spinors = f"asks for {nclose[i] + nopen[i]} spinors of {SPECIES[i].label}"
             raise group.error("nclose", f"{spinors}, which has {size} functions")
-    free = group.real("freeel", 0.0, ANY)
+    free = group.get("freeel", NUMBER, 0.0)
     room = sum(SPECIES[i].capacity for i, n in enumerate(nopen) if n)
     if not any(nopen) and free != 0:
         raise group.error("freeel", f"is {free:g}, but nopen has no open spinor")
@@ -196,7 +203,7 @@ def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
 
 
 def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], free: float) -> Occupation:
-    automatic, count = group.logical("autogen", False), group.whole("nconf", 0, 10_000, default=0)
+    automatic, count = group.get("autogen", LOGICAL, False), group.get("nconf", whole(0, 10_000), 0)
     if not any(nopen):
         if count and not automatic:
             raise group.error("nconf", f"is {count}, but nopen has no open spinor")
@@ -245,15 +252,12 @@ def _listed(
 
 def _scf(group: Group, c: float) -> ScfSettings:
     group.allow("maxitr", "ixtrp", "dfctr", "thdll", "thdsl", "thdss")
-    damping = group.real("dfctr", 0.3, ANY)
-    if not 0 <= damping < 1:
-        raise group.error("dfctr", f"is {damping:g}; it must be at least 0 and below 1")
     return ScfSettings(
         c=c,
-        max_iterations=group.whole("maxitr", 1, 100_000, default=50),
-        accelerator="diis" if group.whole("ixtrp", 0, 1, default=0) else "damping",
-        damping=damping,
-        threshold_LL=group.real("thdll", 1e-5),
-        threshold_SL=group.real("thdsl", 1e-7),
-        threshold_SS=group.real("thdss", 1e-9),
+        max_iterations=group.get("maxitr", whole(1, 100_000), 50),
+        accelerator="diis" if group.get("ixtrp", whole(0, 1), 0) else "damping",
+        damping=group.get("dfctr", real(0.0, math.nextafter(1.0, 0.0)), 0.3),
+        threshold_LL=group.get("thdll", POSITIVE, 1e-5),
+        threshold_SL=group.get("thdsl", POSITIVE, 1e-7),
+        threshold_SS=group.get("thdss", POSITIVE, 1e-9),
     )

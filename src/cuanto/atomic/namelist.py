@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from cuanto.errors import InputError
 from cuanto.system.text import parse_finite, parse_whole, quoted, split_lines
@@ -28,10 +28,11 @@ _TOKEN = re.compile(
 )
 _REPEAT = re.compile(r"(\d{1,4})\*(.*)", re.ASCII)
 _NAME = re.compile(r"[a-z]\w*", re.ASCII | re.IGNORECASE)
-_TRUE, _FALSE = ("t", "true", ".t.", ".true."), ("f", "false", ".f.", ".false.")
+_LOGICAL = {form.format(word): word[0] == "t" for word in ("t", "true", "f", "false") for form in ("{}", ".{}.")}
 MAX_VALUES = 10_000
-POSITIVE, ANY = (0.0, math.inf), (-math.inf, math.inf)
 Value = TypeVar("Value")
+Entry = tuple[int, list[str]]
+"""Line and values of a key."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,39 @@ class Token:
     line: int
 
 
-@dataclass
-class Entry:
-    """The values of one key as they were written."""
+@dataclass(frozen=True)
+class Kind(Generic[Value]):
+    """A type of value: `parse` returns None for a text that breaks the `rule`."""
 
-    key: str
-    line: int
-    values: list[str] = field(default_factory=list)
+    parse: Callable[[str], Value | None]
+    rule: str
+
+
+def real(low: float = -math.inf, high: float = math.inf) -> Kind[float]:
+    """Numbers within limits."""
+    limits = "" if low == -math.inf else f" between {low:g} and {high:g}"
+    return Kind(lambda text: _within(parse_finite(text), low, high), f"must be a number{limits}")
+
+
+def whole(low: int, high: int) -> Kind[int]:
+    """Whole numbers within limits."""
+    return Kind(lambda text: _within(parse_whole(text), low, high), f"must be a whole number from {low} to {high}")
+
+
+def one_of(*words: str) -> Kind[str]:
+    """One of these words, with or without quotes."""
+    known = dict(zip(words, words, strict=True))
+    rule = f"may be {' or '.join(map(repr, words))}"
+    return Kind(lambda text: known.get(text.strip("'\"").strip().lower()), rule)
+
+
+def _within(value: Any, low: float, high: float) -> Any:
+    return value if value is not None and low <= value <= high else None
+
+
+NUMBER = real()
+POSITIVE = Kind(lambda text: _within(parse_finite(text), math.ulp(0.0), math.inf), "must be a positive number")
+LOGICAL = Kind(lambda text: _LOGICAL.get(text.lower()), "may be .true. or .false.")
 
 
 class NamelistReader:
@@ -113,19 +140,20 @@ class NamelistReader:
         if first.kind != "group" or first.text[1:].lower() not in names:
             raise self.error(f"expected the group {wanted}, found {quoted(first.text)}")
         entries: dict[str, Entry] = {}
-        current: Entry | None = None
+        key = ""
         while (token := self.take()) is not None and token.kind != "end":
             following = self.peek()
             if token.kind == "word" and following is not None and following.text == "=":
+                key = self._new_key(token, entries, wanted)
+                entries[key] = (token.line, [])
                 self.take()
-                current = self._new_entry(token, entries, wanted)
-            elif token.kind == "group" or token.text == "=" or current is None:
+            elif token.kind == "group" or token.text == "=" or not key:
                 hint = "the group has no $end" if token.kind == "group" else "write key = value"
                 raise self.error(f"{quoted(token.text)} inside {wanted}: {hint}")
             elif token.text != ",":
-                current.values += self._repeated(token)
-                if len(current.values) > MAX_VALUES:
-                    raise self.error(f"{current.key} has more than {MAX_VALUES} values")
+                entries[key][1].extend(self._repeated(token))
+                if len(entries[key][1]) > MAX_VALUES:
+                    raise self.error(f"{key} has more than {MAX_VALUES} values")
         if token is None:
             raise self.error(f"the group {wanted} that begins in line {first.line} has no $end")
         following = self.peek()
@@ -133,27 +161,26 @@ class NamelistReader:
             raise self.error(f"{quoted(following.text)} after the end of {wanted}")
         return Group(wanted, first.line, entries, self)
 
-    def _new_entry(self, token: Token, entries: dict[str, Entry], wanted: str) -> Entry:
+    def _new_key(self, token: Token, entries: dict[str, Entry], wanted: str) -> str:
         key = token.text.lower()
         if not _NAME.fullmatch(key):
-            raise self.error(f"{quoted(token.text)} cannot be a key of {wanted}", token.line)
+            raise self.error(f"{quoted(token.text)} cannot be a key of {wanted}")
         if key in entries:
-            raise self.error(f"{key} is given twice (first in line {entries[key].line})", token.line)
-        entries[key] = Entry(key, token.line)
-        return entries[key]
+            raise self.error(f"{key} is given twice (first in line {entries[key][0]})")
+        return key
 
     def _repeated(self, token: Token) -> list[str]:
         found = _REPEAT.fullmatch(token.text) if token.kind == "word" else None
         if found is None:
             return [token.text]
         if not found[2] or int(found[1]) == 0:
-            raise self.error(f"{quoted(token.text)}: write a repeated value as 3*1", token.line)
+            raise self.error(f"{quoted(token.text)}: write a repeated value as 3*1")
         return [found[2]] * int(found[1])
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group; the methods return the values of a key in the type that it should have."""
+    """One group: line and values of every key."""
 
     name: str
     line: int
@@ -162,89 +189,47 @@ class Group:
 
     def allow(self, *keys: str) -> None:
         """Refuse every key but these."""
-        for key, entry in self.entries.items():
+        for key, (line, _) in self.entries.items():
             if key not in keys:
                 close = difflib.get_close_matches(key, keys, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(keys)}"
-                raise self.reader.error(f"unknown key {quoted(key)} in {self.name}; {hint}", entry.line)
+                raise self.reader.error(f"unknown key {quoted(key)} in {self.name}; {hint}", line)
 
     def error(self, key: str, message: str) -> InputError:
         """An error in the value of a key, which need not have been given."""
-        line = self.entries[key].line if key in self.entries else self.line
+        line, _ = self.entries.get(key, (self.line, []))
         return self.reader.error(f"{key} {message}" if key else message, line)
 
-    def text(self, key: str, choices: Collection[str], default: str | None = None) -> str:
-        """One of these words, with or without quotes."""
-
-        def parse(text: str) -> str | None:
-            word = text.strip("'\"").strip().lower()
-            return word if word in choices else None
-
-        return self._single(key, parse, f"may be {' or '.join(map(repr, choices))}", default)
-
-    def logical(self, key: str, default: bool) -> bool:
-        """.true. or .false."""
-        words = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
-        return self._single(key, lambda text: words.get(text.lower()), "may be .true. or .false.", default)
-
-    def real(self, key: str, default: float | None = None, limits: tuple[float, float] = POSITIVE) -> float:
-        """A number within limits."""
-        value = self._single(key, parse_finite, "must be a number", default)
-        if value <= 0 <= limits[0]:
-            raise self.error(key, f"is {value:g}; it must be positive")
-        if not limits[0] <= value <= limits[1]:
-            raise self.error(key, f"is {value:g}; it must be between {limits[0]:g} and {limits[1]:g}")
-        return value
-
-    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number within limits."""
-        return self._single(key, *_whole_number(low, high), default)
-
-    def reals(self, key: str, count: int, why: str) -> tuple[float, ...]:
-        """As many numbers as `why` needs."""
-        values = self._values(key)
-        if len(values) != count:
-            raise self.error(key, f"has {len(values)} values; {why} needs {count}")
-        return tuple(self._parse(key, text, parse_finite, "must be a number") for text in values)
-
-    def wholes(self, key: str, count: int, low: int, high: int, default: int | None = None) -> tuple[int, ...]:
-        """One number per symmetry; further values, as in arrays of fixed size, must be the default."""
-        if default is not None and key not in self.entries:
-            return (default,) * count
-        values = self._values(key)
-        found = tuple(self._parse(key, text, *_whole_number(low, high)) for text in values[:count])
-        if len(found) < count or any(text != str(default or 0) for text in values[count:]):
-            raise self.error(key, f"has {len(values)} values; nsym={count} needs {count}")
-        return found
-
-    def _single(self, key: str, parse: Callable[[str], Value | None], rule: str, default: Value | None) -> Value:
+    def get(self, key: str, kind: Kind[Value], default: Value | None = None) -> Value:
+        """The value of a key, which is required without a default."""
         if default is not None and key not in self.entries:
             return default
         values = self._values(key)
         if len(values) != 1:
             raise self.error(key, f"has {len(values)} values; it takes one")
-        return self._parse(key, values[0], parse, rule)
+        return self._parse(key, values[0], kind)
 
-    def _parse(self, key: str, text: str, parse: Callable[[str], Value | None], rule: str) -> Value:
-        value = parse(text)
+    def array(
+        self, key: str, kind: Kind[Value], count: int, why: str, default: Value | None = None
+    ) -> tuple[Value, ...]:
+        """As many values as `why` needs; further ones, as in arrays of fixed size, must be the default or 0."""
+        if default is not None and key not in self.entries:
+            return (default,) * count
+        values = self._values(key)
+        found = tuple(self._parse(key, text, kind) for text in values[:count])
+        if len(found) < count or any(text != str(default or 0) for text in values[count:]):
+            raise self.error(key, f"has {len(values)} values; {why} needs {count}")
+        return found
+
+    def _parse(self, key: str, text: str, kind: Kind[Value]) -> Value:
+        value = kind.parse(text)
         if value is None:
-            raise self.error(key, f"is {quoted(text)}; it {rule}")
+            raise self.error(key, f"is {quoted(text)}; it {kind.rule}")
         return value
 
     def _values(self, key: str) -> list[str]:
-        entry = self.entries.get(key)
-        if entry is None:
+        if key not in self.entries:
             raise self.reader.error(f"{self.name} lacks {key}", self.line)
-        if not entry.values:
+        if not self.entries[key][1]:
             raise self.error(key, "has no value")
-        return entry.values
-
-
-def _whole_number(low: int, high: int) -> tuple[Callable[[str], int | None], str]:
-    """A parser of whole numbers within limits, and what it expects."""
-
-    def parse(text: str) -> int | None:
-        value = parse_whole(text)
-        return value if value is not None and low <= value <= high else None
-
-    return parse, f"must be a whole number from {low} to {high}"
+        return self.entries[key][1]

@@ -27,12 +27,12 @@ def energy_parts(
     nuclear = trace((one.V for one in cores), D_i)
     repulsion = 0.5 * trace(P_i, D_i) - 0.5 * trace(Q_i, D_open)
     return {
-        "one_electron": kinetic + rest + nuclear,
-        "two_electron": repulsion,
         "kinetic": kinetic,
         "rest_mass": rest,
         "nuclear_attraction": nuclear,
         "electron_repulsion": repulsion,
+        "one_electron": kinetic + rest + nuclear,
+        "two_electron": repulsion,
     }
 
 

@@ -12,15 +12,6 @@ from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.system.elements import SYMBOLS
 
-PARTS = {
-    "kinetic": "kinetic",
-    "rest_mass": "rest mass",
-    "nuclear_attraction": "nuclear attraction",
-    "electron_repulsion": "electron repulsion",
-    "one_electron": "one-electron",
-    "two_electron": "two-electron",
-}
-
 
 def symbol_of_charge(nuclear_charge: float) -> str:
     """The element of a nuclear charge; Z=6.5 where there is none."""
@@ -37,7 +28,7 @@ def heading(job: AtomInput) -> Iterator[str]:
     yield job.title
     yield f"{symbol_of_charge(nucleus.charge)}: {atom.electrons:g} electrons, charge {atom.charge:g}"
     yield f"nucleus: {nucleus.model}{size[nucleus.model]}"
-    yield f"c = {settings.c:.10g}" if settings.relativistic else "non-relativistic"
+    yield f"c = {settings.c:.10g} a.u." if settings.relativistic else "non-relativistic"
     basis = job.basis
     if isinstance(basis, WellTempered):
         yield f"basis: {basis.described()}, " + ", ".join(parameter_texts(basis))
@@ -58,21 +49,6 @@ def parameter_texts(basis: WellTempered) -> list[str]:
     several = len(basis.parameters) > len(NAMES)
     names = [f"{NAMES[i % 4]}{i // 4 + 1 if several else ''}" for i in range(len(basis.parameters))]
     return [f"{name} = {value:.8g}" for name, value in zip(names, basis.parameters, strict=True)]
-
-
-def energy_rows(result: AtomResult) -> list[tuple[str, str]]:
-    """Parts of the energy and the virial ratio."""
-    rows = [(text, f"{result.parts[name]:.10f}") for name, text in PARTS.items() if name in result.parts]
-    total = "energy / Hartree" if result.converged else "last energy, NOT converged"
-    return [*rows, (total, f"{result.energy:.10f}"), ("virial ratio", f"{result.virial:.10f}")]
-
-
-def spinor_rows(result: AtomResult) -> list[tuple[str, ...]]:
-    """Label, occupation, energy, <1/r>, <r>, <r^2>."""
-    return [
-        (s.label, f"{s.occupation:g}", f"{s.energy:.8f}", f"{s.r_inverse:.6f}", f"{s.r:.6f}", f"{s.r_squared:.6f}")
-        for s in result.spinors
-    ]
 
 
 def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = None) -> dict[str, Any]:

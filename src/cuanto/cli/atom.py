@@ -117,7 +117,7 @@ def atom(
     device = resolve(backend.value).name
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     for line in heading(job):
-        console.print(f"{line} a.u." if line.startswith("c = ") else line, markup=False)
+        console.print(line, markup=False)
     optimum = None
     if optimise or job.optimise is not None:
         optimum = optimise_job(console, job, device, (method or optimiser).value, max_evaluations, log)

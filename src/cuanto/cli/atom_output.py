@@ -17,7 +17,7 @@ from cuanto.atomic.export import basis_text, format_of
 from cuanto.atomic.input import AtomInput, read_input
 from cuanto.atomic.job import element_job, element_table
 from cuanto.atomic.plot import require_picture
-from cuanto.atomic.report import energy_rows, parameter_texts, spinor_rows, symbol_of_charge
+from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import count
@@ -110,13 +110,16 @@ def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:
 def print_result(console: Console, result: AtomResult) -> None:
     """Parts of the energy, spinors, and whether it converged."""
     parts = Table(Column(), Column(justify="right"), show_header=False, box=None)
-    for name, value in energy_rows(result):
-        unit = "" if "ratio" in name else "Hartree"
-        parts.add_row(name.removesuffix(" / Hartree"), value, unit, style="bold" if "energy" in name else "")
+    for name, value in result.parts.items():
+        parts.add_row(name.replace("_electron", "-electron").replace("_", " "), f"{value:.10f}", "Hartree")
+    total = "energy" if result.converged else "last energy, NOT converged"
+    parts.add_row(total, f"{result.energy:.10f}", "Hartree", style="bold")
+    parts.add_row("virial ratio", f"{result.virial:.10f}")
     console.print(parts)
     spinors = Table(SPINORS[0], *(Column(name, justify="right") for name in SPINORS[1:]), box=None)
-    for row in spinor_rows(result):
-        spinors.add_row(*row)
+    for s in result.spinors:
+        radii = (f"{value:.6f}" for value in (s.r_inverse, s.r, s.r_squared))
+        spinors.add_row(s.label, f"{s.occupation:g}", f"{s.energy:.8f}", *radii)
     console.print(spinors)
     if result.converged:
         console.print(f"converged in {count(result.iterations, 'iteration')}")

@@ -75,16 +75,15 @@ class Molecule:
 
         What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
         """
-        xyz = parse_xyz(read_text(path, "XYZ file"), shown(path))
-        return cls._from_parsed(xyz, charge, multiplicity, xyz.name or Path(path).stem, f"{shown(path)}: ")
+        found = parse_xyz(read_text(path, "XYZ file"), shown(path))
+        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
 
     @classmethod
     def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from the text of an XYZ file; otherwise as `from_xyz`."""
         if not isinstance(xyz_text, str):
             raise InputError(f"from_string takes the text of an XYZ file, not {type(xyz_text).__name__}")
-        xyz = parse_xyz(xyz_text)
-        return cls._from_parsed(xyz, charge, multiplicity, xyz.name, "")
+        return cls._from_parsed(parse_xyz(xyz_text), charge, multiplicity, "", "")
 
     @classmethod
     def from_file(
@@ -104,14 +103,12 @@ class Molecule:
         name: str = "",
     ) -> "Molecule":
         """Molecule from the text of such a file; `source` begins messages, `name` is used where the text has none."""
-        found = parse_structure(text, source)
-        return cls._from_parsed(found, charge, multiplicity, found.name or name, f"{source}: ")
+        return cls._from_parsed(parse_structure(text, source), charge, multiplicity, name, f"{source}: ")
 
     @classmethod
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
-        found = parse_smiles(smiles)
-        return cls._from_parsed(found, charge, multiplicity, found.name, f"{quoted(smiles)}: ")
+        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quoted(smiles)}: ")
 
     @classmethod
     def _from_parsed(
@@ -124,7 +121,7 @@ class Molecule:
         with np.errstate(over="ignore"):  # found below, as a coordinate that is not finite
             R_ax = np.array(found.coordinates) / (BOHR_IN_ANGSTROM if found.angstrom else 1.0)
         try:
-            return cls(found.symbols, R_ax, charge, multiplicity, name)
+            return cls(found.symbols, R_ax, charge, multiplicity, found.name or name)
         except InputError as error:
             raise InputError(f"{prefix}{error}") from None
 
