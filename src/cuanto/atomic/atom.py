@@ -12,7 +12,7 @@ import numpy as np
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.nucleus import Nucleus
 from cuanto.atomic.species import SPECIES, Array, Species
-from cuanto.errors import InputError
+from cuanto.errors import require
 
 SPEED_OF_LIGHT = 137.03599976
 """In atomic units; the default of the thesis."""
@@ -28,16 +28,13 @@ class AtomBasis:
 
     def __post_init__(self) -> None:
         given = tuple(np.array(z, dtype=float).reshape(-1) for z in self.exponents)
-        if not 1 <= len(given) <= len(SPECIES):
-            raise InputError(f"exponents of {len(given)} symmetries were given: 1 to {len(SPECIES)} are possible")
+        possible = f"1 to {len(SPECIES)} are possible"
+        require(1 <= len(given) <= len(SPECIES), f"exponents of {len(given)} symmetries were given: {possible}")
+        limits = f"between {SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
         for z, species in zip(given, SPECIES, strict=False):
-            if not ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all():
-                raise InputError(
-                    f"the exponents of {species.label} must be positive numbers between {SMALLEST_EXPONENT:g} and "
-                    f"{LARGEST_EXPONENT:g}"
-                )
-            if len(np.unique(z)) < len(z):
-                raise InputError(f"two exponents of {species.label} are equal: give different ones")
+            in_range = ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all()
+            require(in_range, f"the exponents of {species.label} must be positive numbers {limits}")
+            require(len(np.unique(z)) == len(z), f"two exponents of {species.label} are equal: give different ones")
             z.setflags(write=False)
         object.__setattr__(self, "exponents", given)
 
@@ -72,15 +69,11 @@ class Atom:
     occupation: Occupation
 
     def __post_init__(self) -> None:
-        if self.basis.nsym != self.occupation.nsym:
-            raise InputError(
-                f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}: give as many"
-            )
+        given = f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}"
+        require(self.basis.nsym == self.occupation.nsym, f"{given}: give as many")
         for i, (species, size) in enumerate(zip(SPECIES, self.basis.sizes, strict=False)):
-            if self.occupation.shells(i) > size:
-                raise InputError(
-                    f"{self.occupation.shells(i)} occupied shells {species.label} and {size} functions: give more"
-                )
+            shells = self.occupation.shells(i)
+            require(shells <= size, f"{shells} occupied shells {species.label} and {size} functions: give more")
 
     @property
     def electrons(self) -> float:
@@ -114,21 +107,17 @@ class ScfSettings:
     threshold_SS: float = 1e-9
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.c) and self.c > 0):
-            raise InputError(f"speed of light {self.c}: give a positive number")
-        if self.accelerator not in ("diis", "damping"):
-            raise InputError(f"unknown accelerator {self.accelerator!r}: choose diis or damping")
-        if self.diagonaliser not in ("full", "pseudo"):
-            raise InputError(f"unknown diagonaliser {self.diagonaliser!r}: choose full or pseudo")
-        if not 0 <= self.damping < 1:
-            raise InputError(f"damping {self.damping}: give a number from 0 to below 1")
-        if self.max_iterations < 1 or self.history < 1:
-            raise InputError("the numbers of iterations and of kept Fock matrices must be positive")
-        if not (isfinite(self.level_shift) and self.level_shift >= 0):
-            raise InputError(f"level shift {self.level_shift}: give a number that is not negative")
+        require(isfinite(self.c) and self.c > 0, f"speed of light {self.c}: give a positive number")
+        for name, choices in (("accelerator", ("diis", "damping")), ("diagonaliser", ("full", "pseudo"))):
+            value = getattr(self, name)
+            require(value in choices, f"unknown {name} {value!r}: choose {' or '.join(choices)}")
+        require(0 <= self.damping < 1, f"damping {self.damping}: give a number from 0 to below 1")
+        positive = self.max_iterations >= 1 and self.history >= 1
+        require(positive, "the numbers of iterations and of stored Fock matrices must be positive")
+        shift = self.level_shift
+        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a number that is not negative")
         for name in ("LL", "SL", "SS"):
-            if not getattr(self, f"threshold_{name}") > 0:
-                raise InputError(f"threshold_{name}: give a positive number")
+            require(getattr(self, f"threshold_{name}") > 0, f"threshold_{name}: give a positive number")
 
 
 @dataclass(frozen=True, eq=False)

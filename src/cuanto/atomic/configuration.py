@@ -16,7 +16,7 @@ from math import exp, isfinite, lgamma
 import numpy as np
 
 from cuanto.atomic.species import LETTERS, SPECIES, Array
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.scf.configurations import Configuration, capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quoted
@@ -110,38 +110,33 @@ class Occupation:
         return np.asarray(1.0 - f_lm)
 
     def _check(self) -> None:
-        if not 1 <= len(self.closed) <= len(SPECIES) or len(self.open) != len(self.closed):
-            raise InputError(
-                f"{len(self.closed)} symmetries with closed and {len(self.open)} with open shells were given: "
-                f"both lists have the same length, 1 to {len(SPECIES)}"
-            )
-        if min(self.closed) < 0:
-            raise InputError(f"closed shells {self.closed}: give numbers that are not negative")
+        given = f"{len(self.closed)} symmetries with closed and {len(self.open)} with open shells"
+        matching = 1 <= len(self.closed) <= len(SPECIES) and len(self.open) == len(self.closed)
+        require(matching, f"{given} were given: both lists have the same length, 1 to {len(SPECIES)}")
+        require(min(self.closed) >= 0, f"closed shells {self.closed}: give numbers that are not negative")
         labels = [SPECIES[i].label for i in self.open_symmetries]
-        if bool(labels) != bool(self.configurations):
-            raise InputError(f"open shells {labels or 'none'} and {len(self.configurations)} configurations: give both")
+        given = f"open shells {labels or 'none'} and {len(self.configurations)} configurations"
+        require(bool(labels) == bool(self.configurations), f"{given}: give both")
         for c in self.configurations:
             self._check_configuration(c, labels)
         if self.weights is not None:
-            good = len(self.weights) == len(self.configurations)
-            if not good or not all(isfinite(w) and w >= 0 for w in self.weights) or sum(self.weights) <= 0:
-                raise InputError(f"weights {self.weights}: give one that is not negative for every configuration")
+            good = len(self.weights) == len(self.configurations) and sum(self.weights) > 0
+            good = good and all(isfinite(w) and w >= 0 for w in self.weights)
+            require(good, f"weights {self.weights}: give one that is not negative for every configuration")
         for label, i, mean in zip(labels, self.open_symmetries, self.mean_occupations, strict=True):
-            if mean <= 0:
-                raise InputError(f"the open shell {label} is empty in all configurations: leave it out")
-            if mean >= SPECIES[i].capacity * (1 - 1e-12):
-                raise InputError(f"the open shell {label} is full in all configurations: declare it closed")
+            require(mean > 0, f"the open shell {label} is empty in all configurations: leave it out")
+            full = mean >= SPECIES[i].capacity * (1 - 1e-12)
+            require(not full, f"the open shell {label} is full in all configurations: declare it closed")
 
     def _check_configuration(self, c: tuple[float, ...], labels: list[str]) -> None:
-        if len(c) != len(labels):
-            raise InputError(f"configuration {c}: give {len(labels)} numbers, one for each of {', '.join(labels)}")
+        wanted = f"give {len(labels)} numbers, one for each of {', '.join(labels)}"
+        require(len(c) == len(labels), f"configuration {c}: {wanted}")
         for n, label, i in zip(c, labels, self.open_symmetries, strict=True):
-            if not (isfinite(n) and 0 <= n <= SPECIES[i].capacity):
-                raise InputError(f"configuration {c}: {label} holds 0 to {SPECIES[i].capacity} electrons, not {n:g}")
-        if abs(sum(c) - sum(self.configurations[0])) > 1e-9:
-            raise InputError(
-                f"configuration {c} has {sum(c):g} electrons, the first one {sum(self.configurations[0]):g}"
-            )
+            room = SPECIES[i].capacity
+            require(0 <= n <= room, f"configuration {c}: {label} holds 0 to {room} electrons, not {n:g}")
+        electrons, expected = sum(c), sum(self.configurations[0])
+        same = abs(electrons - expected) <= 1e-9
+        require(same, f"configuration {c} has {electrons:g} electrons, the first one {expected:g}")
 
 
 def _log_binomial(N: float, n: float) -> float:
@@ -163,25 +158,22 @@ def parse_configuration(text: str) -> Configuration:
         if found is None:
             raise InputError(f"configuration {quoted(text)}: {quoted(word)} is no subshell such as 3d5")
         n, l, q = int(found["n"]), LETTERS.index(found["l"]), int(found["q"])
-        if l >= n:
-            raise InputError(f"configuration {quoted(text)}: there is no {n}{LETTERS[l]}")
-        if q > capacity(l):
-            raise InputError(f"configuration {quoted(text)}: {n}{LETTERS[l]} holds {capacity(l)} electrons, not {q}")
-        if (n, l) in seen:
-            raise InputError(f"configuration {quoted(text)}: {n}{LETTERS[l]} is given twice")
+        shell = f"configuration {quoted(text)}: {n}{LETTERS[l]}"
+        require(l < n, f"configuration {quoted(text)}: there is no {n}{LETTERS[l]}")
+        require(q <= capacity(l), f"{shell} holds {capacity(l)} electrons, not {q}")
+        require((n, l) not in seen, f"{shell} is given twice")
         seen.add((n, l))
         held[n, l] = float(q)
     held = {nl: q for nl, q in held.items() if q > 0}
-    if not held:
-        raise InputError(f"configuration {quoted(text)} has no electrons; write one such as '1s2 2s2 2p3'")
+    require(held, f"configuration {quoted(text)} has no electrons; write one such as '1s2 2s2 2p3'")
     return held
 
 
 def ground_configuration(symbol: str, charge: int = 0) -> Configuration:
     """Of a neutral atom or an ion; electrons leave the outermost subshell."""
     number = ATOMIC_NUMBERS[symbol]
-    if not -1 - number < charge < number:
-        raise InputError(f"charge {charge} of {symbol}: it must leave between 1 and {2 * number} electrons")
+    possible = -1 - number < charge < number
+    require(possible, f"charge {charge} of {symbol}: it must leave between 1 and {2 * number} electrons")
     return configuration(number, charge)
 
 
@@ -205,11 +197,11 @@ def occupation_of(held: Configuration, l_max: int | None = None) -> Occupation:
         own = {n: q for (n, m), q in held.items() if m == l}
         species = [0] if l == 0 else [2 * l - 1, 2 * l]
         for i, n in enumerate(sorted(own)):
-            if n != l + 1 + i:
-                raise InputError(f"{n}{LETTERS[l]} is occupied but {l + 1 + i}{LETTERS[l]} is not")
-            full = own[n] == capacity(l)
-            if not full and n != max(own):
-                raise InputError(f"{n}{LETTERS[l]} is open below {max(own)}{LETTERS[l]}; only the highest may be")
+            require(n == l + 1 + i, f"{n}{LETTERS[l]} is occupied but {l + 1 + i}{LETTERS[l]} is not")
+            full, highest = own[n] == capacity(l), max(own)
+            require(
+                full or n == highest, f"{n}{LETTERS[l]} is open below {highest}{LETTERS[l]}; only the highest may be"
+            )
             for s in species:
                 closed[s] += int(full)
                 opened[s] = not full

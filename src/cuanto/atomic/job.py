@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, astuple, replace
 from functools import cached_property
 from typing import Any
 
@@ -208,17 +208,14 @@ def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str
 
 def described(job: AtomInput) -> dict[str, Any]:
     """Everything that determines the energies of an optimisation, as JSON can hold it."""
-    basis, nucleus, held = job.basis, job.nucleus, job.occupation
+    basis = job.basis
     assert isinstance(basis, WellTempered)
     return {
-        "nucleus": [nucleus.charge, nucleus.model, nucleus.size],
+        "nucleus": astuple(job.nucleus),
         "c": job.settings.c if job.settings.relativistic else None,
-        "ranges": [list(limits) for limits in basis.ranges],
-        "groups": list(basis.groups),
+        "ranges": basis.ranges,
+        "groups": basis.groups,
         "pool": basis.pool,
-        "start": list(basis.parameters),
-        "closed": list(held.closed),
-        "open": list(held.open),
-        "configurations": [list(row) for row in held.configurations],
-        "weights": None if held.weights is None else list(held.weights),
+        "start": basis.parameters,
+        **asdict(job.occupation),
     }

@@ -21,7 +21,7 @@ from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
 from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretched
 from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
 from cuanto.workers import Runner
 
@@ -47,12 +47,10 @@ class SearchSettings:
     backend: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.scan not in ("auto", "full", "bisect"):
-            raise InputError(f"scan {self.scan!r}: it may be auto, full or bisect")
-        if not 2 <= self.size <= 80:
-            raise InputError(f"size {self.size}: give a number of functions from 2 to 80")
-        if self.threshold != TABLE_THRESHOLD and not (isinstance(self.threshold, float) and self.threshold > 0):
-            raise InputError(f"threshold {self.threshold}: give a positive number such as 5e-9, or 'table'")
+        require(self.scan in ("auto", "full", "bisect"), f"scan {self.scan!r}: it may be auto, full or bisect")
+        require(2 <= self.size <= 80, f"size {self.size}: give a number of functions from 2 to 80")
+        good = self.threshold == TABLE_THRESHOLD or (isinstance(self.threshold, float) and self.threshold > 0)
+        require(good, f"threshold {self.threshold}: give a positive number such as 5e-9, or 'table'")
 
 
 @dataclass(frozen=True)
@@ -184,10 +182,9 @@ class Search:
         occupation = occupation_of(held)
         shells = [occupation.shells(i) for i in range(occupation.nsym)]
         occupied = (shells[0], *map(max, zip(shells[1::2], shells[2::2], strict=True)))
-        if self.settings.threshold == TABLE_THRESHOLD and symbol not in table():
-            raise InputError(f"the table has no {symbol}: give a threshold such as 5e-9")
-        if max(occupied) >= self.settings.size:
-            raise InputError(f"size {self.settings.size} is too small for {symbol}")
+        listed = self.settings.threshold != TABLE_THRESHOLD or symbol in table()
+        require(listed, f"the table has no {symbol}: give a threshold such as 5e-9")
+        require(max(occupied) < self.settings.size, f"size {self.settings.size} is too small for {symbol}")
         return occupied
 
     def _steps(self, symbol: str, occupied: tuple[int, ...]) -> Batches:
