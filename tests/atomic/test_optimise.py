@@ -135,7 +135,7 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts == as_many == 3
     for P, same in zip(one, three, strict=True):
         np.testing.assert_array_equal(P, same)
-    monkeypatch.setattr("cuanto.atomic.layouts.TASK_ELEMENTS", 1 << 40)
+    monkeypatch.setattr("cuanto.atomic.pairs.TASK_ELEMENTS", 1 << 40)
     make_plan.cache_clear()
     undivided, parts = potentials(1)
     make_plan.cache_clear()

@@ -18,7 +18,7 @@ from cuanto.atomic.atom import AtomBasis, AtomResult
 from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.basis.formats import shell_to_exchange
 from cuanto.basis.table import ElementTable, ShellTable
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quoted
 
@@ -45,8 +45,7 @@ def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = 
     """
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
-    if not result.converged:
-        raise InputError(f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
+    require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
     shells: list[ShellTable] = []
     for l, zeta in enumerate(exponents_by_momentum(result.atom.basis)):
         columns = [spinor for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]

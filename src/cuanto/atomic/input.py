@@ -18,7 +18,7 @@ from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistRea
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.text import quoted, read_text, shown
 
 MAX_FUNCTIONS = 200
@@ -64,8 +64,7 @@ class AtomInput:
 def read_input(path: str | os.PathLike[str]) -> AtomInput:
     """The job in a file whose name ends in .inp."""
     name = os.fspath(path)
-    if not name.lower().endswith(".inp"):
-        raise InputError(f"{quoted(name, 200)}: the name of an input file of an atom ends in .inp")
+    require(name.lower().endswith(".inp"), f"{quoted(name, 200)}: the name of an input file of an atom ends in .inp")
     return parse_input(read_text(path, "input file"), name)
 
 

@@ -22,7 +22,7 @@ from cuanto.atomic.species import LETTERS
 from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
 from cuanto.basis.library import element_tables
 from cuanto.basis.table import ElementTable
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError, InputError, require
 from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quoted
@@ -63,8 +63,7 @@ def element_job(
     found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
-    if l_max < needed:
-        raise InputError(f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
+    require(l_max >= needed, f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
     title = f"{symbol}, {configuration_text(held)}"
     thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
@@ -78,8 +77,7 @@ def _held(symbol: str, text: str | None, charge: int | None) -> Configuration:
     electrons, number = sum(held.values()), ATOMIC_NUMBERS[symbol]
     if charge is not None and electrons != number - charge:
         raise InputError(f"{text} has {electrons:g} electrons, {symbol} with charge {charge} has {number - charge}")
-    if electrons >= 2 * number + 1:
-        raise InputError(f"{text} has {electrons:g} electrons, more than {symbol} can bind")
+    require(electrons < 2 * number + 1, f"{text} has {electrons:g} electrons, more than {symbol} can bind")
     return held
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
 from cuanto.journal import JsonLines
 
 METHODS = ("auto", "newuoa", "cobyqa")
@@ -67,8 +67,7 @@ class EvaluationLog:
             return
         lines, plain = list(self._file.read()), json.loads(json.dumps(problem))
         if not lines:
-            if not self._file.broken_off('{"problem"'):
-                raise InputError(f"{path} is not a log of an optimisation; give another name")
+            require(self._file.broken_off('{"problem"'), f"{path} is not a log of an optimisation; give another name")
             self._file.append({"problem": plain})
             return
         if (stored := lines[0].get("problem")) != plain:
@@ -138,8 +137,7 @@ def optimise_basis(
 
 def resolve_method(method: str) -> str:
     """NEWUOA where its package is installed, otherwise COBYQA."""
-    if method not in METHODS:
-        raise InputError(f"unknown optimiser {method!r}; it may be {', '.join(METHODS)}")
+    require(method in METHODS, f"unknown optimiser {method!r}; it may be {', '.join(METHODS)}")
     if method == "cobyqa":
         return method
     try:

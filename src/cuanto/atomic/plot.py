@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cuanto.atomic.atom import AtomResult, Spinor
+from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.optimise import Evaluation
-from cuanto.atomic.pairs import large_norms, small_functions
 from cuanto.atomic.species import SPECIES, Array
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, MissingDependencyError, require
 
 FORMATS = (".png", ".pdf", ".svg")
 POINTS = 600
@@ -30,8 +30,7 @@ def figure(width: float = 7.0, height: float = 4.5) -> Any:
 
 def require_picture(path: str | os.PathLike[str]) -> None:
     """Refuse a picture that cannot be made, before the work."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{os.fspath(path)}: a picture ends in {', '.join(FORMATS)}")
+    require(Path(path).suffix.lower() in FORMATS, f"{os.fspath(path)}: a picture ends in {', '.join(FORMATS)}")
     figure()
 
 
@@ -68,8 +67,7 @@ def plot_spinors(path: str | os.PathLike[str], result: AtomResult, title: str = 
 def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], title: str = "") -> None:
     """Relative distance of every energy from the best one, and the best so far."""
     energies = np.array([np.nan if e.energy is None else e.energy for e in evaluations])
-    if not np.isfinite(energies).any():
-        raise InputError("an optimisation without a single energy cannot be plotted")
+    require(np.isfinite(energies).any(), "an optimisation without a single energy cannot be plotted")
     number, lowest = np.arange(1, len(energies) + 1), np.nanmin(energies)
     error = (energies - lowest) / abs(lowest) + 1e-15
     picture = figure()

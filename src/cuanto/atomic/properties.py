@@ -8,7 +8,7 @@ import numpy as np
 
 from cuanto.atomic.atom import Atom, Spinor
 from cuanto.atomic.one_electron import Core, moments
-from cuanto.atomic.species import SPECIES, Array
+from cuanto.atomic.species import SPECIES, Array, Species
 
 
 def energy_parts(
@@ -39,46 +39,32 @@ def energy_parts(
 def spinor_table(
     atom: Atom, cores: Sequence[Core], U_i: Sequence[Array], P_i: Sequence[Array], Q_i: Sequence[Array | None]
 ) -> tuple[tuple[Spinor, ...], tuple[Array, ...]]:
-    """Occupied spinors and their coefficients: closed ones diagonalise their Fock matrix, an open one has <o|F_o|o>."""
+    """Occupied spinors and their coefficients; closed ones diagonalise their Fock matrix, an open one has <o|F_o|o>."""
     table: list[Spinor] = []
     coefficients = []
     means = dict(zip(atom.occupation.open_symmetries, atom.occupation.mean_occupations, strict=True))
     for i, (one, P, Q) in enumerate(zip(cores, P_i, Q_i, strict=True)):
-        C, closed = one.X @ U_i[i], atom.occupation.closed[i]
+        species, C, closed = SPECIES[i], one.X @ U_i[i], atom.occupation.closed[i]
         F = one.h + P
         eps_c, rotation = np.linalg.eigh(C[:, :closed].T @ F @ C[:, :closed])
         C[:, :closed] = C[:, :closed] @ rotation
-        energies = list(eps_c)
-        occupations = [float(SPECIES[i].capacity)] * closed
+        shells = [(float(energy), float(species.capacity)) for energy in eps_c]
         if Q is not None:
-            energies.append(C[:, closed] @ (F - Q) @ C[:, closed])
-            occupations.append(means[i])
+            shells.append((float(C[:, closed] @ (F - Q) @ C[:, closed]), means[i]))
         coefficients.append(C)
-        table += _spinors(atom, i, C, energies, occupations)
+        z_p, n = atom.basis.exponents[i], len(atom.basis.exponents[i])
+        radii_m = zip(*(_moments(species, z_p, C, power) for power in (1, -1, 2)), strict=True) if shells else ()
+        for m, ((energy, occupation), (r, inverse, squared)) in enumerate(zip(shells, radii_m, strict=True)):
+            about = (species.l + 1 + m, species, occupation, m < closed, energy)
+            table.append(Spinor(*about, r, inverse, squared, C[:n, m], C[n:, m]))
     return tuple(table), tuple(coefficients)
 
 
-def _spinors(atom: Atom, i: int, C: Array, energies: list[float], occupations: list[float]) -> list[Spinor]:
-    species, z_p = SPECIES[i], atom.basis.exponents[i]
+def _moments(species: Species, z_p: Array, C: Array, power: int) -> list[float]:
+    """<r^power> of every spinor."""
+    LL, SS = moments(species, z_p, power)
     n = len(z_p)
-    expected = {}
-    for power in (1, -1, 2) if occupations else ():
-        LL, SS = moments(species, z_p, power)
-        expected[power] = np.einsum("pm,pq,qm->m", C[:n], LL, C[:n])
-        if len(C) > n:
-            expected[power] += np.einsum("pm,pq,qm->m", C[n:], SS, C[n:])
-    return [
-        Spinor(
-            n=species.l + 1 + m,
-            species=species,
-            occupation=occupation,
-            closed=m < atom.occupation.closed[i],
-            energy=float(energy),
-            r=float(expected[1][m]),
-            r_inverse=float(expected[-1][m]),
-            r_squared=float(expected[2][m]),
-            P_p=C[:n, m],
-            Q_p=C[n:, m],
-        )
-        for m, (energy, occupation) in enumerate(zip(energies, occupations, strict=True))
-    ]
+    found = np.einsum("pm,pq,qm->m", C[:n], LL, C[:n])
+    if len(C) > n:
+        found += np.einsum("pm,pq,qm->m", C[n:], SS, C[n:])
+    return [float(value) for value in found]

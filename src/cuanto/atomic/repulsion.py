@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.atomic.atom import AtomBasis
-from cuanto.atomic.layouts import LAYOUTS, Matrices, Triangle
-from cuanto.atomic.pairs import Pairs, Places
+from cuanto.atomic.pairs import LAYOUTS, Matrices, Pairs, Places, Triangle
 from cuanto.atomic.species import SPECIES, Array, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source

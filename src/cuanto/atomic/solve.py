@@ -21,7 +21,7 @@ from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.rotate import SpinorRotations
 from cuanto.atomic.species import SPECIES, Array
 from cuanto.backends.base import Backend, get_backend
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError, require
 from cuanto.log import Timings
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
@@ -65,7 +65,9 @@ def solve(
     settings = settings or ScfSettings()
     timings = Timings()
     repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic, max_memory)
-    _check(atom, settings, repulsion)
+    other = "the integrals given are with small components and the settings without, or the other way round"
+    require(repulsion.relativistic == settings.relativistic, other)
+    require(repulsion.basis.same_as(atom.basis), "the integrals given belong to other exponents: make new ones")
     timings.seconds["integrals"] = repulsion.timings.seconds.get("integrals", 0.0)
     with timings.measure("one-electron integrals"):
         cores = [
@@ -75,15 +77,6 @@ def solve(
         U_i = guess(atom, settings, cores, start)
     scf = _Scf(atom, settings, cores, repulsion, timings, at_rest or (lambda step: _at_rest(step, settings)))
     return scf.run(U_i, on_iteration)
-
-
-def _check(atom: Atom, settings: ScfSettings, repulsion: Repulsion) -> None:
-    if repulsion.relativistic != settings.relativistic:
-        raise InputError(
-            "the integrals given are with small components and the settings without, or the other way round"
-        )
-    if not repulsion.basis.same_as(atom.basis):
-        raise InputError("the integrals given belong to other exponents than the atom's: make new ones")
 
 
 class _Scf:
@@ -187,12 +180,11 @@ class _Scf:
     def _step(
         self, iteration: int, energy: float, error: float, D_i: list[Array], before: Fields | None
     ) -> AtomIteration:
-        changes, last = {"LL": np.inf, "SL": np.inf, "SS": np.inf}, 0.0
-        if before is not None:
-            differences = [np.abs(new - old) for new, old in zip(D_i, before.D_i, strict=True)]
-            changes = block_maxima(differences, self.atom.basis.sizes, self.settings.relativistic)
-            last = before.step.energy
-        return AtomIteration(iteration, energy, energy - last, changes["LL"], changes["SL"], changes["SS"], error)
+        if before is None:
+            return AtomIteration(iteration, energy, energy, np.inf, np.inf, np.inf, error)
+        differences = [np.abs(new - old) for new, old in zip(D_i, before.D_i, strict=True)]
+        changes = block_maxima(differences, self.atom.basis.sizes)
+        return AtomIteration(iteration, energy, energy - before.step.energy, *changes, error)
 
     def _result(self, fields: Fields, history: list[AtomIteration]) -> AtomResult:
         with self.timings.measure("properties"):
@@ -219,14 +211,11 @@ def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
     )
 
 
-def block_maxima(matrices: Sequence[Array], sizes: Sequence[int], relativistic: bool) -> dict[str, float]:
-    """Largest elements by block, over all symmetries."""
-    found = {"LL": 0.0, "SL": 0.0, "SS": 0.0}
-    for one, n in zip(matrices, sizes, strict=True):
-        blocks = {"LL": one[:n, :n], "SL": one[n:, :n], "SS": one[n:, n:]} if relativistic else {"LL": one}
-        for name, block in blocks.items():
-            found[name] = max(found[name], float(block.max(initial=0.0)))
-    return found
+def block_maxima(matrices: Sequence[Array], sizes: Sequence[int]) -> tuple[float, float, float]:
+    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for blocks that are not there."""
+    blocks = [(one[:n, :n], one[n:, :n], one[n:, n:]) for one, n in zip(matrices, sizes, strict=True)]
+    LL, SL, SS = (max(float(block.max(initial=0.0)) for block in kind) for kind in zip(*blocks, strict=True))
+    return LL, SL, SS
 
 
 def lowest(F: Array, negative: int, count: int, c: float, label: str, rest: bool = False) -> Array:

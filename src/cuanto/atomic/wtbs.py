@@ -19,7 +19,7 @@ import numpy as np
 
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
 from cuanto.atomic.species import LETTERS, SPECIES, Array
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 
 NAMES = ("alpha", "beta", "delta", "gamma")
@@ -46,10 +46,10 @@ def well_tempered(
     k = np.arange(2, last + 1)
     with np.errstate(all="ignore"):
         zeta = alpha * np.concatenate([[1.0], np.cumprod(beta * (1.0 + gamma * (k / K) ** delta))])
-    if not (np.isfinite(zeta).all() and alpha > 0 and (np.diff(zeta) > 0).all()):
-        raise InputError(
-            f"well-tempered parameters ({alpha:g}, {beta:g}, {delta:g}, {gamma:g}) do not give rising, finite exponents"
-        )
+    require(
+        np.isfinite(zeta).all() and alpha > 0 and (np.diff(zeta) > 0).all(),
+        f"well-tempered parameters ({alpha:g}, {beta:g}, {delta:g}, {gamma:g}) do not give rising, finite exponents",
+    )
     return np.asarray(zeta[first - 1 :])
 
 

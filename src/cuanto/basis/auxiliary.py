@@ -18,7 +18,7 @@ from cuanto.basis.basis_set import Basis, join_names
 from cuanto.basis.library import BasisChoice
 from cuanto.basis.shell import Shell, tabulated_coefficients
 from cuanto.basis.table import ElementTable, ShellTable
-from cuanto.errors import InputError
+from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
@@ -86,8 +86,7 @@ def _made_for(orbital: str, kind: str) -> str | None:
 
 def _shells_on(basis: Basis, symbol: str) -> list[Shell]:
     """The shells of the first atom of an element."""
-    if symbol not in basis.symbols:
-        raise InputError(f"the orbital basis has no {symbol}: it belongs to another molecule")
+    require(symbol in basis.symbols, f"the orbital basis has no {symbol}: it belongs to another molecule")
     atom = basis.symbols.index(symbol)
     return [shell for shell in basis.shells if shell.atom == atom]
 
@@ -98,5 +97,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    if kind not in _UNIVERSAL:
-        raise InputError(f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")

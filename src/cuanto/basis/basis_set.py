@@ -18,7 +18,7 @@ from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
 
@@ -171,8 +171,7 @@ def _check_table(table: ElementTable, name: str) -> None:
         raise InputError(
             f"basis {quoted(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
         )
-    if not table.shells:
-        raise InputError(f"basis {quoted(name)} has no shells for {table.symbol}")
+    require(table.shells, f"basis {quoted(name)} has no shells for {table.symbol}")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.formats import parse_json
 from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
@@ -35,8 +35,7 @@ def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
         tables = _Gaussian94(source).parse(lines)
     else:
         tables = _NWChem(source).parse(lines)
-    if not tables:
-        raise InputError(f"{source}: no basis set found (NWChem, Gaussian94 and BSE JSON are understood)")
+    require(tables, f"{source}: no basis set found (NWChem, Gaussian94 and BSE JSON are understood)")
     return tables
 
 
@@ -114,24 +113,21 @@ class _NWChem(_Reader):
             if parse_real(tokens[0]) is None:  # 'element nelec 28', 'element ul', 'element s'
                 self.ecp.add(symbol_of(tokens[0]))
         elif parse_real(tokens[0]) is not None:
-            if not self.ls:
-                raise InputError("a row of numbers before any line 'element shelltype'")
+            require(self.ls, "a row of numbers before any line 'element shelltype'")
             self.rows.append(self.numbers(tokens))
         else:
             self.header(tokens)
 
     def begin(self, line: str) -> None:
         self.blocks += 1
-        if self.blocks > 1:
-            raise InputError("a second BASIS block; give a file with one basis set")
+        require(self.blocks <= 1, "a second BASIS block; give a file with one basis set")
         options = _QUOTED.sub(" ", line).lower().split()
         self.pure = True if "spherical" in options else False if "cartesian" in options else None
 
     def header(self, tokens: list[str]) -> None:
         if "library" in (token.lower() for token in tokens):
             raise InputError("'library' lines are not supported: give the basis set by its name instead")
-        if len(tokens) != 2:
-            raise InputError(f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])
@@ -171,8 +167,7 @@ class _Gaussian94(_Reader):
         self.owners, self.in_ecp = [], False
 
     def header(self, tokens: list[str]) -> None:
-        if not self.owners:
-            raise InputError(f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
+        require(self.owners, f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
         twice = self.complete & set(self.owners)
         if twice:
             raise InputError(f"{min(twice)} is defined a second time")
@@ -209,11 +204,9 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
     for key, entry in elements.items():
         try:
             symbol = symbol_of(str(key))
-            if not isinstance(entry, Mapping):
-                raise InputError("is not an object")
+            require(isinstance(entry, Mapping), "is not an object")
             shells = entry.get("electron_shells", [])
-            if not isinstance(shells, list):
-                raise InputError("'electron_shells' is not a list")
+            require(isinstance(shells, list), "'electron_shells' is not a list")
             found = tuple(table for shell in shells for table in _exchange_shell(shell))
         except InputError as error:
             raise InputError(f"{source}, element {quoted(key)}: {error}") from None
@@ -233,27 +226,23 @@ def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[fl
 
 
 def _exchange_shell(shell: Any) -> list[ShellTable]:
-    if not isinstance(shell, Mapping):
-        raise InputError("a shell is not an object")
+    require(isinstance(shell, Mapping), "a shell is not an object")
     kind = shell.get("function_type", "gto")
-    if kind not in ("gto", "gto_spherical", "gto_cartesian"):
-        raise InputError(f"function type {quoted(kind)} is not a Gaussian")
+    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quoted(kind)} is not a Gaussian")
     ls = shell.get("angular_momentum")
-    if not isinstance(ls, list) or not ls or not all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls):
-        raise InputError(f"angular momentum {quoted(ls)} is not a list of whole numbers")
+    good = isinstance(ls, list) and ls and all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls)
+    require(good, f"angular momentum {quoted(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
-    if not isinstance(columns, list) or not columns:
-        raise InputError("'coefficients' is not a list of columns")
+    require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
     exponents = _exchange_numbers(shell.get("exponents"))
     values = [_exchange_numbers(column) for column in columns]
-    if any(len(column) != len(exponents) for column in values):
-        raise InputError("a column of coefficients is not as long as the exponents")
+    equal = all(len(column) == len(exponents) for column in values)
+    require(equal, "a column of coefficients is not as long as the exponents")
     rows = [[a, *(column[k] for column in values)] for k, a in enumerate(exponents)]
     pure = None if kind == "gto" else kind == "gto_spherical"
     return split_shell(tuple(ls), rows, pure)
 
 
 def _exchange_numbers(values: Any) -> list[float]:
-    if not isinstance(values, list):
-        raise InputError(f"expected a list of numbers, found {quoted(values)}")
+    require(isinstance(values, list), f"expected a list of numbers, found {quoted(values)}")
     return _Reader.numbers([str(value).strip() for value in values])

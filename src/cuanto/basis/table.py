@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cuanto.basis.shell import ANGULAR_LETTERS
-from cuanto.errors import InputError, require
+from cuanto.errors import require
 from cuanto.system.text import quoted
 
 
@@ -29,8 +29,7 @@ class ElementTable:
 
 def momenta(letters: str) -> tuple[int, ...]:
     """Angular momenta of a shell type: 'S' -> (0,), 'SP' -> (0, 1), 'SPD' -> (0, 1, 2)."""
-    if letters.upper() == "L":  # SP in one program, l = 8 in another
-        raise InputError("shell type 'L' is ambiguous: write SP for a combined s and p shell")
+    require(letters.upper() != "L", "shell type 'L' is ambiguous: write SP for a combined s and p shell")
     found = tuple(ANGULAR_LETTERS.find(letter) for letter in letters.lower())
     combined = letters.upper() in ("SP", "SPD", "SPDF")
     known = combined or (len(found) == 1 and found[0] >= 0)

@@ -21,7 +21,7 @@ from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import count
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.interfaces.files import write_text
 from cuanto.interfaces.qcschema import plain
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
@@ -76,8 +76,7 @@ def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
     """The job with settings of the SCF by name, as `--option` has them."""
     known = {field.name: type(getattr(job.settings, field.name)) for field in fields(job.settings)}
     for name, value in settings.items():
-        if name not in known:
-            raise InputError(f"--option {name}: the SCF of an atom has {', '.join(known)}")
+        require(name in known, f"--option {name}: the SCF of an atom has {', '.join(known)}")
         fits = isinstance(value, known[name]) or (known[name] is float and isinstance(value, int))
         if not fits or (isinstance(value, bool) and known[name] is not bool):
             raise InputError(f"--option {name}={value}: it must be of the type {known[name].__name__}")
@@ -131,8 +130,7 @@ def print_result(console: Console, result: AtomResult) -> None:
 def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> None:
     """Write the basis of the job, contracted if `diffuse` is given."""
     symbol = symbol_of_charge(job.nucleus.charge)
-    if symbol not in ATOMIC_NUMBERS:
-        raise InputError(f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
+    require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
         text += f"\nwell-tempered, {job.basis.described()}, {', '.join(parameter_texts(job.basis))}"

@@ -23,7 +23,7 @@ from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import Found
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
-from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
 from cuanto.interfaces.files import write_text
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
 from cuanto.system.text import parse_real
@@ -142,11 +142,9 @@ def parse_elements(text: str) -> list[str]:
     for word in text.replace(",", " ").split():
         first, dash, last = word.partition("-")
         numbers = [ATOMIC_NUMBERS[symbol_of(part)] for part in ((first, last) if dash else (first,))]
-        if numbers[0] > numbers[-1]:
-            raise InputError(f"elements {word}: the first comes after the last")
+        require(numbers[0] <= numbers[-1], f"elements {word}: the first comes after the last")
         found += SYMBOLS[numbers[0] - 1 : numbers[-1]]
-    if not found:
-        raise InputError("--elements is empty; give some such as Ne,Ar or He-Ne")
+    require(found, "--elements is empty; give some such as Ne,Ar or He-Ne")
     return list(dict.fromkeys(found))
 
 
@@ -169,10 +167,8 @@ def parse_pairs(given: Iterable[str] | None, option: str, symbols: list[str]) ->
     """ELEMENT=VALUE of a repeated option."""
     for text in given or ():
         name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise InputError(f"--{option} {text}: write ELEMENT=VALUE")
-        if symbol_of(name) not in symbols:
-            raise InputError(f"--{option} {text}: {name} is not among the elements of this search")
+        require(name and equals and value, f"--{option} {text}: write ELEMENT=VALUE")
+        require(symbol_of(name) in symbols, f"--{option} {text}: {name} is not among the elements of this search")
         yield symbol_of(name), value
 
 

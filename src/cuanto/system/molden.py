@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.nuclei import Nuclei, atom_symbol, ghost_of
 from cuanto.system.structure import Position, Structure, parse_position
@@ -18,8 +18,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
     """`source` begins every message."""
     sections = list(_sections(text))
     atoms = [(rest, lines) for name, rest, lines in sections if name == "atoms"]
-    if not atoms:
-        raise InputError(f"{source}: a Molden file without a section [Atoms]")
+    require(atoms, f"{source}: a Molden file without a section [Atoms]")
     unit, lines = atoms[0]
     if unit.strip("() ").lower() not in ("au", "angs"):
         raise InputError(f"{source}: unit {quoted(unit)} of [Atoms]; write [Atoms] AU or [Atoms] Angs")
@@ -53,8 +52,7 @@ def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
 def _atom(line: str, source: str) -> tuple[str, Position]:
     """'label number atomic-number x y z': the atomic number decides, and where it is 0 the label names the ghost."""
     tokens = line.split()
-    if len(tokens) < 6:
-        raise InputError(f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
+    require(len(tokens) >= 6, f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
     try:
         symbol = ghost_of(atom_symbol(tokens[0])) if tokens[2] == "0" else symbol_of(tokens[2])
     except InputError as error:

@@ -11,7 +11,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
@@ -193,10 +193,10 @@ def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
         a = int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0])
         raise InputError(f"atom {a + 1} ({symbols[a]}) has a coordinate that is not finite")
     largest = float(np.abs(positions).max()) * BOHR_IN_ANGSTROM
-    if largest > MAX_COORDINATE:
-        raise InputError(
-            f"a coordinate of {largest:.3g} Angstrom is beyond {MAX_COORDINATE:g}: are the units Angstrom?"
-        )
+    require(
+        largest <= MAX_COORDINATE,
+        f"a coordinate of {largest:.3g} Angstrom is beyond {MAX_COORDINATE:g}: are the units Angstrom?",
+    )
     _check_distances(positions, symbols)
     positions.setflags(write=False)
     return positions
@@ -215,18 +215,15 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     b = int(next(b for b in neighbours[a] if b != a))
     a, b = sorted((a, b))
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
-    if distance < 1e-3:
-        raise InputError(f"{pair} are at the same place: is an atom listed twice?")
+    require(distance >= 1e-3, f"{pair} are at the same place: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
-    if protons == 0:
-        raise InputError("all atoms are ghosts, which have no electrons: at least one atom must be real")
+    require(protons != 0, "all atoms are ghosts, which have no electrons: at least one atom must be real")
     nuclei = f"the {protons} protons" if protons > 1 else "the proton"
     possible = f"it can be {-protons - 2:+d} to {_signed(protons - 1)}"
-    if nelectron < 1:
-        raise InputError(f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
+    require(nelectron >= 1, f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
     if nelectron > 2 * protons + 2:
         many = f"{nelectron} electrons are more than {nuclei} can bind"
         raise InputError(f"charge {charge:+d} is impossible: {many}; {possible}")

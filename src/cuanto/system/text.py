@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
@@ -65,8 +65,7 @@ def decoded(data: bytes, problem: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{problem} (it is not UTF-8)") from None
-    if "\0" in text:
-        raise InputError(f"{problem} (it has zero bytes)")
+    require("\0" not in text, f"{problem} (it has zero bytes)")
     return text
 
 
