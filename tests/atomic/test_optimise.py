@@ -217,7 +217,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, method: str) ->
     assert first.calls + second.calls == len(distinct)  # nothing twice, not even in the second round
     assert found.energy == whole.energy and found.basis == whole.basis
     assert [e.parameters for e in found.evaluations] == [e.parameters for e in whole.evaluations]
-    assert sum(e.replayed for e in found.evaluations) >= 30
+    assert first.calls == 30
     third = Interrupting(valley)
     optimise_basis(VALLEY, third, method=method, rounds=2, log=EvaluationLog(path, problem))
     assert third.calls == 0

@@ -44,14 +44,13 @@ class EnergyFailure(CuantoError):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One set of parameters and its energy, or None and the reason; `replayed` if it comes from a log file."""
+    """One set of parameters and its energy, or None and the reason."""
 
     number: int
     parameters: tuple[float, ...]
     energy: float | None
     note: str = ""
     seconds: float = 0.0
-    replayed: bool = False
 
 
 class EvaluationLog:
@@ -76,14 +75,14 @@ class EvaluationLog:
             raise InputError(f"{path} belongs to another optimisation{different}; give another name")
         for line in lines[1:]:
             if isinstance(line.get("parameters"), list) and "energy" in line:
-                found = Evaluation(**{**line, "parameters": tuple(line["parameters"]), "replayed": True})
+                found = Evaluation(**{**line, "parameters": tuple(line["parameters"])})
                 self.known.setdefault(found.parameters, found)
 
     def append(self, evaluation: Evaluation) -> None:
         """Remember an evaluation and write its line."""
         self.known[evaluation.parameters] = evaluation
         if self._file is not None:
-            self._file.append({name: value for name, value in asdict(evaluation).items() if name != "replayed"})
+            self._file.append(asdict(evaluation))
 
 
 @dataclass(frozen=True)

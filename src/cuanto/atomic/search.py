@@ -104,32 +104,7 @@ def best_start(starts: list[WellTempered], energy_of: EnergyOf, log: EvaluationL
     return starts[min(energies)[1]]
 
 
-# ------------------------------------------------------------------------------------------------ state folder
-
-
-class State:
-    """Outcomes by key in one file per element; failures are not kept, so that the next run tries them again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            (folder / "logs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-        lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
-        self.known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
-
-    def keep(self, element: str, task: Task, outcome: Outcome) -> None:
-        """Write an outcome and delete the log of its optimisation."""
-        if outcome.energy is None:
-            return
-        line = {"key": task["key"], "task": task, "outcome": asdict(outcome)}
-        JsonLines(self.folder / f"{element}.jsonl").append(line, safely=True)
-        self.log_of(task["key"]).unlink(missing_ok=True)
-
-    def log_of(self, key: str) -> Path:
-        """The log of an optimisation."""
-        return self.folder.absolute() / "logs" / f"{key}.jsonl"
+# ------------------------------------------------------------------------------------------ the whole search
 
 
 def outcome_of(values: dict[str, Any]) -> Outcome:
@@ -137,14 +112,11 @@ def outcome_of(values: dict[str, Any]) -> Outcome:
     return Outcome(**{**values, "parameters": tuple(values["parameters"])})
 
 
-# ------------------------------------------------------------------------------------------ the whole search
-
-
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
 ) -> dict[str, Found | CuantoError]:
     """The smallest set of every element, or why there is none."""
-    return Search(settings, runner, State(folder), watch).run(elements)
+    return Search(settings, runner, folder, watch).run(elements)
 
 
 @dataclass
@@ -158,10 +130,19 @@ class _Batch:
 
 
 class Search:
-    """Feeds the chains of all elements from one pool of workers."""
+    """Feeds the chains of all elements from one pool of workers.
 
-    def __init__(self, settings: SearchSettings, runner: Runner, state: State, watch: Watcher | None) -> None:
-        self.settings, self.runner, self.state = settings, runner, state
+    Outcomes are kept by key; failures are not, so that the next run tries them again.
+    """
+
+    def __init__(self, settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None) -> None:
+        self.settings, self.runner, self.folder = settings, runner, folder.absolute()
+        try:
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+        lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
+        self._known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
         self._watch = watch or (lambda progress: None)
         self._found: dict[str, Found | CuantoError] = {}
         self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
@@ -215,7 +196,7 @@ class Search:
             return
         for position, trial in enumerate(batch.trials):
             task = self._task(symbol, trial)
-            known = self.state.known.get(task["key"])
+            known = self._known.get(task["key"])
             if known is None:
                 self._submit(batch, position, task, tries=1)
             else:
@@ -239,7 +220,10 @@ class Search:
             outcome = Outcome(None, error=f"{text} (tried {tries} times)" if tries > 1 else text)
         else:
             outcome = outcome_of(result)
-            self.state.keep(batch.symbol, task, outcome)
+            if outcome.energy is not None:
+                line = {"key": key, "task": task, "outcome": asdict(outcome)}
+                JsonLines(self.folder / f"{batch.symbol}.jsonl").append(line, safely=True)
+                Path(task["log"]).unlink(missing_ok=True)
         retry = lost and tries <= self.settings.retries
         self._watch(Progress(batch.symbol, batch.trials[position].text, outcome, known=False, retry=retry))
         if retry:
@@ -262,7 +246,7 @@ class Search:
             "rounds": settings.rounds,
         }
         key = hashlib.sha256(json.dumps(task, sort_keys=True).encode()).hexdigest()[:24]
-        return {**task, "backend": settings.backend, "key": key, "log": str(self.state.log_of(key))}
+        return {**task, "backend": settings.backend, "key": key, "log": str(self.folder / "logs" / f"{key}.jsonl")}
 
 
 def start_parameters(symbol: str, size: int) -> Parameters:
