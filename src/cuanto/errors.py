@@ -15,6 +15,12 @@ class InputError(CuantoError):
     """The one whose value is wrong, where it is one."""
 
 
+def require(condition: object, message: str) -> None:
+    """Raise an `InputError` unless the condition holds."""
+    if not condition:
+        raise InputError(message)
+
+
 class CompilerError(CuantoError):
     """A kernel could not be compiled, or there is no compiler."""
 

@@ -61,10 +61,11 @@ class Budget:
         """Bytes that are neither reserved nor in use."""
         return max(0, min(self._unreserved(), self._measure()))
 
-    def reserve(self, name: str, size: int, hint: str = "raise max_memory") -> None:
+    def reserve(self, name: str, size: int, hint: str = "") -> None:
         """Reserve bytes under a name, in addition to what it has; a refusal ends with the `hint`."""
         left = max(0, self._unreserved())
         if size > left:
+            hint = hint or ("use a smaller basis" if self.max_memory is None else "raise max_memory")
             raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
