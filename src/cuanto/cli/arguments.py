@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from inspect import Parameter, Signature, signature
@@ -54,6 +56,18 @@ Charge = Annotated[int | None, typer.Option("--charge", help="Total charge; else
 Multiplicity = Annotated[
     int | None, typer.Option("--mult", "--multiplicity", help="Spin multiplicity 2S+1; else the file's, else lowest.")
 ]
+
+
+def _log_to_stderr(wanted: bool) -> bool:
+    if wanted:
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    return wanted
+
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", callback=_log_to_stderr, help="Report progress on standard error.")
+]
+"""Taken by every command and by `cuanto` itself, so that it may stand before or after the name of the command."""
 Setting = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
 ]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuanto import __version__
+from cuanto.cli.arguments import Verbose
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
-from cuanto.cli.integrals import require_writable
 from cuanto.cli.optimisation import optimised
 from cuanto.cli.show import count
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
+from cuanto.interfaces.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuanto.cli.arguments import Verbose
 from cuanto.cli.atom import FormerName, NucleusModel, Optimiser, OptimiserName
 from cuanto.cli.energy import NOT_CONVERGED, Device
-from cuanto.cli.integrals import require_writable
-from cuanto.cli.verbose import Verbose
+from cuanto.interfaces.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console

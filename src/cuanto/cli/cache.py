@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
 
 EXAMPLES = examples("cuanto cache", "cuanto cache --clear")
 

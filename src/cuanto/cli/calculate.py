@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.files import require_writable
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, about_option
 
 if TYPE_CHECKING:

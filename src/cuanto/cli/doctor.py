@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose
 from cuanto.errors import CuantoError
 
 EXTRAS = {

@@ -12,6 +12,7 @@ from cuanto.cli.arguments import (
     Charge,
     Device,
     Multiplicity,
+    Verbose,
     complete_basis,
     complete_method,
     examples,
@@ -21,7 +22,6 @@ from cuanto.cli.arguments import (
 )
 from cuanto.cli.calculate import NOT_CONVERGED, Job, Outputs, carry_out
 from cuanto.cli.many import carry_out_many
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
 __all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose
 
 if TYPE_CHECKING:
     from cuanto.functionals import Functional

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, complete_basis, examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, Verbose, complete_basis, examples
+from cuanto.interfaces.files import replacing, require_writable
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -147,19 +147,9 @@ def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, 
     }
 
 
-def require_writable(path: Path, *inputs: str | Path | None) -> None:
-    """Say so before the work starts, not after; `inputs` are files that must stay."""
-    from cuanto.interfaces.files import destination, require_apart
-
-    destination(path)
-    require_apart([path], [name for name in inputs if name is not None])
-
-
 def save_npz(path: Path, arrays: dict[str, Any]) -> None:
     """Complete or not at all."""
     import numpy as np
-
-    from cuanto.interfaces.files import replacing
 
     with replacing(path) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
 
 EXAMPLES = examples(
     "cuanto kernel 3c 1 0 1 --algorithm hgp --target cuda",

@@ -14,9 +14,8 @@ import typer
 from cuanto import __version__
 from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
 from cuanto.cli import run as job
-from cuanto.cli.arguments import examples
+from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import CompilerError, CuantoError
 
 BAD_INPUT = 2

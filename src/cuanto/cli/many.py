@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, refuse
-from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.files import require_writable
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD
 
 if TYPE_CHECKING:

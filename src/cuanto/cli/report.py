@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.integrals import require_writable
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
 from cuanto.errors import InputError
+from cuanto.interfaces.files import require_writable
 
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp --json water.json && cuanto report water.json",

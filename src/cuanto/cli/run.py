@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cuanto.cli.arguments import examples
+from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.calculate import STDOUT, Job, Outputs, carry_out
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuanto.cli.arguments import Device, examples
+from cuanto.cli.arguments import Device, Verbose, examples
 from cuanto.cli.show import print_table
-from cuanto.cli.verbose import Verbose
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,17 +53,16 @@ def write_text(path: Name, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def require_apart(outputs: Iterable[Name], inputs: Iterable[Name]) -> None:
-    """No output takes the place of what is read."""
-    read = [Path(name) for name in inputs if "\0" not in os.fspath(name)]
-    for output in outputs:
-        for name in read:
-            if _same(Path(output), name):
-                raise InputError(f"{output} would overwrite the input {name}: give the output another name")
+def require_writable(path: Name, *inputs: Name | None) -> None:
+    """Refuse an output that cannot be written, or that would overwrite one of the `inputs`, before the work begins."""
+    target = destination(path)
+    for name in inputs:
+        if name is not None and _same(target, Path(name)):
+            raise InputError(f"{path} would overwrite the input {name}: give the output another name")
 
 
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except (OSError, ValueError):
-        return False  # one of them is not there
+        return False  # one of them does not exist, or no file can have such a name
