@@ -113,12 +113,12 @@ def test_results_of_other_programs(computed: Result) -> None:
     [
         ("", "no valid JSON"),
         ("[]", "expected a JSON object"),
-        ('{"schema_name": "qcschema_molecule"}', "no result: give a QCSchema AtomicResult"),
+        ('{"schema_name": "qcschema_molecule"}', "not a result: give the JSON of"),
         ('{"success": false, "error": {}}', "a failed calculation"),
         ('{"model": {"method": "hf"}, "return_result": 1.0}', "symbols and geometry"),
         (
             '{"model": {}, "return_result": 1.0, "molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}}',
-            "no complete QCSchema",
+            "not a complete QCSchema",
         ),
     ],
 )

@@ -53,28 +53,26 @@ def cube(
     verbose: Verbose = False,
 ) -> None:
     """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
+    from cuanto.interfaces.cube import write_density, write_orbital
+    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.read import read
+    from cuanto.interfaces.sources import safe_label
+    from cuanto.interfaces.wavefunction import wavefunction_of
+    from cuanto.properties.volume import Box
+
     name = orbital.strip().lower()
     if beta and name == "density":
-        raise InputError("the density is of all electrons: leave out --beta, or choose an orbital")
-    ending = "_beta" if beta else ""
-    path = out if out is not None else result.with_name(f"{result.stem}_{_file_part(name)}{ending}.cube")
+        raise InputError("the density is that of all electrons: leave out --beta, or choose an orbital")
+    label = safe_label(name + "_beta" * beta)
+    path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
     require_writable(path, result)
-    from cuanto.interfaces.cube import write_density, write_orbital
-    from cuanto.properties.volume import Box
-    from cuanto.report import read_record
-
-    record = read_record(result)
-    if record.wave is None:
-        raise InputError(f"{result}: no cube file; {record.no_orbitals[0].lower()}{record.no_orbitals[1:].rstrip('.')}")
-    box = Box.around(record.molecule.R_ax, spacing, margin)
+    with about(str(result)):
+        computed = read(result)
+        wave = wavefunction_of(computed)
+    box = Box.around(computed.molecule.R_ax, spacing, margin)
     if name == "density":
-        write_density(path, record.molecule, record.wave, box)
+        write_density(path, computed.molecule, wave, box)
     else:
-        write_orbital(path, record.molecule, record.wave, name, int(beta), box)
+        write_orbital(path, computed.molecule, wave, name, int(beta), box)
     points = " x ".join(str(n) for n in box.shape)
     print(f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)")
-
-
-def _file_part(name: str) -> str:
-    """Nothing that leads to another folder."""
-    return "".join(c if (c.isalnum() and c.isascii()) or c in "+-" else "_" for c in name)[:40]

@@ -10,12 +10,10 @@ from typing import Any
 from cuanto import __version__
 from cuanto.api import energy
 from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
-from cuanto.interfaces.qcschema import plain, require_driver, to_qcschema
+from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
 from cuanto.interfaces.sources import model_of
 from cuanto.interfaces.versions import as_first, as_second, failed_second, is_second
 from cuanto.methods import SEMIEMPIRICAL, Result
-from cuanto.system import Molecule
-from cuanto.system.formats import qcschema_structure
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """Of errors, by the names of QCEngine."""
@@ -50,8 +48,7 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
     driver, method = asked["driver"], asked["method"]
     require_driver(driver, method)
-    found = qcschema_structure(given, "the input")
-    molecule = Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
+    molecule = read_molecule(given, "the input")
     basis = {} if asked["basis"] is None else {"basis": asked["basis"]}
     if basis and method.lower() in SEMIEMPIRICAL:
         raise InputError(f"{method} has no basis to choose: leave out {asked['basis']!r}")

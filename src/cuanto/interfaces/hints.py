@@ -8,11 +8,11 @@ import shlex
 from pathlib import Path
 
 from cuanto.errors import InputError
+from cuanto.scf.checkpoint import SIGNATURE
 from cuanto.system.text import quoted
 
 KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
 KNOWN_IN_A_JOB = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
-HDF5 = b"\x89HDF\r\n\x1a\n"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel turns into XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
@@ -46,7 +46,7 @@ def _is_checkpoint(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(HDF5)) == HDF5
+        return file.read(len(SIGNATURE)) == SIGNATURE
 
 
 def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:

@@ -21,9 +21,10 @@ from cuanto import __version__
 from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
 from cuanto.interfaces.versions import as_second
-from cuanto.interfaces.wavefunction import wavefunction_schema
+from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
+from cuanto.system.formats import qcschema_structure
 
 DRIVERS = ("energy", "gradient", "properties")
 MAX_ORBITALS = 1000
@@ -60,7 +61,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
         "extras": {"cuanto": plain(_extras(result))},
     }
     if orbitals and isinstance(result, GaussianResult) and result.basis.nbf <= MAX_ORBITALS:
-        schema["wavefunction"] = wavefunction_schema(result)
+        schema["wavefunction"] = wavefunction_schema(wavefunction_of(result))
         schema["protocols"] = {"wavefunction": "all"}
     _drive(schema, result)
     if not result.converged:
@@ -125,6 +126,12 @@ def molecule_schema(molecule: Molecule) -> dict[str, Any]:
     }
 
 
+def read_molecule(schema: Mapping[str, Any], where: str) -> Molecule:
+    """The molecule of an AtomicInput or AtomicResult."""
+    found = qcschema_structure(schema, where)
+    return Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
+
+
 def _properties(result: Result) -> dict[str, Any]:
     """By the names of the schema."""
     energies, molecule = result.energies, result.molecule
@@ -161,7 +168,7 @@ def _extras(result: Result) -> dict[str, Any]:
         "occupations": result.occupations,
         "charges": result.charges,
         "s_squared": result.s_squared,
-        "backend": result.backend.name,
+        "backend": result.backend_name,
         "timings": dict(result.timings.seconds),
         "history": [asdict(iteration) for iteration in result.history],
         "notes": list(result.notes),

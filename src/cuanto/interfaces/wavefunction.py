@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cuanto.basis import Basis, Shell
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.errors import InputError
-from cuanto.methods import GaussianResult
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
@@ -39,18 +39,20 @@ class Wavefunction:
     n_sm: Array
 
 
-def wavefunction_of(result: GaussianResult) -> Wavefunction:
-    """Of a result in memory; restricted open shells give their orbitals once for each spin."""
-    spins = len(result.occupations)
-    C_spm, eps_sm = (np.asarray(array) for array in (result.coefficients, result.orbital_energies))
-    if len(C_spm) < spins:
-        C_spm, eps_sm = np.repeat(C_spm, spins, axis=0), np.repeat(eps_sm, spins, axis=0)
-    return Wavefunction(result.basis, C_spm, eps_sm, np.asarray(result.occupations))
+def wavefunction_of(result: Result) -> Wavefunction:
+    """Orbitals of a result, for each spin; their energies are NaN for a checkpoint, which does not have them."""
+    if isinstance(result, SemiempiricalResult):
+        raise InputError("semiempirical orbitals belong to a minimal set of Slater functions; they are not drawn")
+    if not isinstance(result, GaussianResult):
+        raise InputError("this result has no orbitals in it")
+    n_sm, C_spm = result.occupations, result.coefficients
+    eps_sm = np.full(n_sm.shape, np.nan) if result.state.eps_sm is None else result.orbital_energies
+    C_spm = np.broadcast_to(C_spm, (len(n_sm), *C_spm.shape[1:]))
+    return Wavefunction(result.basis, C_spm, np.broadcast_to(eps_sm, n_sm.shape), n_sm)
 
 
-def wavefunction_schema(result: GaussianResult) -> dict[str, Any]:
+def wavefunction_schema(wave: Wavefunction) -> dict[str, Any]:
     """QCSchema WavefunctionProperties: basis, orbitals, their energies and occupations."""
-    wave = wavefunction_of(result)
     order, factor = _schema_order(wave.basis)
     restricted = len(wave.n_sm) == 1
     schema: dict[str, Any] = {"basis": basis_schema(wave.basis), "restricted": restricted}

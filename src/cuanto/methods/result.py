@@ -72,11 +72,9 @@ class Result:
 
     def __repr__(self) -> str:
         """One line: arrays would fill the screen of a notebook."""
-        model = self.method if self.basis_name is None else f"{self.method}/{self.basis_name}"
         verdict = "converged" if self.converged else "NOT converged"
-        name = self.molecule.name or "molecule"
-        kind = type(self).__name__
-        return f"<{kind} {name} {model}: {self.energy:.9f} Hartree, {verdict} in {self.iterations} iterations>"
+        head = f"{type(self).__name__} {self.molecule.name or 'molecule'} {self.level_of_theory}"
+        return f"<{head}: {self.energy:.9f} Hartree, {verdict} in {self.iterations} iterations>"
 
     @property
     def energy(self) -> float:
@@ -121,12 +119,12 @@ class Result:
     @cached_property
     def homo(self) -> tuple[float, ...]:
         """Highest occupied orbital energy of each spin, Hartree (minus infinity where there is none)."""
-        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self._levels())
+        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self.levels())
 
     @cached_property
     def lumo(self) -> tuple[float, ...]:
         """Lowest empty orbital energy of each spin, Hartree (infinite where there is none)."""
-        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self._levels())
+        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self.levels())
 
     @cached_property
     def dipole(self) -> Array:
@@ -153,10 +151,25 @@ class Result:
         """dE/dR_ax, Hartree/Bohr; of semiempirical methods."""
         raise InputError(f"{self.method} has no gradients yet; mndo, am1, pm3 and pm6 have")
 
-    @property
+    @cached_property
     def basis_name(self) -> str | None:
-        """None where the method has none to choose."""
+        """Name of the orbital basis; None for methods that have none to choose."""
         return None
+
+    @property
+    def level_of_theory(self) -> str:
+        """Method and basis, such as b3lyp/def2-svp."""
+        return self.method if self.basis_name is None else f"{self.method}/{self.basis_name}"
+
+    @cached_property
+    def program(self) -> str:
+        """Name and version of the program that computed it."""
+        return f"cuanto {import_module('cuanto').__version__}"
+
+    @cached_property
+    def backend_name(self) -> str:
+        """Where it was computed: cpu or cuda; empty where a file does not say."""
+        return self.backend.name
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
@@ -169,7 +182,8 @@ class Result:
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
 
-    def _levels(self) -> list[tuple[Array, Array]]:
+    def levels(self) -> list[tuple[Array, Array]]:
+        """Orbital energies (Hartree) and occupations of each spin."""
         shared = len(self.orbital_energies) < len(self.occupations)
         return [(self.orbital_energies[0 if shared else s], n_m) for s, n_m in enumerate(self.occupations)]
 
@@ -212,9 +226,9 @@ class GaussianResult(Result):
         found: str | tuple[int, int] | dict[str, Any] | None = self.settings.grid
         return found
 
-    @property
-    def basis_name(self) -> str:
-        """Of the orbital basis."""
+    @cached_property
+    def basis_name(self) -> str | None:
+        """Name of the orbital basis."""
         return self.basis.name
 
     @cached_property

@@ -6,10 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
-from cuanto.report.record import Levels, Step
 from cuanto.units import HARTREE_IN_EV
 
+Array = NDArray[np.float64]
+
+TINY = 1e-300
+"""Smaller numbers have no logarithm worth drawing."""
 EMPTY = 1e-6
 """Electrons below which an orbital is empty."""
 BELOW, ABOVE = 14.0, 7.0
@@ -59,17 +66,17 @@ def _superscript(n: int) -> str:
     )
 
 
-def convergence(history: Sequence[Step], tolerances: tuple[float | None, float | None]) -> Markup | None:
+def convergence(history: Sequence[Iteration], tolerances: tuple[float | None, float | None]) -> Markup | None:
     """Change of the energy and gradient by iteration, logarithmic; `tolerances` of both as dashed lines."""
-    changes = [(s, abs(s.change)) for s in history if s.change]
-    gradients = [(s, abs(s.gradient)) for s in history if s.gradient]
-    values = [math.log10(v) for _, v in (*changes, *gradients) if v > 1e-300]
+    changes = [(one, abs(one.energy_change)) for one in history if TINY < abs(one.energy_change) < math.inf]
+    gradients = [(one, abs(one.gradient)) for one in history if TINY < abs(one.gradient) < math.inf]
+    values = [math.log10(v) for _, v in (*changes, *gradients)]
     if not values:
         return None
     limits = [math.log10(t) for t in tolerances if t]
     low, high = math.floor(min(*values, *limits, 0) - 0.2), math.ceil(max(*values, 0))
     low = max(low, -16)
-    last = max(s.iteration for s in history)
+    last = max(one.iteration for one in history)
     frame = Frame(58, 548, 16, 304, 1 if last > 1 else 0, max(last, 2), low, high)
     parts = [*_decades(frame), *_iterations(frame, last)]
     for kind, tolerance in zip(("change", "gradient"), tolerances, strict=True):
@@ -99,24 +106,22 @@ def _iterations(frame: Frame, last: int) -> list[Markup]:
     return [*parts, _text((frame.left + frame.right) / 2, frame.bottom + 37, "iteration", "label")]
 
 
-def _series(frame: Frame, points: Sequence[tuple[Step, float]], kind: str, name: str) -> Markup:
+def _series(frame: Frame, points: Sequence[tuple[Iteration, float]], kind: str, name: str) -> Markup:
     at = [
-        (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value)
-        for step, value in points
-        if value > 1e-300
+        (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value) for step, value in points
     ]
     line = tag("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y, _, _ in at), class_=f"series {kind}")
     dots = []
     for x, y, step, value in at:
         energy = number(step.energy, 9, "Eh")
-        hint = f"iteration {step.iteration}{', ' + step.name if step.name else ''}: {name} {value:.2e}, E = {energy}"
+        hint = f"iteration {step.iteration}{', ' + step.step if step.step else ''}: {name} {value:.2e}, E = {energy}"
         dots.append(tag("circle", tag("title", hint), cx=x, cy=y, r="3.4", class_=f"dot {kind}"))
     return tag("g", line, *dots)
 
 
-def level_diagram(levels: Sequence[Levels]) -> Markup | None:
+def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
     """Orbital energies near the frontier; one column for each spin."""
-    electronvolts = [([e * HARTREE_IN_EV for e in eps], n) for eps, n in levels]
+    electronvolts = [((eps * HARTREE_IN_EV).tolist(), n.tolist()) for eps, n in levels]
     homo = [max((e for e, k in zip(*spin, strict=True) if k > EMPTY), default=None) for spin in electronvolts]
     lumo = [min((e for e, k in zip(*spin, strict=True) if k <= EMPTY), default=None) for spin in electronvolts]
     known = [e for e in (*homo, *lumo) if e is not None]

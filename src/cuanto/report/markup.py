@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
 """Elements without content; those of SVG close themselves."""
+ABSURD = 1e12
+"""No property of a molecule is as large in any of our units."""
 
 
 class Markup(str):
@@ -35,9 +36,9 @@ def _attribute(key: str, value: object) -> str:
     return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
 
 
-def number(value: float | None, digits: int, unit: str = "") -> str:
-    """With a real minus sign; a dash where there is no number."""
-    if value is None or not math.isfinite(value):
+def number(value: float, digits: int, unit: str = "") -> str:
+    """A number with a real minus sign; a dash where there is none, or none that a molecule can have."""
+    if not abs(value) < ABSURD:
         return "\u2013"
     text = f"{value:.{digits}f}".replace("-", "\u2212")
     return f"{text} {unit}".rstrip()

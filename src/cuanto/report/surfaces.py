@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.cube import orbital_number
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.volume import Box, orbital_on_grid
-from cuanto.report.record import Record
+from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
 Array = NDArray[np.float64]
@@ -66,19 +66,9 @@ def pack(values: Array) -> bytes:
     return zlib.compress(np.ascontiguousarray(split).tobytes(), 9)
 
 
-def unpack(data: bytes, shape: tuple[int, int, int]) -> Array:
-    """What the script of the page does."""
-    split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
-    change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
-    return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)
-
-
-def frontier_surfaces(record: Record) -> list[Surface]:
-    """HOMO and LUMO, of each spin where there are two; those that exist."""
-    wave = record.wave
-    if wave is None:
-        return []
-    box = _box(record)
+def frontier_surfaces(wave: Wavefunction, molecule: Molecule) -> list[Surface]:
+    """HOMO and LUMO of each spin, where they exist."""
+    box = _box(molecule)
     found = []
     for s in range(len(wave.n_sm)):
         label = ARROWS[s] if len(wave.n_sm) > 1 else ""
@@ -91,9 +81,9 @@ def frontier_surfaces(record: Record) -> list[Surface]:
     return [surface for surface in found if surface is not None]
 
 
-def _box(record: Record) -> Box:
-    """Fine for small molecules; for large ones as coarse as the size of the page asks for."""
-    R_ax = record.molecule.R_ax
+def _box(molecule: Molecule) -> Box:
+    """A fine grid for small molecules, a coarser one for large molecules, so that the page stays small."""
+    R_ax = molecule.R_ax
     volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
     spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
     return Box.around(R_ax, max(spacing, (volume / MOST_POINTS) ** (1 / 3)), MARGIN)
