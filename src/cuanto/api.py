@@ -16,7 +16,7 @@ from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
 from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
-from cuanto.methods.result import watched
+from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import Orbitals, State
@@ -86,7 +86,7 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
     builders = builders_for(context, pairs)
     del pairs  # from the device
     calculation = Calculation(context, core, make_terms(context, core, builders))
-    state, history = watched(calculation.states(_start(request.options.guess)), on_iteration)
+    state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(
         molecule=request.molecule,
         method=context.model.name,

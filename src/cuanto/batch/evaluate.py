@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cuanto.api import energy
@@ -17,11 +16,11 @@ from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
-from cuanto.methods.semiempirical import semiempirical_energies
+from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
 from cuanto.system import Molecule
 
-TOGETHER = ("backend", "energy_tolerance", "gradient_tolerance")
-"""Keywords that molecules computed together may have."""
+BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
+"""Keywords of molecules that are computed together."""
 
 
 def described(molecule: Molecule) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     """A row for every molecule of a task: molecules (described, or as they are), method, basis, keywords, gradient."""
     given = task["molecules"]
     molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
-    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= set(TOGETHER):
+    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
         try:
             return {"rows": _together(molecules, task)}
         except Exception as error:  # one by one it is seen whose fault it is
@@ -49,9 +48,10 @@ def _molecule(about: Mapping[str, Any]) -> Molecule:
 def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
     options, begin = dict(task["keywords"]), time.perf_counter()
     backend = resolve(options.pop("backend", "auto"))
-    made = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
+    results = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
+    rows = [plain(_row(result, task["gradient"])) for result in results]
     seconds = (time.perf_counter() - begin) / len(molecules)
-    return [{**plain(asdict(label)), "seconds": seconds} for label in made]
+    return [{**row, "seconds": seconds} for row in rows]
 
 
 def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,13 +59,13 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
         result = energy(molecule, task["method"], **basis, **task["keywords"])
-        row = _of_result(result, task["gradient"])
+        row = _row(result, task["gradient"])
     except Exception as error:
         row = {"error": explained(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
 
 
-def _of_result(result: Result, gradient: bool) -> dict[str, Any]:
+def _row(result: Result, gradient: bool) -> dict[str, Any]:
     if not math.isfinite(result.energy):
         raise CuantoError("the energy is not a number; look at the geometry, or try another guess")
     return {

@@ -16,7 +16,7 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.host import HostMemory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry, Model
-from cuanto.batch.evaluate import TOGETHER, described, evaluate, explained
+from cuanto.batch.evaluate import BATCH_KEYWORDS, described, evaluate, explained
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError
@@ -265,7 +265,7 @@ def _together(entry: Entry, device: str) -> str:
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
     small = device == "cuda" or molecule.natom <= LARGEST_TOGETHER
-    if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= set(TOGETHER):
+    if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]
     return json.dumps([composition, model.method, dict(model.keywords), model.gradient], default=repr)

@@ -63,15 +63,12 @@ def _from_checkpoint(path: Path) -> GaussianResult:
         iteration=kept.iteration,
         energy=kept.energy,
         energies={},
-        energy_change=math.nan,
         gradient=kept.gradient,
         converged=kept.converged,
         step="checkpoint",
         C_spm=C_spm,
-        eps_sm=None,
         n_sm=n_sm,
         D_spq=_density(C_spm, n_sm),
-        F_spq=None,
     )
     return GaussianResult(
         molecule=kept.molecule,
@@ -141,12 +138,11 @@ def _semiempirical(common: Mapping[str, Any], state: State, keywords: Mapping[st
     return SemiempiricalResult(**common, state=state, calculation=calculation)
 
 
-def _state(schema: Mapping[str, Any], extras: Mapping[str, Any], **arrays: Array | None) -> State:
+def _state(schema: Mapping[str, Any], extras: Mapping[str, Any], **arrays: Any) -> State:
     """The last iteration, as far as the file describes it."""
     properties = _mapping(schema.get("properties"))
     energy = _number(properties.get("return_energy"))
     terms = {name: properties.get(key) for key, name in ENERGIES.items()}
-    given: dict[str, Any] = {"C_spm": None, "D_spq": None, "F_spq": None, **arrays}
     return State(
         iteration=int(np.nan_to_num(_number(properties.get("scf_iterations")))),
         energy=energy if math.isfinite(energy) else _number(schema["return_result"]),
@@ -155,7 +151,7 @@ def _state(schema: Mapping[str, Any], extras: Mapping[str, Any], **arrays: Array
         gradient=_number(extras.get("gradient")),
         converged=schema.get("success") is True,
         step="file",
-        **given,
+        **arrays,
     )
 
 

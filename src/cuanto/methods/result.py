@@ -40,10 +40,10 @@ class Iteration:
         return cls(state.iteration, state.energy, state.energy_change, state.gradient, state.step)
 
 
-def watched(
+def run_iterations(
     states: Iterator[State], on_iteration: Callable[[State], object] | None
 ) -> tuple[State, tuple[Iteration, ...]]:
-    """The last state, and what is kept of every one."""
+    """Run an SCF to its end: the last state, and a record of every iteration."""
     state, history = None, []
     for state in states:
         history.append(Iteration.of(state))

@@ -18,7 +18,7 @@ from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
-from cuanto.methods.result import Result, watched
+from cuanto.methods.result import Result, run_iterations
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
@@ -43,8 +43,8 @@ from cuanto.terms.base import Term
 
 Array = NDArray[np.float64]
 
-TOGETHER = ("energy_tolerance", "gradient_tolerance")
-"""Options that molecules computed together may have."""
+BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
+"""Options of molecules that are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +148,12 @@ class Semiempirical:
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """All iterations and what follows from the last."""
-        state, history = watched(self.states(start), on_iteration)
+        state, history = run_iterations(self.states(start), on_iteration)
         state = replace(state, energies=self._conventional(state))
+        return self.result(state, history=history, notes=self._notes())
+
+    def result(self, state: State, **details: Any) -> SemiempiricalResult:
+        """The result of a converged or last state."""
         return SemiempiricalResult(
             molecule=self.molecule,
             method=self.method,
@@ -157,9 +161,8 @@ class Semiempirical:
             backend=self.backend,
             options=self.options,
             timings=self.timings,
-            history=history,
-            notes=self._notes(),
             calculation=self,
+            **details,
         )
 
     def _conventional(self, state: State) -> dict[str, float]:
@@ -273,34 +276,20 @@ def _start(guess: object, calculation: Semiempirical) -> Density | None:
     return Density(calculation.backend.to_device(guess.density), None)
 
 
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """One molecule of a batch: Hartree, kcal/mol, e Bohr, e, Hartree/Bohr (where it was asked for)."""
-
-    energy: float
-    heat_of_formation: float
-    converged: bool
-    iterations: int
-    homo: float
-    lumo: float
-    dipole: Array
-    charges: Array
-    gradient: Array | None
-
-
 def semiempirical_energies(
     molecules: Sequence[Molecule], method: str, backend: Backend, gradient: bool = False, **options: Any
-) -> list[Labelled]:
-    """Energies of many molecules, those of one composition together, in the order given.
+) -> list[SemiempiricalResult]:
+    """Results of many molecules in the order given; those of one composition are computed together.
 
-    Matrices are small: on a CPU every thread works on molecules of its own, and its linear algebra needs no others.
-    With other options than tolerances of energy and gradient each is computed alone.
+    Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
+    Results of molecules computed together have no density matrix. With other options than the tolerances of energy and
+    gradient each molecule is computed alone.
     """
     checked, diagonaliser = settings(options)
-    if not options.keys() <= set(TOGETHER):
+    if not options.keys() <= set(BATCH_OPTIONS):
         given = (backend, checked)
         alone = [Semiempirical(one, method.lower(), *given, diagonaliser=diagonaliser) for one in molecules]
-        return [_labelled(one.run(), gradient) for one in alone]
+        return [one.run() for one in alone]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
@@ -312,53 +301,45 @@ def semiempirical_energies(
         size = batch.chunk(first.layout, backend, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 
-    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[Labelled]:
-        return _chunk([molecules[k] for k in chunk[1]], chunk[0], gradient)
+    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[SemiempiricalResult]:
+        return _solve_batch([molecules[k] for k in chunk[1]], chunk[0], gradient)
 
     with one_thread, ThreadPoolExecutor(threads) as pool:
-        made = list((map if threads == 1 else pool.map)(solve, chunks))
+        solved = list((map if threads == 1 else pool.map)(solve, chunks))
     order = [k for _, chunk in chunks for k in chunk]
-    found = dict(zip(order, (label for labels in made for label in labels), strict=True))
+    found = dict(zip(order, (result for results in solved for result in results), strict=True))
     return [found[k] for k in range(len(molecules))]
 
 
-def _chunk(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[Labelled]:
-    """Molecules of one composition; stragglers alone, in the common loop."""
-    layout, options = model.layout, model.options
+def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[SemiempiricalResult]:
+    """Molecules of one composition; those that do not converge together are computed one by one."""
+    layout, options, backend = model.layout, model.options, model.backend
     electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
     tolerances = (options.energy_tolerance, options.gradient_tolerance)
     R_bax = positions(molecules)
-    solved = batch.solve(layout, R_bax, electrons, model.backend, model.spins, tolerances)
-    slopes_bax = model.backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
-    D_bpq, eps_bsm = model.backend.to_host(solved.D_bspq.sum(axis=1)), model.backend.to_host(solved.eps_bsm)
-    made = []
+    solved = batch.solve(layout, R_bax, electrons, backend, model.spins, tolerances)
+    slopes_bax = backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
+    D_bpq, eps_bsm = backend.to_host(solved.D_bspq.sum(axis=1)), backend.to_host(solved.eps_bsm)
+    filled = (sum(electrons) // 2,) if model.spins == 1 else electrons
+    n_sm = np.array([(3.0 - model.spins) * (np.arange(layout.orbitals) < n) for n in filled])
+    results = []
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
         if not solved.converged_b[b]:
-            made.append(_labelled(alone.run(), gradient))
+            results.append(alone.run())
             continue
-        extra, extra_ax = alone.corrections
-        energy = float(solved.energy_b[b]) + extra
-        slope = None if slopes_bax is None else (slopes_bax[b] + extra_ax) * RESCALE
-        heat = HARTREE_IN_KCAL * (energy - layout.isolated) + layout.heat
-        about = (energy, heat, True, int(solved.iterations_b[b]))
-        of_density = (
-            properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge),
-            properties.charges(layout, D_bpq[b]),
+        correction, correction_ax = alone.corrections
+        state = State(
+            iteration=int(solved.iterations_b[b]),
+            energy=float(solved.energy_b[b]) + correction,
+            energies={},
+            eps_sm=eps_bsm[b],
+            n_sm=n_sm,
         )
-        made.append(Labelled(*about, *_frontier(eps_bsm[b], electrons), *of_density, slope))
-    return made
-
-
-def _labelled(result: SemiempiricalResult, gradient: bool) -> Labelled:
-    about = (result.energy, result.heat_of_formation, result.converged, result.iterations)
-    slope = result.gradient if gradient else None
-    return Labelled(*about, max(result.homo), min(result.lumo), result.dipole, result.charges, slope)
-
-
-def _frontier(eps_sm: Array, electrons: tuple[int, int]) -> tuple[float, float]:
-    """Highest occupied and lowest empty level; infinite where there is none."""
-    filled = [sum(electrons) // 2] if len(eps_sm) == 1 else electrons
-    below = [float(eps_m[:o].max(initial=-np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
-    above = [float(eps_m[o:].min(initial=np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
-    return max(below), min(above)
+        result = alone.result(state)
+        vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
+        vars(result)["charges"] = properties.charges(layout, D_bpq[b])
+        if slopes_bax is not None:
+            vars(result)["gradient"] = (slopes_bax[b] + correction_ax) * RESCALE
+        results.append(result)
+    return results

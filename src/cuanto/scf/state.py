@@ -27,15 +27,15 @@ class State:
     iteration: int
     energy: float
     energies: Mapping[str, float]
-    energy_change: float
-    gradient: float
-    converged: bool
-    step: str
-    C_spm: Any
-    eps_sm: Any
-    n_sm: Array
-    D_spq: Any
-    F_spq: Any
+    energy_change: float = np.nan
+    gradient: float = np.nan
+    converged: bool = True
+    step: str = ""
+    C_spm: Any = None
+    eps_sm: Any = None
+    n_sm: Any = None
+    D_spq: Any = None
+    F_spq: Any = None
     curvature: float | None = None
 
 
