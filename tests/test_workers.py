@@ -17,12 +17,13 @@ from rich.console import Console
 import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
-from cuanto.batch.entry import Entry, Model
+from cuanto.batch.entry import Entry
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
 from cuanto.workers import DaskRunner, SerialRunner
 

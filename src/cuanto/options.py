@@ -27,27 +27,15 @@ STORAGES = ("auto", "stored", "direct")
 
 @dataclass(frozen=True)
 class Meaning:
-    """The `kinds` of methods (hf, functional, semiempirical) that an option has a meaning for, and what to `use`.
-
-    `reasons` say more of a kind that has no use for it.
-    """
+    """The `kinds` of methods (hf, functional, semiempirical) that an option applies to, in words: `use`."""
 
     kinds: tuple[str, ...]
     use: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-
-    def require(self, name: str, method: str, kind: str) -> None:
-        """Refuse the option `name` of a method of another kind: silence would look like consent."""
-        if kind in self.kinds:
-            return
-        if kind in self.reasons:
-            raise InputError(f"{name} is not for {method}, {self.reasons[kind]}: leave it out")
-        raise InputError(f"{name} is not for {method}: leave it out, or use {self.use}")
 
 
 EVERY = Meaning(("hf", "functional", "semiempirical"))
 IN_A_BASIS = Meaning(("hf", "functional"), "hf or a functional")
-ON_A_GRID = Meaning(("functional",), "a functional", {"hf": "which integrates nothing on one"})
+ON_A_GRID = Meaning(("functional",), "a functional")
 OF_NDDO = Meaning(("semiempirical",), "mndo, am1, pm3 or pm6")
 
 
@@ -278,11 +266,12 @@ def require_known(given: Iterable[str], known: Iterable[str] = OPTIONS, what: st
 
 
 def require_meaning(method: str, kind: str, given: Mapping[str, Any]) -> None:
-    """Refuse options that mean nothing for a method of this kind; None and the name of the default ask for nothing."""
+    """Refuse options that do not apply to a method of this kind, unless they are None or the name of the default."""
     for name, value in given.items():
         known = OPTIONS.get(name, BASIS)
-        if value is not None and not (isinstance(value, str) and value == known.default):
-            known.meaning.require(name, method, kind)
+        if value is None or (isinstance(value, str) and value == known.default) or kind in known.meaning.kinds:
+            continue
+        raise InputError(f"{name} does not apply to {method}: leave it out, or use {known.meaning.use}")
 
 
 def check_values(given: Mapping[str, Any]) -> None:

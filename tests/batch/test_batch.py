@@ -21,13 +21,14 @@ from typer.testing import CliRunner
 import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
-from cuanto.batch.entry import Entry, Model, entries_of, structures
+from cuanto.batch.entry import Entry, entries_of, structures
 from cuanto.batch.evaluate import described, evaluate
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
 from cuanto.cli.main import app
 from cuanto.errors import InputError, MissingDependencyError
+from cuanto.interfaces.sources import Model
 from cuanto.workers import DaskRunner, SerialRunner
 from places import SUPPORT
 from scripted import wait_until
@@ -304,11 +305,11 @@ def test_entries_of_files_folders_and_trajectories(tmp_path: Path) -> None:
     (tmp_path / "many.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\nQ 0 0 1\n")
     (tmp_path / "note.txt").write_text("no molecule")
     (tmp_path / "empty").mkdir()
-    found = entries_of(str(tmp_path), Model("hf"), ("hf", "sto-3g"), None, None)
+    found = entries_of(str(tmp_path), Model("hf"), None, None)
     assert [entry.name for entry in found] == ["many-1", "many-2", "many", "one"]
     assert "structure 3, line 4" in found[2].problem and found[2].molecule is None
     for name, problem in (("empty", "no XYZ files"), ("nothing.xyz", "does not exist"), ("note.txt", "expected")):
-        (bad,) = entries_of(str(tmp_path / name), Model("hf"), ("hf", "sto-3g"), None, None)
+        (bad,) = entries_of(str(tmp_path / name), Model("hf"), None, None)
         assert bad.molecule is None and problem in bad.problem
 
 
@@ -336,9 +337,9 @@ def test_the_command(tmp_path: Path) -> None:
     [
         (["--out", "OUT/a.xlsx"], "it may end in"),
         (["--out", "OUT/none/a.csv"], "does not exist"),
-        (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is of one molecule"),
+        (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is for single molecules"),
         (["--out", "OUT/a.csv", "-m", "hg"], "unknown method"),
-        (["--out", "OUT/a.csv", "-m", "pm6", "-b", "sto-3g"], "not for pm6"),
+        (["--out", "OUT/a.csv", "-m", "pm6", "-b", "sto-3g"], "basis does not apply to pm6"),
         (["--workers", "2"], "name their table with --out"),
     ],
 )
@@ -357,7 +358,7 @@ def test_bad_input_is_an_error_before_the_work(arguments: list[str], problem: st
 
 def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
     (path := tmp_path / "t.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\n")
-    found = entries_of(str(path), Model("pm6"), ("hf", "sto-3g"), None, None)
+    found = entries_of(str(path), Model("pm6"), None, None)
     assert [entry.molecule is not None for entry in found] == [True, True, False]
     assert "structure 3: announces 2 atoms but has only 1" in found[2].problem
     assert len(structures(xyz(0.7) + "2\n")) == 2 and len(structures(xyz(0.7) + xyz(0.8) + "garbage")) == 3

@@ -61,7 +61,7 @@ def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str])
     everything = re.sub(r"^# (?=\w+ = )", "", shown, flags=re.MULTILINE)
     assert "restart" in tomllib.loads(everything) and "restart" not in tomllib.loads(shown)
     request = read_job(written(folder, everything))
-    assert request.method == "b3lyp" and request.keywords["grid"] == "fine" and request.outputs.report is not None
+    assert request.method == "b3lyp" and request.keywords["grid"] == "fine" and "report" in request.outputs
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_is_trusted_may_go_anywhere(folder: Path) -> None:
     with pytest.raises(InputError, match="cuanto run --anywhere"):
         read_job(job)
     request = read_job(job, anywhere=True)
-    assert Path(request.sources[0]).is_file() and request.outputs.json is not None
+    assert Path(request.sources[0]).is_file() and "json" in request.outputs
 
 
 def test_a_job_is_needed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

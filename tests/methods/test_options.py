@@ -187,7 +187,7 @@ def test_a_new_option_is_one_line_in_one_place(tmp_path: Path) -> None:
     assert "unknown option 'patienze'; did you mean 'patience'?" in near
     assert "'patience': 5" in right[0] and all("converged" in text for text in right[1:4]) and right[4] == "done"
     assert all("patience is 20: give a number from 1 to 9" in text for text in wrong)
-    assert all("patience is not for pm6: leave it out, or use hf or a functional" in text for text in without)
+    assert all("patience does not apply to pm6: leave it out, or use hf or a functional" in text for text in without)
 
 
 def test_the_page_has_every_option() -> None:

@@ -15,12 +15,13 @@ from typing import Any
 from cuanto.backends.base import get_backend
 from cuanto.backends.host import HostMemory
 from cuanto.basis.library import element_tables, sources_by_element
-from cuanto.batch.entry import Entry, Model
+from cuanto.batch.entry import Entry
 from cuanto.batch.evaluate import BATCH_KEYWORDS, described, evaluate, explained
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError
 from cuanto.interfaces.qcschema import plain
+from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
@@ -71,7 +72,7 @@ def energies(
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
     if gradient and chosen is not None:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or gradient=False")
-    model = Model(method, chosen, keywords, gradient)
+    model = Model(method, chosen, keywords, "gradient" if gradient else "energy")
     names = [molecule.name or f"molecule {k}" for k, molecule in enumerate(molecules, start=1)]
     entries = [Entry(name, molecule, model) for name, molecule in zip(names, molecules, strict=True)]
     table = None if out is None else Table(out)

@@ -20,7 +20,7 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, Outputs, carry_out
+from cuanto.cli.calculate import NOT_CONVERGED, Job, carry_out
 from cuanto.cli.many import carry_out_many
 from cuanto.errors import InputError
 
@@ -104,6 +104,7 @@ def energy(
 
     With several molecules, {name} in the name of an output file stands for the name of the input file.
     """
+    outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
     job = Job(
         sources=molecules,
         method=method,
@@ -111,7 +112,7 @@ def energy(
         charge=charge,
         multiplicity=multiplicity,
         keywords=options_given(flags),
-        outputs=Outputs(json, molden, checkpoint, report),
+        outputs={name: path for name, path in outputs.items() if path is not None},
         restart=None if restart is None else str(restart),
         quiet=quiet,
     )

@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, refuse
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.files import require_writable
-from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,9 +31,9 @@ def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | No
     from cuanto.batch.run import Batch
     from cuanto.batch.table import Table
 
-    for name, path in {**job.outputs.given(), "restart": job.restart}.items():
+    for name, path in {**job.outputs, "restart": job.restart}.items():
         if path is not None:
-            raise InputError(f"--{name} is of one molecule, --out of many: leave out one of them")
+            raise InputError(f"--{name} is for single molecules and --out for many: leave out one of them")
     table = Table(out)
     for file in (out, table.journal):
         require_writable(file, *job.inputs)
@@ -53,17 +52,11 @@ def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | No
 
 
 def _entries(job: Job) -> list[Entry]:
-    from cuanto.batch.entry import Model, entries_of
+    from cuanto.batch.entry import entries_of
     from cuanto.batch.run import require_sound
-    from cuanto.methods import SEMIEMPIRICAL
 
-    model = Model(job.method, job.basis, dict(job.keywords))
-    if job.method is not None and job.method.lower() in SEMIEMPIRICAL:
-        refuse(job.method, {"--basis": job.basis})
-    defaults = (DEFAULT_METHOD, DEFAULT_BASIS)
-    found = [
-        entry for given in job.sources for entry in entries_of(given, model, defaults, job.charge, job.multiplicity)
-    ]
+    electrons = (job.charge, job.multiplicity)
+    found = [entry for given in job.sources for entry in entries_of(given, job.model, *electrons)]
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
         raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")

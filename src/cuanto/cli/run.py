@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import STDOUT, Job, Outputs, carry_out
+from cuanto.cli.calculate import OUTPUTS, STDOUT, Job, carry_out
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 
@@ -96,7 +96,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
     require_known(job, (*ABOUT, *KEYS, *TABLES), f"{where}: unknown key")
     options, output = (_table(job, name, where) for name in TABLES)
     require_known(options, SETTINGS, f"{where}: [options]: unknown key")
-    require_known(output, ("json", "molden", "checkpoint", "report"), f"{where}: [output]: unknown key")
+    require_known(output, OUTPUTS, f"{where}: [output]: unknown key")
     place = Places(path.parent, anywhere, where)
     arguments = {name: value for name, value in job.items() if name in KEYS}
     if isinstance(arguments.get("auxbasis"), str):
@@ -113,7 +113,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
             charge=_whole(job, "charge", where),
             multiplicity=_whole(job, "multiplicity", where),
             keywords=checked_keywords({**arguments, **options}, where),
-            outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
+            outputs={name: place.of(text, name) for name, text in outputs.items() if text is not None},
             restart=None if restart is None else place.of(restart, "restart"),
             quiet=quiet,
             file=where,

@@ -11,7 +11,7 @@ from cuanto import __version__
 from cuanto.api import energy
 from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
-from cuanto.interfaces.sources import model_of
+from cuanto.interfaces.sources import read_model
 from cuanto.interfaces.versions import as_first, as_second, failed_second, is_second
 from cuanto.methods import SEMIEMPIRICAL, Result
 
@@ -43,21 +43,16 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
 
 
 def _answer(given: dict[str, Any]) -> dict[str, Any]:
-    asked = model_of(given, "the input")
-    if not asked:
+    asked = read_model(given, "the input")
+    if asked is None or asked.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
-    driver, method = asked["driver"], asked["method"]
-    require_driver(driver, method)
-    molecule = read_molecule(given, "the input")
-    basis = {} if asked["basis"] is None else {"basis": asked["basis"]}
-    if basis and method.lower() in SEMIEMPIRICAL:
-        raise InputError(f"{method} has no basis to choose: leave out {asked['basis']!r}")
-    if not basis and method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{method} needs a basis: name one in the model, such as def2-svp")
-    result = energy(molecule, method, **basis, **asked["keywords"])
+    require_driver(asked.driver, asked.method)
+    if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
+    result = energy(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
-    return _completed(given, result, driver)
+    return _completed(given, result, asked.driver)
 
 
 class ConvergenceError(CuantoError):
