@@ -164,7 +164,7 @@ def test_an_early_end_says_what_is_kept(error: BaseException, batch: Batch, monk
     with batch, pytest.raises(type(error)):
         many._watched(console, batch, quiet=False)
     assert batch.table is not None
-    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: the same command goes on\n"
+    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: run the same command to continue\n"
 
 
 def named(name: str) -> Entry:

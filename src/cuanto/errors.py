@@ -9,10 +9,10 @@ class CuantoError(Exception):
 
 
 class InputError(CuantoError):
-    """The input makes no sense. The command line prints the message and leaves with status 2."""
+    """The input is wrong. The command line prints the message and exits with status 2."""
 
     option: str | None = None
-    """The one whose value is wrong, where it is one."""
+    """The option whose value is wrong, if it is one."""
 
 
 class CompilerError(CuantoError):
@@ -21,3 +21,13 @@ class CompilerError(CuantoError):
 
 class MissingDependencyError(CuantoError):
     """An optional package is needed and not installed."""
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in one line, for people."""
+    text = " ".join(str(error).split())
+    if isinstance(error, CuantoError):
+        return text
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {text or 'the machine refused the allocation'}"
+    return f"internal error ({type(error).__name__}: {text})"

@@ -107,7 +107,7 @@ class DaskRunner:
         if future.status == "finished":
             return key, future.result()
         if future.status == "cancelled":
-            raise CuantoError("the Dask scheduler is gone; what was computed is kept: the same command goes on")
+            raise CuantoError("the Dask scheduler is gone; finished results are kept: run the same command to continue")
         error = future.exception()
         return key, error if isinstance(error, BaseException) else CuantoError(str(error))
 

@@ -22,7 +22,7 @@ import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
 from cuanto.batch.entry import Entry, entries_of, structures
-from cuanto.batch.evaluate import described, evaluate
+from cuanto.batch.evaluate import evaluate, plain_molecule
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
         energies(H2, **{**HF, "basis": "sto-4h"})
     with pytest.raises(InputError, match="unknown method 'hg'"):
         energies(H2, **{**HF, "method": "hg"})
-    with pytest.raises(InputError, match=r"it may end in \.parquet, \.jsonl, \.csv"):
+    with pytest.raises(InputError, match=r"use a name ending in \.parquet, \.jsonl, \.csv"):
         energies(H2, out=tmp_path / "a.xlsx", **HF)
     with pytest.raises(InputError, match="has no gradients yet"):
         energies(H2, gradient=True, **HF)
@@ -126,7 +126,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_process_computes_the_same(runner: ProcessRunner) -> None:
-    task = {**TASK, "molecules": [described(H2[0])]}
+    task = {**TASK, "molecules": [plain_molecule(H2[0])]}
     runner.submit("one", evaluate, task)
     key, result = runner.next()
     assert key == "one" and isinstance(result, dict)
@@ -286,7 +286,7 @@ def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
 
 def test_without_pyarrow_it_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[parquet\]'.*\.jsonl or \.csv"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[parquet\]'.*\.jsonl and \.csv"):
         energies(H2, out=tmp_path / "a.parquet", **HF)
 
 
@@ -326,7 +326,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 3
     (tmp_path / "bad.xyz").write_text("nonsense")
     done = invoke(str(tmp_path / "bad.xyz"), str(tmp_path / "two.xyz"), "--out", str(out), "--workers", "0", *CALL)
-    assert done.exit_code == 2 and "bad: " in done.output and "1 failed" in done.output and "tries what" in done.output
+    assert done.exit_code == 2 and "bad: " in done.output and "1 failed" in done.output and "try these again" in done.output
     assert len(out.read_text().splitlines()) == 4
     done = invoke(str(tmp_path / "two.xyz"), "--out", str(out), "-q", "-o", "max_iterations=1", *CALL)
     assert done.exit_code == 1 and "2 NOT converged" in done.output
@@ -335,7 +335,7 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--out", "OUT/a.xlsx"], "it may end in"),
+        (["--out", "OUT/a.xlsx"], "use a name ending in"),
         (["--out", "OUT/none/a.csv"], "does not exist"),
         (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is for single molecules"),
         (["--out", "OUT/a.csv", "-m", "hg"], "unknown method"),

@@ -176,7 +176,11 @@ def test_gradients_by_compute() -> None:
         (atomic_input(max_iter=3), "input_error", "did you mean 'max_iterations'?"),
         (atomic_input(max_iterations=2), "convergence_error", "not converged in 2"),
         ({**atomic_input(), "model": {"method": "rhf"}}, "input_error", "rhf needs a basis"),
-        ({**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}}, "input_error", "basis does not apply to pm6"),
+        (
+            {**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}},
+            "input_error",
+            "basis does not apply to pm6",
+        ),
         ({**atomic_input(), "model": None}, "input_error", "has no model"),
         ({**atomic_input(), "molecule": {}}, "input_error", "symbols and geometry"),
     ],

@@ -158,7 +158,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"model": {"basis": "sto-3g"}}, "has no method"),
         ({"model": {"method": "hf", "basis": {"name": "x"}}}, "must be a name"),
         ({"model": "hf"}, "must be objects"),
-        ({"keywords": {"fitting": 3}}, "fitting must be a text"),
+        ({"keywords": {"fitting": 3}}, "fitting must be text"),
         ({"keywords": {"max_memory": "lots"}}, "give a size such as"),
         ({"keywords": {"point_charges": [[1, 2]]}}, "point_charges must be two lists"),
         ({"keywords": {"guess": ""}}, "guess is empty"),

@@ -1,6 +1,6 @@
-"""What a worker does: molecules in, numbers out, all as plain data, so that any process on any machine can do it.
+"""The work of a worker process: molecules in, numbers out, all as plain data, so that any machine can do it.
 
-Whatever goes wrong with one molecule is its own result.
+An error of one molecule is the result of that molecule.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuanto.api import energy
-from cuanto.errors import CuantoError
+from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
 from cuanto.log import logger
@@ -23,21 +23,21 @@ BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 """Keywords of molecules that are computed together."""
 
 
-def described(molecule: Molecule) -> dict[str, Any]:
-    """As plain data."""
+def plain_molecule(molecule: Molecule) -> dict[str, Any]:
+    """A molecule as plain data."""
     positions = molecule.R_ax.tolist()
     return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """A row for every molecule of a task: molecules (described, or as they are), method, basis, keywords, gradient."""
+    """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
     given = task["molecules"]
     molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
     if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
         try:
             return {"rows": _together(molecules, task)}
-        except Exception as error:  # one by one it is seen whose fault it is
-            logger.info("%d molecules together: %s; one by one", len(molecules), explained(error))
+        except Exception as error:  # one by one, the molecule at fault is found
+            logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
 
 
@@ -61,13 +61,13 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
         result = energy(molecule, task["method"], **basis, **task["keywords"])
         row = _row(result, task["gradient"])
     except Exception as error:
-        row = {"error": explained(error)}
+        row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
 
 
 def _row(result: Result, gradient: bool) -> dict[str, Any]:
     if not math.isfinite(result.energy):
-        raise CuantoError("the energy is not a number; look at the geometry, or try another guess")
+        raise CuantoError("the energy is not a number; check the geometry, or try another guess")
     return {
         "energy": result.energy,
         "converged": result.converged,
@@ -79,13 +79,3 @@ def _row(result: Result, gradient: bool) -> dict[str, Any]:
         "heat_of_formation": getattr(result, "heat_of_formation", None),
         "gradient": result.gradient if gradient else None,
     }
-
-
-def explained(error: BaseException) -> str:
-    """One line, as the command line would say it."""
-    text = " ".join(str(error).split())
-    if isinstance(error, CuantoError):
-        return text
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {text or 'the machine refused the allocation'}"
-    return f"internal error ({type(error).__name__}: {text})"

@@ -16,10 +16,10 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.host import HostMemory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
-from cuanto.batch.evaluate import BATCH_KEYWORDS, described, evaluate, explained
+from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate, plain_molecule
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
-from cuanto.errors import InputError
+from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
@@ -238,7 +238,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
         keywords.setdefault("max_memory", memory)
     molecules = [entry.molecule for entry in entries if entry.molecule is not None]
     about = {"method": model.method, "basis": model.basis, "keywords": keywords, "gradient": model.gradient}
-    return {"molecules": molecules if here else [described(one) for one in molecules], **about}
+    return {"molecules": molecules if here else [plain_molecule(one) for one in molecules], **about}
 
 
 def _again(task: _Task, error: BaseException) -> bool:
@@ -248,7 +248,7 @@ def _again(task: _Task, error: BaseException) -> bool:
 
 def _failed(error: BaseException) -> dict[str, Any]:
     tried = f" (tried {TRIES} times)" if isinstance(error, LostWorkerError) else ""
-    return {"error": explained(error) + tried}
+    return {"error": describe_error(error) + tried}
 
 
 def chunks(entries: Sequence[Entry], device: str, workers: int | None = None) -> list[list[Entry]]:

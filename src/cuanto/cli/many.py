@@ -1,4 +1,4 @@
-"""``cuanto energy ... --out TABLE``: many molecules on all cores or on a cluster, with a bar of progress."""
+"""``cuanto energy ... --out TABLE``: many molecules on all cores or on a cluster, with a progress bar."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from cuanto.system import Molecule
 
 MOST_FAILURES = 10
-"""That are shown; all of them are in the table."""
+"""Failures that are printed; the table has all of them."""
 
 
 def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
-    """Exit status: 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
+    """Compute a table; exit status 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
     from rich.console import Console
 
     from cuanto.batch.run import Batch
@@ -46,7 +46,7 @@ def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | No
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
         if table.journal.exists():
-            console.print(f"the same command tries what failed again; {table.journal} has the rest", markup=False)
+            console.print(f"run the same command to try these again; {table.journal} has the others", markup=False)
         return BAD_INPUT
     return NOT_CONVERGED if batch.counts.unconverged else 0
 
@@ -59,7 +59,7 @@ def _entries(job: Job) -> list[Entry]:
     found = [entry for given in job.sources for entry in entries_of(given, job.model, *electrons)]
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
-        raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")
+        raise InputError(f"none of the molecules can be read; the first one: {found[0].problem}")
     by_method: dict[str, list[Molecule]] = {}
     for entry in readable:
         assert entry.molecule is not None and entry.model.method is not None
@@ -70,7 +70,7 @@ def _entries(job: Job) -> list[Entry]:
 
 
 def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
-    """The rows; Ctrl-C and errors say that nothing is lost."""
+    """Run the batch; on Ctrl-C and errors, say what is kept."""
     bar, step = _bar(console, batch, quiet)
     with bar:
         try:
@@ -78,12 +78,14 @@ def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
         except (KeyboardInterrupt, CuantoError):
             if batch.table is not None and batch.table.journal.exists():
                 kept = f"{batch.counts.computed + batch.counts.known} of {len(batch.entries)}"
-                console.print(f"{kept} are kept in {batch.table.journal}: the same command goes on", markup=False)
+                console.print(
+                    f"{kept} are kept in {batch.table.journal}: run the same command to continue", markup=False
+                )
             raise
 
 
 def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextManager[Any], Callable[[Row], object]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal, nothing elsewhere."""
     if quiet or not console.is_terminal:
         return nullcontext(), lambda row: None
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -99,7 +101,7 @@ def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextMa
 
 
 def print_failures(console: Console, rows: Sequence[Row]) -> None:
-    """Those that failed or did not converge, the first few of them."""
+    """Print the first few molecules that failed or did not converge."""
     bad = [row for row in rows if row.error or not row.converged]
     for row in bad[:MOST_FAILURES]:
         text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
@@ -109,10 +111,10 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
-    """What was done, and how fast."""
+    """Print what was done, and how fast."""
     rate = f" ({counts.rate:.3g} per second)" if counts.computed else ""
     parts = [count(total, "molecule"), f"{counts.computed} computed in {counts.seconds:.1f} s{rate}"]
-    parts += [f"{counts.known} known already"] * bool(counts.known)
+    parts += [f"{counts.known} already known"] * bool(counts.known)
     parts += [f"{counts.failed} failed"] * bool(counts.failed)
     parts += [f"{counts.unconverged} NOT converged"] * bool(counts.unconverged)
     good = not counts.failed and not counts.unconverged
