@@ -90,7 +90,7 @@ def test_a_process_that_was_killed_names_the_signal_and_its_last_words() -> None
     with ProcessRunner(1) as runner:
         runner.submit("sleeper", time.sleep, 60)  # type: ignore[arg-type]
         (worker,) = runner._workers
-        worker.said.write(b"first words\nlast words\n")
+        worker.stderr.write(b"first words\nlast words\n")
         worker.process.kill()
         key, error = runner.next()
     assert key == "sleeper" and isinstance(error, LostWorkerError)
@@ -214,8 +214,8 @@ def test_lines_of_a_process_are_whole() -> None:
     worker = object.__new__(processes._Worker)
     worker.key = "a"
     line = json.dumps({"error": "ValueError: x"}).encode()
-    worker.process = SimpleNamespace(stdout=io.BytesIO(line + b"\n" + line), wait=lambda: 1)  # type: ignore[assignment]
-    worker.said = io.BytesIO(b"")  # type: ignore[assignment]
+    worker.answers, worker.process = io.BytesIO(line + b"\n" + line), SimpleNamespace(wait=lambda: 1)  # type: ignore[assignment]
+    worker.stderr = io.BytesIO(b"")  # type: ignore[assignment]
     key, error = worker.answer()
     assert key == "a" and isinstance(error, TaskError) and str(error) == "ValueError: x"
     worker.key = "b"

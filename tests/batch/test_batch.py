@@ -117,7 +117,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
         energies(H2, scheduler="tcp://127.0.0.1:9", **HF)
     with pytest.raises(InputError, match="-1 workers"):
         energies(H2, **{**HF, "workers": -1})
-    with pytest.raises(InputError, match="no plain data"):
+    with pytest.raises(InputError, match="not plain data"):
         energies(H2, **{**HF, "workers": 2, "guess": Path("kept.h5")})
     assert list(tmp_path.iterdir()) == []
 
@@ -326,7 +326,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 3
     (tmp_path / "bad.xyz").write_text("nonsense")
     done = invoke(str(tmp_path / "bad.xyz"), str(tmp_path / "two.xyz"), "--out", str(out), "--workers", "0", *CALL)
-    assert done.exit_code == 2 and "bad: " in done.output and "1 failed" in done.output and "try these again" in done.output
+    assert (
+        done.exit_code == 2
+        and "bad: " in done.output
+        and "1 failed" in done.output
+        and "try these again" in done.output
+    )
     assert len(out.read_text().splitlines()) == 4
     done = invoke(str(tmp_path / "two.xyz"), "--out", str(out), "-q", "-o", "max_iterations=1", *CALL)
     assert done.exit_code == 1 and "2 NOT converged" in done.output

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cuanto.batch.entry import Entry
     from cuanto.batch.run import Batch, Counts
     from cuanto.batch.table import Row
-    from cuanto.system import Molecule
 
 MOST_FAILURES = 10
 """Failures that are printed; the table has all of them."""
@@ -53,19 +52,16 @@ def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | No
 
 def _entries(job: Job) -> list[Entry]:
     from cuanto.batch.entry import entries_of
-    from cuanto.batch.run import require_sound
+    from cuanto.methods.request import check
 
     electrons = (job.charge, job.multiplicity)
     found = [entry for given in job.sources for entry in entries_of(given, job.model, *electrons)]
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
         raise InputError(f"none of the molecules can be read; the first one: {found[0].problem}")
-    by_method: dict[str, list[Molecule]] = {}
-    for entry in readable:
-        assert entry.molecule is not None and entry.model.method is not None
-        by_method.setdefault(entry.model.method, []).append(entry.molecule)
-    for method, molecules in by_method.items():  # files may have methods of their own
-        require_sound(method, job.basis, job.keywords, molecules)
+    for method in dict.fromkeys(entry.model.method for entry in readable):  # files may have methods of their own
+        assert method is not None
+        check(method, job.basis, job.keywords)
     return found
 
 
