@@ -195,7 +195,7 @@ def test_the_self_test_says_what_was_done_last(terminal: Console, monkeypatch: p
     made = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
     monkeypatch.setattr(terminal, "status", lambda text: Status())
     assert list(selftest._watched(terminal, iter(made))) == made
-    assert said == ["1 done, the last: hf on cpu", "2 done, the last: pbe on cpu"]
+    assert said == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
 
 
 # ------------------------------------------------------------------------------------------------------- journals

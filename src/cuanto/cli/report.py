@@ -1,4 +1,4 @@
-"""``cuanto report`` and ``cuanto cube``: what a result looks like, as a page and as files for other viewers."""
+"""``cuanto report`` and ``cuanto cube``: a result as an HTML page, and orbitals for other viewers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def report(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Make one HTML page of a result: turn the molecule, see its orbitals, how it converged, what took the time."""
+    """Make an HTML page about a result: molecule, orbitals, convergence and timings."""
     path = out if out is not None else result.with_suffix(".html")
     require_writable(path, result)
     from cuanto.report import write_report
@@ -44,9 +44,9 @@ def cube(
     orbital: Annotated[
         str, typer.Option("--orbital", help="homo, lumo, homo-1, lumo+2, a number from 1, or density.")
     ] = "homo",
-    beta: Annotated[bool, typer.Option("--beta", help="Of the electrons of minority spin.")] = False,
-    spacing: Annotated[float, typer.Option(help="Between points, Bohr.")] = 0.2,
-    margin: Annotated[float, typer.Option(help="Around the atoms, Bohr.")] = 5.0,
+    beta: Annotated[bool, typer.Option("--beta", help="Use the beta orbitals.")] = False,
+    spacing: Annotated[float, typer.Option(help="Spacing of the points, Bohr.")] = 0.2,
+    margin: Annotated[float, typer.Option(help="Margin around the atoms, Bohr.")] = 5.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Name of the file; beside the result when left out.")
     ] = None,
