@@ -1,4 +1,4 @@
-"""Files that are complete or not there at all."""
+"""Output files, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Name = str | os.PathLike[str]
 
 
 def destination(path: Name) -> Path:
-    """The file that a name means, symbolic links followed; what a file cannot or must not replace is refused."""
+    """Path of an output file, with symbolic links followed; refuses what cannot or must not be replaced."""
     try:
         target = Path(path).resolve()
         found, folder = target.exists(), target.parent
@@ -27,7 +27,7 @@ def destination(path: Name) -> Path:
             raise InputError(f"cannot write {path}: the file is read-only")
         if not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {path}: no permission to write in {folder}")
-    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names that no file can have
+    except (OSError, RuntimeError, ValueError) as error:  # link loops, impossible names
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"cannot write {str(path)[:200]!r}: {reason}") from None
     return target
@@ -35,7 +35,7 @@ def destination(path: Name) -> Path:
 
 @contextmanager
 def replacing(path: Name) -> Iterator[Path]:
-    """A draft beside the file; it takes the file's name when it is complete."""
+    """A temporary file beside the target, which replaces it once it is complete."""
     target = destination(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -48,7 +48,7 @@ def replacing(path: Name) -> Iterator[Path]:
 
 
 def write_text(path: Name, text: str) -> None:
-    """Written beside the final name, then renamed."""
+    """Write a text file completely or not at all."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 

@@ -15,7 +15,7 @@ from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.keywords import about
 from cuanto.interfaces.qcschema import TERMS, read_molecule
-from cuanto.interfaces.versions import as_first
+from cuanto.interfaces.versions import to_version_1
 from cuanto.interfaces.wavefunction import read_wavefunction
 from cuanto.log import Timings
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Semiempirical, SemiempiricalResult
@@ -83,7 +83,7 @@ def _from_checkpoint(path: Path) -> GaussianResult:
 
 
 def _from_schema(given: Mapping[str, Any], where: str) -> Result:
-    schema = as_first(given, where)
+    schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quoted(schema.get("schema_name", "JSON"))
         raise InputError(f"{where} is {what}, not a result: {EXPECTED}")

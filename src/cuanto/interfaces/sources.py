@@ -13,7 +13,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.interfaces.qcschema import require_driver
-from cuanto.interfaces.versions import as_first, second_input
+from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_meaning
@@ -94,8 +94,8 @@ def source_from_text(
             raise (error if given == STDIN else not_a_molecule(given, error, in_a_job)) from None
         raise
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
-    model = read_model(as_first(schema, shown), shown) or Model()
-    return Source(molecule, safe_label(stem), model, second_input(schema))
+    model = read_model(to_version_1(schema, shown), shown) or Model()
+    return Source(molecule, safe_label(stem), model, version_2_input(schema))
 
 
 def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
