@@ -227,7 +227,7 @@ NO_MEANING = [
         {"mopac_compatible": True},
         "mopac_compatible does not apply to pbe: leave it out, or use mndo, am1, pm3 or pm6",
     ),
-    ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis is of no use with fitting='none'"),
+    ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis has no effect with fitting='none'"),
 ]
 
 

@@ -81,7 +81,7 @@ def test_what_was_written_is_read(computed: Result, tmp_path: Path) -> None:
         assert isinstance(again, SemiempiricalResult)
         assert again.heat_of_formation == pytest.approx(computed.heat_of_formation, abs=1e-9)
         np.testing.assert_allclose(again.bond_orders, computed.bond_orders)
-        with pytest.raises(InputError, match="no density matrix; compute it again"):
+        with pytest.raises(InputError, match="no density matrix; repeat the calculation"):
             _ = again.density
 
 

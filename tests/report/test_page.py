@@ -102,7 +102,7 @@ def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
         "converged",
         "HOMO\u2013LUMO gap",
         "Dipole moment",
-        "Where the time went",
+        "Timings",
         "Mulliken",
     ):
         assert words in page.words

@@ -47,7 +47,7 @@ class Entry:
         """
         assert self.molecule is not None
         molecule, model = self.molecule, self.model
-        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].decides}
+        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].affects_result}
         sets = [_content(model.basis), _content(what.pop("auxbasis", None))]
         parts = [molecule.symbols, molecule.charge, molecule.multiplicity, model.method, *sets, what, model.gradient]
         text = json.dumps(plain([__version__, *parts]), sort_keys=True, default=repr)

@@ -84,7 +84,7 @@ def flag_type(name: str) -> Any:
     """Annotation of the parameter of a command for an option."""
     option = OPTIONS[name]
     enumeration: Any = StrEnum
-    value: Any = {"whole": int, "number": float, "switch": bool}.get(option.kind, str)
+    value: Any = {"integer": int, "number": float, "switch": bool}.get(option.kind, str)
     if option.choices:
         value = enumeration(name, {one.upper(): one for one in option.choices})
     complete, panel = (complete_basis, None) if option.kind == "basis" else (None, HOW)

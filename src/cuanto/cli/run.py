@@ -45,7 +45,7 @@ def job_template() -> str:
     lines = []
     for name, option in KEYS.items():
         line = f"# {name} = {json.dumps(EXAMPLE[option.kind] if option.default is None else option.default)}"
-        lines.append(f"{line:29} # {', '.join(option.choices) or option.described}")
+        lines.append(f"{line:29} # {', '.join(option.choices) or option.description}")
     return template.replace("OPTIONS", "\n".join(lines))
 
 

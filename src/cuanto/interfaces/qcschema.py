@@ -87,7 +87,7 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
 def require_driver(driver: str, method: str) -> None:
     """Refuse a driver that the method does not have."""
     if driver not in DRIVERS:
-        raise InputError(f"unknown driver {driver!r}: choose {', '.join(DRIVERS)}")
+        raise InputError(f"driver {driver!r} is not supported: choose {', '.join(DRIVERS)}")
     if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
         raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
 

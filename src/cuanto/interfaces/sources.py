@@ -16,7 +16,7 @@ from cuanto.interfaces.qcschema import require_driver
 from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
-from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_meaning
+from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import decoded, quoted, read_text
@@ -129,9 +129,9 @@ def choose_model(source: Source, given: Model) -> Model:
         kept.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
-        kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].meaning.kinds}
+        kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
     elif asked.method is not None:
-        require_meaning(method, kind_of(method), {"basis": asked.basis})
+        require_applicable(method, kind_of(method), {"basis": asked.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
         kept.pop("guess", None)  # these methods start from neutral atoms

@@ -49,11 +49,10 @@ BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 
 @dataclass(frozen=True, eq=False)
 class Semiempirical:
-    """A molecule with a method, ready to be iterated.
+    """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the end is always double. `diagonaliser` makes one for the frame of orbitals, instead of what the
-    options ask for.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes one instead of that of the options.
     """
 
     molecule: Molecule
@@ -70,19 +69,19 @@ class Semiempirical:
         if self.method not in SEMIEMPIRICAL:
             raise InputError(f"unknown method {self.method!r}: choose {', '.join(SEMIEMPIRICAL)}")
         if self.molecule.nuclei.ghosts.any():
-            raise InputError(f"{self.method} has no ghost atoms: leave them out, or choose a method with a basis")
+            raise InputError(f"{self.method} has no ghost atoms: leave them out, or use a method with a basis")
         if self.options.atomic_charges is not None or self.options.atomic_spins is not None:
             raise InputError(f"{self.method} starts from neutral atoms: leave out atomic_charges and atomic_spins")
         self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
 
     @cached_property
     def layout(self) -> Layout:
-        """Elements without validated parameters are refused here."""
+        """Atomic orbitals; refuses elements without validated parameters."""
         return Layout(parameters(self.method.removeprefix("u")), self.molecule.symbols)
 
     @property
     def spins(self) -> int:
-        """Densities: one of both electrons, or two."""
+        """1 for closed shells, else 2."""
         return 2 if self.method[0] == "u" or self.molecule.multiplicity > 1 else 1
 
     @cached_property
@@ -97,7 +96,7 @@ class Semiempirical:
 
     @cached_property
     def corrections(self) -> tuple[float, Array]:
-        """What PM6 adds after the SCF: energy (Hartree) and gradient (Hartree/Bohr)."""
+        """Corrections of PM6 after the SCF: energy (Hartree) and gradient (Hartree/Bohr)."""
         if self.layout.parameters.method != "pm6":
             return 0.0, np.zeros((self.molecule.natom, 3))
         energy, gradient = corrections(self.molecule.symbols, self.molecule.R_ax * (RESCALE * BOHR))
@@ -105,13 +104,13 @@ class Semiempirical:
 
     @cached_property
     def fock(self) -> Fock:
-        """What the geometry gives."""
+        """Integrals of this geometry."""
         engine = self.engine
         with self.timings.measure("integrals"):
             return Fock(engine)
 
     def states(self, start: Density | None = None) -> Iterator[State]:
-        """Iterations from the molecules of a cluster, from neutral atoms, or from another density."""
+        """Iterate from the molecules of a cluster, from neutral atoms, or from another density."""
         fock, frame = self.fock, orthonormal_frame(self.layout.orbitals, self.backend)
         terms: list[Term] = [Constant("screened repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
@@ -127,7 +126,7 @@ class Semiempirical:
         begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
         if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, made, moment, int(options.history))
-            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
+            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 yield state
             done = state.iteration
@@ -147,7 +146,7 @@ class Semiempirical:
         return choose_occupations(self.options, filled, self.layout.orbitals)
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
-        """All iterations and what follows from the last."""
+        """Run the SCF to its end."""
         state, history = run_iterations(self.states(start), on_iteration)
         state = replace(state, energies=self._conventional(state))
         return self.result(state, history=history, notes=self._notes())
@@ -166,7 +165,7 @@ class Semiempirical:
         )
 
     def _conventional(self, state: State) -> dict[str, float]:
-        """Energies with all of the attraction in the one-electron part, as other programs have them (see `Fock`)."""
+        """Energies with the whole attraction in the one-electron term, as in other programs (see `Fock`)."""
         energies, repulsion = dict(state.energies), float(self.fock.core_repulsion_b[0])
         attraction = float(self.backend.to_host(self.fock.attraction(state.D_spq[None]))[0])
         energies["two-electron"] += energies.pop("screened repulsion") - repulsion - attraction
@@ -174,35 +173,35 @@ class Semiempirical:
         return {"core repulsion": repulsion, **energies}
 
     def _notes(self) -> tuple[str, ...]:
-        """What a reader of the result should know."""
+        """Notes for the result."""
         parts = len(self.engine.slabs)
-        notes = [] if self.engine.stored else [f"repulsion made anew in {parts} parts for every Fock matrix"]
+        notes = [] if self.engine.stored else [f"repulsion integrals recomputed in {parts} parts in every iteration"]
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SemiempiricalResult(Result):
-    """A calculation with orthonormal orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
+    """Result in orthonormal atomic orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
 
-    `energy` is that of valence electrons and cores, with PM6's corrections.
+    `energy` is that of valence electrons and cores, including the corrections of PM6.
     """
 
     calculation: Semiempirical
 
     @property
     def electronic_energy(self) -> float:
-        """Without cores and corrections, Hartree."""
+        """Energy without core repulsion and corrections, Hartree."""
         return self.energies["core"] + self.energies["two-electron"]
 
     @property
     def heat_of_formation(self) -> float:
-        """At 298 K, kcal/mol."""
+        """Heat of formation at 298 K, kcal/mol."""
         layout = self.calculation.layout
         return HARTREE_IN_KCAL * (self.energy - layout.isolated) + layout.heat
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
-        """What gives the same result again."""
+        """Keywords that reproduce the result."""
         found = super().keywords
         if self.calculation.mopac_compatible:
             found = found | {"mopac_compatible": True}
@@ -221,12 +220,12 @@ class SemiempiricalResult(Result):
 
     @property
     def dipole_debye(self) -> Array:
-        """The same in Debye."""
+        """Dipole moment, Debye."""
         return self.dipole * DEBYE
 
     @cached_property
     def bond_orders(self) -> Array:
-        """Wiberg's, between atoms; valences on the diagonal."""
+        """Wiberg bond orders between atoms; valences on the diagonal."""
         return properties.bond_orders(self.calculation.layout, self.density)
 
     @cached_property
@@ -240,7 +239,7 @@ class SemiempiricalResult(Result):
 
     @cached_property
     def gradient(self) -> Array:
-        """dE/dR_ax, Hartree/Bohr."""
+        """Gradient dE/dR_ax, Hartree/Bohr."""
         if self.state.D_spq is None:
             raise self._lacks("density matrix")
         with self.timings.measure("gradient"):
@@ -250,7 +249,7 @@ class SemiempiricalResult(Result):
 
 
 def semiempirical_energy(request: Request, on_iteration: Any = None) -> SemiempiricalResult:
-    """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms."""
+    """Compute from neutral atoms, the molecules of a cluster, or another result for the same atoms."""
     backend, options = resolve(request.options.backend), request.options
     calculation = Semiempirical(
         request.molecule,
@@ -269,10 +268,10 @@ def _start(guess: object, calculation: Semiempirical) -> Density | None:
     if guess == "sad":
         return None
     if not isinstance(guess, SemiempiricalResult):
-        raise InputError(f"{calculation.method} starts from neutral atoms or from a semiempirical result: {guess!r}")
+        raise InputError(f"{calculation.method} starts from neutral atoms or a semiempirical result, not {guess!r}")
     shape = (calculation.spins, calculation.layout.orbitals, calculation.layout.orbitals)
     if guess.density.shape != shape:
-        raise InputError(f"the guess has densities of shape {guess.density.shape}, {shape} are needed")
+        raise InputError(f"the density of the guess has the shape {guess.density.shape}, not {shape}")
     return Density(calculation.backend.to_device(guess.density), None)
 
 
@@ -297,7 +296,7 @@ def semiempirical_energies(
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
-        first.engine.prepare()  # before threads ask for the same kernels
+        first.engine.prepare()  # before several threads need the same kernels
         size = batch.chunk(first.layout, backend, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 

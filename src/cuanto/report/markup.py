@@ -1,4 +1,4 @@
-"""HTML and SVG that are safe by construction: whatever is not already markup is escaped."""
+"""HTML and SVG that are safe by construction: everything that is not markup is escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element; attribute names as `class_` and `stroke_width`; those that are None or False are left out."""
+    """An element; attributes are given as `class_` or `stroke_width`, and left out if they are None or False."""
     given = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID and not children:
         return Markup(f"<{name}{given}/>")
@@ -23,7 +23,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """One after the other; None is left out, text is escaped."""
+    """Concatenate children; None is left out, text is escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
 
 
@@ -45,7 +45,7 @@ def number(value: float, digits: int, unit: str = "") -> str:
 
 
 def seconds(value: float) -> str:
-    """Three figures at most."""
+    """A time in words, with at most three or four figures."""
     if value >= 120:
         return f"{value / 60:.1f} min"
     return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"

@@ -1,4 +1,4 @@
-"""The input that gives the same result again: geometry, command line, Python. Safe to paste: names are quoted."""
+"""Input that reproduces a result: geometry, command line, Python; names are quoted, so that it is safe to paste."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says, card by card; a card whose numbers the result lacks says so instead of vanishing."""
+"""Contents of the page, card by card; a card says so if the result lacks its numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cuanto.units import HARTREE_IN_EV
 SHORTEST = 5e-4
 """Seconds; steps that took less have no bar."""
 MOST_ROWS = 400
-"""Orbitals on each side of the frontier that the table has."""
+"""Orbitals in the table on each side of the gap."""
 LEVEL, SMALL_LEVEL = 0.03, 0.05
-"""Bohr^-3/2: the surface that is shown first; tighter where orbitals are as large as the molecule."""
+"""Isovalues shown first, Bohr^-3/2; the larger one for small molecules, whose orbitals extend beyond them."""
 SMALL = 8
-"""Atoms of such a molecule."""
+"""Largest number of atoms of a small molecule."""
 STYLES = (("ball", "Ball & stick"), ("stick", "Sticks"), ("sphere", "Spheres"))
 
 
@@ -56,7 +56,7 @@ def body(result: Result, surfaces: list[Surface], reason: str) -> Markup:
         _card("SCF convergence", _convergence(result), _legend(result)),
         _card("Orbital energies", *_orbitals(result)),
         _card("Atomic charges", *_charges(result)),
-        _card("Where the time went", *_timings(result)),
+        _card("Timings", *_timings(result)),
         _card("Energy by term", _terms(result)),
         _card("Notes", *_notes(result)),
     ]
@@ -64,7 +64,7 @@ def body(result: Result, surfaces: list[Surface], reason: str) -> Markup:
         "main",
         tag("section", _stage(result, surfaces, reason), _facts(result), class_="hero"),
         tag("section", *cards, class_="cards"),
-        _card("Reproduce it", *_reproduce(result), class_="card wide"),
+        _card("Reproduce this result", *_reproduce(result), class_="card wide"),
     )
     return join(_header(result), main, _footer(result))
 
@@ -73,12 +73,12 @@ def _card(title: str, *content: object, class_: str = "card") -> Markup:
     return tag("article", tag("h2", title), *content, class_=class_)
 
 
-def _missing(words: str) -> Markup:
-    return tag("p", words, class_="missing")
+def _missing(what: str) -> Markup:
+    return tag("p", f"{what} are not in this result.", class_="missing")
 
 
 def hill_formula(result: Result) -> Markup:
-    """Elements in Hill's order, and the charge."""
+    """Chemical formula in Hill order, with the charge."""
     parts = [join(element, tag("sub", n) if n > 1 else None) for element, n in result.molecule.composition.items()]
     charge = result.molecule.charge
     if charge:
@@ -107,7 +107,7 @@ def _stage(result: Result, surfaces: list[Surface], reason: str) -> Markup:
         tag("p", "Drawing needs JavaScript and WebGL.", class_="missing"),
         id="viewer",
         role="img",
-        aria_label=f"The molecule {result.molecule.name} in three dimensions; drag to turn it",
+        aria_label=f"The molecule {result.molecule.name} in three dimensions; drag to rotate it",
     )
     surface = [("none", "Molecule"), *((s.key, s.name) for s in surfaces)]
     controls: list[Markup] = []
@@ -118,7 +118,7 @@ def _stage(result: Result, surfaces: list[Surface], reason: str) -> Markup:
             tag("label", tag("span", "Isovalue"), slider, tag("output", id="isovalue-text"), class_="slide")
         )
     else:
-        controls.append(_missing(reason))
+        controls.append(tag("p", reason, class_="missing"))
     controls.append(_choice("style", "Atoms", STYLES, "ball"))
     labels = [("none", "No labels"), ("names", "Symbols")]
     if atomic_charges(result):
@@ -127,18 +127,18 @@ def _stage(result: Result, surfaces: list[Surface], reason: str) -> Markup:
     buttons = [tag("button", words, type="button", id=key) for key, words in
                (("spin", "Spin"), ("reset", "Reset view"), ("save", "Save picture"))]  # fmt: skip
     controls.append(tag("div", *buttons, class_="buttons"))
-    hint = tag("p", "Drag to turn, click and scroll to zoom, Ctrl-drag to move.", class_="hint")
+    hint = tag("p", "Drag to rotate, click and scroll to zoom, Ctrl-drag to move.", class_="hint")
     return tag("div", canvas, tag("div", *controls, hint, class_="controls"), class_="stage card")
 
 
 def _slider(result: Result) -> int:
-    """Place on the slider, which is logarithmic from SMALLEST to its twentyfold, as in the script."""
+    """Position on the slider, which is logarithmic from SMALLEST to 20 times that, as in the script."""
     value = SMALL_LEVEL if result.molecule.natom <= SMALL else LEVEL
     return round(100 * math.log(value / SMALLEST) / math.log(20))
 
 
 def _choice(name: str, title: str, options: object, chosen: str) -> Markup:
-    """One of several, as a row of buttons."""
+    """Row of buttons of which one is chosen."""
     rows = []
     for key, words in options:  # type: ignore[attr-defined]
         box = tag("input", type="radio", name=name, value=key, checked=key == chosen)
@@ -147,7 +147,7 @@ def _choice(name: str, title: str, options: object, chosen: str) -> Markup:
 
 
 def _facts(result: Result) -> Markup:
-    """The numbers that are looked for first."""
+    """The most important numbers."""
     molecule, levels = result.molecule, orbital_levels(result)
     facts: list[tuple[str, str, str]] = []
     if (heat := known(result, "heat_of_formation")) is not None:
@@ -194,25 +194,28 @@ def _convergence(result: Result) -> Markup:
     ours = result.program.startswith("cuanto")  # the tolerances of other programs are unknown
     tolerances = (result.options.energy_tolerance, result.options.gradient_tolerance) if ours else (None, None)
     drawn = figures.convergence(result.history, tolerances)
-    return drawn if drawn is not None else _missing("The iterations are not in this result.")
+    return drawn if drawn is not None else _missing("The iterations")
 
 
 def _legend(result: Result) -> Markup | None:
     if not result.history:
         return None
-    change = tag("span", "change of the energy / Hartree", class_="key change")
-    return tag("p", change, tag("span", "orbital gradient", class_="key gradient"),
-               tag("span", "dashed: tolerances", class_="key plain"), class_="legend")  # fmt: skip
+    return _keys(
+        ("energy change / Hartree", "change"), ("orbital gradient", "gradient"), ("dashed: tolerances", "plain")
+    )
+
+
+def _keys(*entries: tuple[str, str]) -> Markup:
+    """Legend of a plot: words and style classes."""
+    return tag("p", *(tag("span", words, class_=f"key {kind}") for words, kind in entries), class_="legend")
 
 
 def _orbitals(result: Result) -> tuple[Markup, ...]:
     levels = orbital_levels(result)
     drawn = figures.level_diagram(levels)
     if drawn is None:
-        return (_missing("Orbital energies are not in this result."),)
-    keys = tag(
-        "p", tag("span", "occupied", class_="key filled"), tag("span", "empty", class_="key empty"), class_="legend"
-    )
+        return (_missing("Orbital energies"),)
+    keys = _keys(("occupied", "filled"), ("empty", "empty"))
     rows = []
     for s, (eps, n) in enumerate(levels):
         spin = ("\u03b1", "\u03b2")[s] if len(levels) == 2 else ""
@@ -232,7 +235,7 @@ def _orbitals(result: Result) -> tuple[Markup, ...]:
 def _charges(result: Result) -> tuple[Markup, ...]:
     by_analysis = atomic_charges(result)
     if not by_analysis:
-        return (_missing("Atomic charges are not in this result."),)
+        return (_missing("Atomic charges"),)
     tabs = []
     for i, (name, charges) in enumerate(by_analysis.items()):
         rows = [
@@ -250,7 +253,7 @@ def _charges(result: Result) -> tuple[Markup, ...]:
 def _timings(result: Result) -> tuple[Markup, ...]:
     rows = [(name, t, seconds(t)) for name, t in result.timings.seconds.items() if t >= SHORTEST]
     if not rows:
-        return (_missing("Timings are not in this result."),)
+        return (_missing("Timings"),)
     rows.sort(key=lambda row: -row[1])
     where = f", on {result.backend_name}" if result.backend_name else ""
     return figures.bars(rows, False, "plot-timings"), tag("p", f"Wall-clock time by step{where}.", class_="hint")
@@ -258,7 +261,7 @@ def _timings(result: Result) -> tuple[Markup, ...]:
 
 def _terms(result: Result) -> Markup:
     if not result.energies:
-        return _missing("The terms of the energy are not in this result.")
+        return _missing("The terms of the energy")
     rows = [tag("tr", tag("th", name), tag("td", number(value, 8))) for name, value in result.energies.items()]
     name = "total / Hartree" if result.converged else "last total / Hartree, NOT converged"
     rows.append(tag("tr", tag("th", name), tag("td", number(result.energy, 8)), class_="total"))
@@ -297,4 +300,4 @@ def _reproduce(result: Result) -> tuple[Markup, ...]:
 
 def _footer(result: Result) -> Markup:
     viewer = "Drawn by 3Dmol.js (N. Rego, D. Koes, doi:10.1093/bioinformatics/btu829)."
-    return tag("footer", f"Computed by {result.program}. {viewer} This file asks nothing of the network.")
+    return tag("footer", f"Computed by {result.program}. {viewer} This file makes no network requests.")

@@ -1,7 +1,7 @@
-"""Frontier orbitals on a grid, packed small enough for a page; the page itself finds the surface for any value.
+"""Frontier orbitals on a grid, compressed for the page, which draws the surface of any isovalue itself.
 
-An orbital is stored in steps of QUANTUM (far below what an eye sees of a surface at 0.01 or more), as differences along
-z, low and high bytes apart, deflated: about one byte for two points.
+An orbital is stored in steps of QUANTUM (invisible in a surface at 0.01 or more), as differences along z with low and
+high bytes separated, and deflated: about one byte for two points.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 QUANTUM = 2e-4
 """Bohr^-3/2."""
 LARGEST = 0.4
-"""Larger values are cut off: they are inside of every surface."""
+"""Larger values are cut off; they are inside every surface."""
 SMALLEST = 0.008
-"""The lowest value for which a surface is offered; the grid is cut down to where the orbital is larger."""
+"""Smallest isovalue of the slider; the grid is reduced to where the orbital is larger."""
 MARGIN = 6.0
 FINEST, COARSEST = 0.2, 0.45
 POINTS, MOST_POINTS = 300_000, 900_000
@@ -37,7 +37,7 @@ ARROWS = ("\u03b1 ", "\u03b2 ")
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """An orbital on a part of the grid; `energy` in Hartree where it is known."""
+    """An orbital on a part of the grid; `energy` in Hartree if it is known."""
 
     key: str
     name: str
@@ -46,7 +46,7 @@ class Surface:
     values: Array
 
     def packed(self) -> dict[str, Any]:
-        """For the script of the page; lengths in Angstrom."""
+        """Data for the script of the page; lengths in Angstrom."""
         return {
             "key": self.key,
             "name": self.name,

@@ -1,4 +1,4 @@
-"""Electrons alone: kinetic energy, attraction to nuclei and point charges, a uniform electric field."""
+"""One-electron energy: kinetic energy, attraction to nuclei and point charges, a uniform electric field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cuanto.terms.external import Surroundings
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; made beside it: the overlap S."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; the overlap S is computed with it."""
 
     name = "core"
 

@@ -1,4 +1,4 @@
-"""What surrounds a molecule: point charges and a uniform electric field."""
+"""Surroundings of a molecule: point charges and a uniform electric field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 class Surroundings:
     """Point charges (e) at positions (Bohr), and a field (Hartree/(e Bohr)): a dipole mu has the energy -mu . field.
 
-    The charges do not interact with each other or with the field here: that energy is a constant of whoever set them.
+    The interaction of the charges with each other and with the field is not included.
     """
 
     charges: Array = _field(default_factory=lambda: np.zeros(0))
@@ -29,7 +29,7 @@ class Surroundings:
     def of(
         cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, field: ArrayLike | None = None
     ) -> Surroundings:
-        """From what a user gave."""
+        """Check and convert what a user gives."""
         if (charges is None) != (positions is None):
             raise InputError("point charges need both charges and positions")
         q = _numbers([] if charges is None else charges, "point charges").reshape(-1)
@@ -41,7 +41,7 @@ class Surroundings:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `cuanto.energy`, as plain data; none for a molecule that is alone."""
+        """Keywords of `cuanto.energy` as plain data; empty if there are no surroundings."""
         found: dict[str, Any] = {}
         if len(self.charges):
             found["point_charges"] = [self.charges.tolist(), self.positions.tolist()]
@@ -51,7 +51,7 @@ class Surroundings:
 def _vector(given: ArrayLike | None) -> list[float]:
     vector = _numbers(np.zeros(3) if given is None else given, "field")
     if vector.shape != (3,):
-        raise InputError(f"a field has three components, an array of shape {vector.shape} was given")
+        raise InputError(f"a field has three components, not an array of shape {vector.shape}")
     return [float(value) for value in vector]
 
 
