@@ -1,11 +1,14 @@
-"""Errors that cuanto raises on purpose.
+"""Errors of cuanto.
 
 Each message is one line: what was given, what is wrong, what would work.
 """
 
+from importlib import import_module
+from typing import Any
+
 
 class CuantoError(Exception):
-    """Base of every error that cuanto raises on purpose."""
+    """Base class of all errors of cuanto."""
 
 
 class InputError(CuantoError):
@@ -21,6 +24,14 @@ class CompilerError(CuantoError):
 
 class MissingDependencyError(CuantoError):
     """An optional package is needed and not installed."""
+
+
+def import_optional(name: str, message: str) -> Any:
+    """Import a module of an optional package; the message says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingDependencyError(message) from None
 
 
 def describe_error(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol
 
-from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, import_optional
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 Result = tuple[str, dict[str, Any] | BaseException]
@@ -126,12 +126,8 @@ def ignore_interrupts() -> None:
 
 
 def dask_distributed() -> Any:
-    try:
-        return import_module("distributed")
-    except ImportError:
-        raise MissingDependencyError(
-            "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
-        ) from None
+    message = "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
+    return import_optional("distributed", message)
 
 
 def usable_cores() -> int:

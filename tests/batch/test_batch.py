@@ -345,7 +345,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is for single molecules"),
         (["--out", "OUT/a.csv", "-m", "hg"], "unknown method"),
         (["--out", "OUT/a.csv", "-m", "pm6", "-b", "sto-3g"], "basis does not apply to pm6"),
-        (["--workers", "2"], "name their table with --out"),
+        (["--workers", "2"], "name a table with --out"),
     ],
 )
 def test_bad_input_is_an_error_before_the_work(arguments: list[str], problem: str, tmp_path: Path) -> None:

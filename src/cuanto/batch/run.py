@@ -207,8 +207,10 @@ class Batch:
             if isinstance(result, BaseException) and _retry(task, result):
                 tasks.extendleft(_Task([entry], task.tries + 1) for entry in reversed(task.entries))
                 continue
-            found = [_failed(result)] * len(task.entries) if isinstance(result, BaseException) else result["rows"]
-            for entry, values in zip(task.entries, found, strict=True):
+            if isinstance(result, BaseException):
+                tried = f" (tried {TRIES} times)" if isinstance(result, LostWorkerError) else ""
+                result = {"rows": [{"error": describe_error(result) + tried}] * len(task.entries)}
+            for entry, values in zip(task.entries, result["rows"], strict=True):
                 if self._journal is not None:
                     self._journal.keep(entry, values)
                 self._rows[entry.key] = Row.of(entry, values)
@@ -244,11 +246,6 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
 def _retry(task: _Task, error: BaseException) -> bool:
     """Whether to try again: a worker may be lost because of one molecule among several, or of none."""
     return not isinstance(error, TaskError) and (len(task.entries) > 1 or task.tries < TRIES)
-
-
-def _failed(error: BaseException) -> dict[str, Any]:
-    tried = f" (tried {TRIES} times)" if isinstance(error, LostWorkerError) else ""
-    return {"error": describe_error(error) + tried}
 
 
 def chunks(entries: Sequence[Entry], device: str, workers: int | None = None) -> list[list[Entry]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.batch.entry import Entry
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.interfaces.files import replacing, write_text
 from cuanto.system import Molecule
 
@@ -118,7 +118,8 @@ class Table:
             raise InputError(f"cannot write a table as {self.path.name!r}: use a name ending in {', '.join(writers)}")
         self._write = writers[ending]
         if ending == ".parquet":
-            self._write = partial(self._parquet, arrow=_pyarrow())
+            message = "Parquet needs pyarrow (pip install 'cuanto[parquet]'); .jsonl and .csv tables need no package"
+            self._write = partial(self._parquet, arrow=import_optional("pyarrow", message))
 
     @property
     def journal(self) -> Path:
@@ -145,15 +146,6 @@ class Table:
         with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)
-
-
-def _pyarrow() -> Any:
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet needs pyarrow (pip install 'cuanto[parquet]'); .jsonl and .csv tables need no package"
-        ) from None
 
 
 def _arrow_type(arrow: Any, kind: str) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from cuanto import __version__
 from cuanto.api import energy
-from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError, import_optional
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
 from cuanto.interfaces.sources import read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
@@ -39,7 +38,8 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
         answer = failed_operation(given, {"error_type": _kind(error), "error_message": _message(error)})
     if as_dict:
         return answer
-    models = _models("qcelemental.models.v2" if second else "qcelemental.models")
+    message = "QCSchema models need QCElemental: `pip install qcelemental`, or use return_dict=True"
+    models = import_optional("qcelemental.models.v2" if second else "qcelemental.models", message)
     return (models.AtomicResult if answer["success"] else models.FailedOperation)(**answer)
 
 
@@ -93,11 +93,3 @@ def _dictionary(atomic_input: Any) -> Any:
     if (dump := getattr(atomic_input, "model_dump", None) or getattr(atomic_input, "dict", None)) is not None:
         return dump()
     raise InputError(f"compute takes an AtomicInput or a dictionary, not {type(atomic_input).__name__}")
-
-
-def _models(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        message = "QCSchema models need QCElemental: `pip install qcelemental`, or use return_dict=True"
-        raise MissingDependencyError(message) from None

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 from cuanto.errors import InputError
-from cuanto.scf.checkpoint import SIGNATURE
+from cuanto.interfaces.read import is_checkpoint
 from cuanto.system.text import quoted
 
 KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
@@ -31,7 +31,7 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             return InputError(f"{shown} is a folder: name a file in it{many}")
         if not path.exists():
             return InputError(f"{error}{_meant(given, path, known)}")
-        if _is_checkpoint(path):
+        if path.is_file() and is_checkpoint(path):
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
             return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")
@@ -40,13 +40,6 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
     except (OSError, ValueError):  # names that no file can have
         pass
     return error
-
-
-def _is_checkpoint(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(SIGNATURE)) == SIGNATURE
 
 
 def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:

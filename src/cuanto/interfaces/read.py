@@ -46,13 +46,17 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
         raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
     path = Path(source)
     try:
-        with path.open("rb") as file:
-            binary = file.read(len(SIGNATURE)) == SIGNATURE
+        if is_checkpoint(path):
+            return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if binary:
-        return _from_checkpoint(path)
     return _from_schema(parse_json(read_text(path, "result"), str(path)), str(path))
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is in the format of checkpoints, HDF5."""
+    with path.open("rb") as file:
+        return file.read(len(SIGNATURE)) == SIGNATURE
 
 
 def _from_checkpoint(path: Path) -> GaussianResult:

@@ -64,9 +64,8 @@ def to_version_2(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[st
     if not result["success"]:
         return {**failed_operation(asked, result["error"]), "extras": dict(result["extras"])}
     molecule = {**result["molecule"], "schema_version": MOLECULE_VERSION}
-    computed = {
-        key: result[key] for key in ("driver", "model", "keywords")
-    }  # options of the command line may override the input
+    # The command line may have overridden the input.
+    computed = {key: result[key] for key in ("driver", "model", "keywords")}
     specification = {**_select(OF_SPECIFICATION, asked.get("specification") or {}), **computed}
     given = {"molecule": _input_molecule(asked, molecule), "specification": specification}
     found: dict[str, Any] = {

@@ -23,7 +23,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, Scf
-from cuanto.scf.occupations import Occupations, choose_occupations
+from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
@@ -115,14 +115,16 @@ class Semiempirical:
         terms: list[Term] = [Constant("screened repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
-        problem = Problem(terms, frame, self._occupations(), False, self.timings)
+        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
+        filled = electrons if self.spins == 2 else (sum(electrons),)
+        occupations = choose_occupations(self.options, filled, self.layout.orbitals)
+        problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
         made = choose_diagonaliser(self.options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         options = self.options
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
-        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
         begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
         if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, made, moment, int(options.history))
@@ -139,11 +141,6 @@ class Semiempirical:
         for state in search(problem, begin, options, made, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step
             yield replace(state, iteration=state.iteration + done, step=step)
-
-    def _occupations(self) -> Occupations:
-        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        filled = electrons if self.spins == 2 else (sum(electrons),)
-        return choose_occupations(self.options, filled, self.layout.orbitals)
 
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
         """Run the SCF to its end."""

@@ -53,7 +53,7 @@ def orbital_levels(result: Result) -> list[tuple[figures.Array, figures.Array]]:
 def body(result: Result, surfaces: list[Surface], reason: str) -> Markup:
     """Everything between the scripts; `reason`: why there are no surfaces."""
     cards = [
-        _card("SCF convergence", _convergence(result), _legend(result)),
+        _card("SCF convergence", *_convergence(result)),
         _card("Orbital energies", *_orbitals(result)),
         _card("Atomic charges", *_charges(result)),
         _card("Timings", *_timings(result)),
@@ -66,7 +66,9 @@ def body(result: Result, surfaces: list[Surface], reason: str) -> Markup:
         tag("section", *cards, class_="cards"),
         _card("Reproduce this result", *_reproduce(result), class_="card wide"),
     )
-    return join(_header(result), main, _footer(result))
+    viewer = "Drawn by 3Dmol.js (N. Rego, D. Koes, doi:10.1093/bioinformatics/btu829)."
+    footer = tag("footer", f"Computed by {result.program}. {viewer} This file makes no network requests.")
+    return join(_header(result), main, footer)
 
 
 def _card(title: str, *content: object, class_: str = "card") -> Markup:
@@ -190,19 +192,14 @@ def _gap(eps_m: figures.Array, n_m: figures.Array) -> float | None:
     return float(empty.min() - filled.max()) * HARTREE_IN_EV if filled.size and empty.size else None
 
 
-def _convergence(result: Result) -> Markup:
+def _convergence(result: Result) -> tuple[Markup, ...]:
     ours = result.program.startswith("cuanto")  # the tolerances of other programs are unknown
     tolerances = (result.options.energy_tolerance, result.options.gradient_tolerance) if ours else (None, None)
     drawn = figures.convergence(result.history, tolerances)
-    return drawn if drawn is not None else _missing("The iterations")
-
-
-def _legend(result: Result) -> Markup | None:
-    if not result.history:
-        return None
-    return _keys(
-        ("energy change / Hartree", "change"), ("orbital gradient", "gradient"), ("dashed: tolerances", "plain")
-    )
+    if drawn is None:
+        return (_missing("The iterations"),)
+    texts = ("energy change / Hartree", "orbital gradient", "dashed: tolerances")
+    return drawn, _keys(*zip(texts, ("change", "gradient", "plain"), strict=True))
 
 
 def _keys(*entries: tuple[str, str]) -> Markup:
@@ -296,8 +293,3 @@ def _reproduce(result: Result) -> tuple[Markup, ...]:
         head = tag("div", tag("h3", title), tag("span", copy, save), class_="head")
         blocks.append(tag("div", head, tag("pre", tag("code", text, id=f"text-{key}")), class_=f"block {key}"))
     return (tag("div", *blocks, class_="blocks"),)
-
-
-def _footer(result: Result) -> Markup:
-    viewer = "Drawn by 3Dmol.js (N. Rego, D. Koes, doi:10.1093/bioinformatics/btu829)."
-    return tag("footer", f"Computed by {result.program}. {viewer} This file makes no network requests.")

@@ -6,13 +6,12 @@ two-body terms); E. Caldeweyher et al., J. Chem. Phys. 150, 154122 (2019), doi:1
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -63,10 +62,7 @@ def _parameters_name(functional: str, kind: str) -> str:
 
 def _result(molecule: Molecule, atoms: NDArray[np.int64], parameters: str, kind: str) -> dict[str, Any]:
     package = PACKAGES[kind]
-    try:
-        interface = import_module(f"{package}.interface")
-    except ImportError as error:
-        raise MissingDependencyError(f"{kind} needs the package {package} ({error}): `pip install {package}`") from None
+    interface = import_optional(f"{package}.interface", f"{kind} needs the package {package}: `pip install {package}`")
     numbers, positions = molecule.numbers[atoms], molecule.R_ax[atoms]
     if kind == "d3bj":
         model = interface.DispersionModel(numbers, positions)
