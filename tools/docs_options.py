@@ -16,7 +16,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def options_table() -> str:
     """A Markdown table with a row per option."""
-    rows = [f"| `{name}` | {_values(option)} | {option.described} |" for name, option in OPTIONS.items()]
+    rows = [f"| `{name}` | {_values(option)} | {option.description} |" for name, option in OPTIONS.items()]
     return "\n".join(["| option | values (default first) | meaning |", "|---|---|---|", *rows])
 
 
@@ -25,4 +25,4 @@ def _values(option: Option) -> str:
     shown = "" if option.default is None else f"`{option.default}`"
     if option.choices:
         return ", ".join([shown, *(f"`{value}`" for value in option.choices if value != option.default)])
-    return f"{shown}; {option.low:g} to {option.high:g}" if option.kind in ("number", "whole") else shown
+    return f"{shown}; {option.low:g} to {option.high:g}" if option.kind in ("number", "integer") else shown

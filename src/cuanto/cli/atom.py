@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cuanto.cli.arguments import Verbose
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
 HOW, OPTIMISATION, FILES = "How it is computed", "Optimisation of the basis", "Files"

@@ -19,10 +19,9 @@ from cuanto.atomic.job import element_job, element_table
 from cuanto.atomic.plot import require_picture
 from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.cli.integrals import require_writable
 from cuanto.cli.show import count
 from cuanto.errors import InputError, require
-from cuanto.interfaces.files import write_text
+from cuanto.interfaces.files import require_writable, write_text
 from cuanto.interfaces.qcschema import plain
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 

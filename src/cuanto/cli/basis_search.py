@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from cuanto.cli.arguments import Verbose
 from cuanto.cli.atom import Contract, Diffuse, Export, FormerName, Json, NucleusModel, Optimiser, OptimiserName
 from cuanto.cli.energy import NOT_CONVERGED, Device
-from cuanto.cli.verbose import Verbose
 
 Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 

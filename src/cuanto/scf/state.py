@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from cuanto.arrays import Array
@@ -23,15 +24,15 @@ class State:
     iteration: int
     energy: float
     energies: Mapping[str, float]
-    energy_change: float
-    gradient: float
-    converged: bool
-    step: str
-    C_spm: Any
-    eps_sm: Any
-    n_sm: Array
-    D_spq: Any
-    F_spq: Any
+    energy_change: float = nan
+    gradient: float = nan
+    converged: bool = True
+    step: str = ""
+    C_spm: Any = None
+    eps_sm: Any = None
+    n_sm: Any = None
+    D_spq: Any = None
+    F_spq: Any = None
     curvature: float | None = None
 
 

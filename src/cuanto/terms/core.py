@@ -1,4 +1,4 @@
-"""Electrons alone: kinetic energy, attraction to nuclei and point charges, external operators such as a field."""
+"""One-electron energy: kinetic energy, attraction to nuclei and point charges, external operators such as a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds a molecule: point charges, and one-electron operators such as a uniform electric field.
+"""Surroundings of a molecule: point charges, and one-electron operators such as a uniform electric field.
 
 A new operator is an entry of `EXTERNAL_OPERATORS`; CONTRIBUTING.md shows how to add one.
 """

@@ -1,4 +1,4 @@
-"""Nuclei with nuclei, point charges and external operators: a constant of the SCF."""
+"""Interaction of nuclei with each other, with point charges and external operators; constant during the SCF."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class NuclearRepulsion(Term):
             self.energy += float(q * np.sum(Z_a[atoms] / distance_a))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """The density does not enter."""
+        """Independent of the density."""
         return self.energy, None
