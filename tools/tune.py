@@ -22,11 +22,12 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from common import machine  # noqa: E402
 
+from cuanto.arrays import Ints  # noqa: E402
 from cuanto.backends.base import Backend, Job  # noqa: E402
 from cuanto.integrals.batches import BraBatch, ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets  # noqa: E402
-from cuanto.integrals.segments import Indices, SegmentClass  # noqa: E402
+from cuanto.integrals.segments import SegmentClass  # noqa: E402
 from cuanto.kernels.build import cost_of  # noqa: E402
 from cuanto.kernels.tuning import class_name  # noqa: E402
 
@@ -71,7 +72,7 @@ def seconds(backend: Backend, jobs: list[Job]) -> float:
 class Rows(RowMap):
     """Row of a pair in a rectangle."""
 
-    def __call__(self, i: Indices, j: Indices) -> Indices:
+    def __call__(self, i: Ints, j: Ints) -> Ints:
         return i * self.nbf + j
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import FittedTensor
@@ -23,7 +24,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.derivative import DerivativeShells, coupling, derivative_shells, sum_by_atom, two_centre_gradient
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import pair_batches
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.fitting_force import fit_force_source
 
 THRESHOLD = 1e-13
@@ -119,7 +120,7 @@ def _families(shells: DerivativeShells) -> Iterator[tuple[SegmentClass, list[Seg
     return iter(made.values())
 
 
-def _group_arrays(origin: SegmentClass, made: list[SegmentClass], atom_p: Indices) -> dict[str, Any]:
+def _group_arrays(origin: SegmentClass, made: list[SegmentClass], atom_p: Ints) -> dict[str, Any]:
     """Arguments of the kernel that tell where the functions of a class and of its derivatives are."""
     terms = []
     for which, step in enumerate((1, -1)[: len(made)]):

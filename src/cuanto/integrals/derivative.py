@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import shell_batch
 from cuanto.integrals.engine import Engine
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, raised
 
 
@@ -31,9 +32,9 @@ class DerivativeShells:
     classes: tuple[SegmentClass, ...]
     origins: tuple[SegmentClass, ...]
     size: int
-    p: Indices
-    x: Indices
-    function: Indices
+    p: Ints
+    x: Ints
+    function: Ints
     weight: Array
 
 
@@ -59,7 +60,7 @@ def derivative_shells(basis: Basis) -> DerivativeShells:
     return DerivativeShells(tuple(classes), tuple(origins), size, p, x, function, weight)
 
 
-def coupling(l: int, pure: bool, step: int) -> tuple[Indices, Indices, Indices, Array]:
+def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
     """(m, x, k, weight): the part of d/dx of function m that is monomial k of the raised (lowered) shell."""
     number = {a: k for k, a in enumerate(powers(l + step))}
     found = []
@@ -97,7 +98,7 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
     return sum_by_atom(basis, -2.0 * moved * shells.weight, shells.p, shells.x)
 
 
-def sum_by_atom(basis: Basis, values: Array, p: Indices, x: Indices) -> Array:
+def sum_by_atom(basis: Basis, values: Array, p: Ints, x: Ints) -> Array:
     """Add values that belong to functions p and axes x to the gradient of their atoms."""
     atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
     gradient = np.zeros((len(basis.R_ax), 3))
