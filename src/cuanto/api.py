@@ -14,13 +14,16 @@ from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
-from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
-from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
+from cuanto.methods import Calculation, GaussianResult, Request, Result
+from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
+
+GRADIENT_TOLERANCE = 1e-7
+"""Norm of FDS - SDF, Hartree: the error of a nuclear gradient is of the same size."""
 
 
 def energy(
@@ -75,17 +78,31 @@ def energy(
     return solve(request, on_iteration)
 
 
+def gradient(
+    molecule: Molecule,
+    method: str = "hf",
+    basis: BasisChoice | Basis | None = None,
+    *,
+    on_iteration: Callable[[State], object] | None = None,
+    **options: Any,
+) -> Result:
+    """Compute the energy of a molecule and its gradient, `.gradient` of the result in Hartree/Bohr.
+
+    Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
+    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
+    """
+    if method.lower().lstrip("u") not in SEMIEMPIRICAL:
+        options.setdefault("gradient_tolerance", GRADIENT_TOLERANCE)
+    return solve(Request.of(molecule, method, basis, **options), on_iteration, gradient=True)
+
+
 @one_thread
-def solve(request: Request, on_iteration: Callable[[State], object] | None = None) -> Result:
-    """Compute a request."""
+def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
+    """Compute a request; with the `gradient` while the integrals are in memory."""
     if request.model is None:
         return semiempirical_energy(request, on_iteration)
-    context = Context.of(request)
-    pairs = context.shared_pairs()
-    core = core_hamiltonian(context, pairs)
-    builders = builders_for(context, pairs)
-    del pairs  # frees memory of the device
-    calculation = Calculation(context, core, make_terms(context, core, builders))
+    calculation = Calculation.of(request)
+    context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(
         molecule=request.molecule,
@@ -98,6 +115,7 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         notes=calculation.notes(state),
         basis=context.basis,
         settings=context.options,
+        gradients=calculation.gradient(state) if gradient else None,
     )
 
 

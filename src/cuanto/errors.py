@@ -24,6 +24,10 @@ def require(condition: object, message: str) -> None:
         raise InputError(message)
 
 
+class ConvergenceError(CuantoError):
+    """An SCF that did not converge where a converged one is needed."""
+
+
 class CompilerError(CuantoError):
     """A kernel could not be compiled, or there is no compiler."""
 

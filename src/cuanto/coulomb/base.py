@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from cuanto.arrays import Array
+
 
 class JKBuilder(Protocol):
     """J_spq and K_spq of densities D_spq, None where not wanted.
@@ -15,6 +17,13 @@ class JKBuilder(Protocol):
 
     def __call__(self, D_spq: Any, C_spi: Any | None, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         """Arrays on the device of the builder."""
+
+    def coulomb_gradient(self, D_pq: Any) -> Array:
+        """d/dR of 1/2 sum_pq D_pq J_pq at a fixed density matrix, [atom, axis]."""
+
+    def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """d/dR of -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed density matrices, [atom, axis]; half of that for one
+        spin, whose density holds both electrons."""
 
     def notes(self) -> Sequence[str]:
         """Remarks on the integrals for the result."""

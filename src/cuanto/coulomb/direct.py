@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.exchange_forces import exchange_gradient
+from cuanto.coulomb.forces import electron_density, forces
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.memory import store_limit
@@ -203,6 +206,15 @@ class IncrementalJK(JKBuilder):
         self._last[want_j, want_k] = age + 1, D, (made[0], made[1])
         J, K = (None if M is None else M.copy() for M in made)
         return J, K
+
+    def coulomb_gradient(self, D_pq: Any) -> Array:
+        """By the J engine, one Hermite order higher."""
+        density = electron_density(self.direct.basis, D_pq, self.direct.backend, omega=self.direct.options.omega)
+        return forces(density, density, self.direct.backend)
+
+    def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """From four-centre integrals of derivatives."""
+        return exchange_gradient(self.direct.basis, D_spq, self.direct.backend, omega=self.direct.options.omega)
 
     def notes(self) -> Sequence[str]:
         """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""

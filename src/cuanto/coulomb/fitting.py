@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.fitted_forces import fitted_coulomb_gradient, fitted_exchange_gradient
 from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
 from cuanto.coulomb.fitting_blocks import BlockTensor, store_all_blocks
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
@@ -102,6 +104,28 @@ class FittedJK(JKBuilder):
         if C_spi is None:
             return J_spq, add(xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq]))
         return J_spq, add(xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi]))
+
+    def coulomb_gradient(self, D_pq: Any) -> Array:
+        """With the fitted density, for which the energy is stationary."""
+        c_P = self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]
+        return fitted_coulomb_gradient(self.basis, self.aux, D_pq, c_P, self.backend)
+
+    def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """From orbitals times the square roots of their occupations."""
+        if C_spi is None:
+            raise InputError("the gradient of fitted exchange needs orbitals")
+        metric = self._metric()
+        factor = -0.25 if len(C_spi) == 1 else -0.5
+        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi) for C_pi in C_spi]
+        return np.asarray(factor * np.sum(parts, axis=0))
+
+    def _metric(self) -> FittingMetric:
+        """(P|Q) in factors, if it is well-conditioned."""
+        if self.metric.raised or self.metric.left_out:
+            raise InputError(
+                f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
+            )
+        return self.tensor.integrals.metric()
 
     def notes(self) -> Sequence[str]:
         """The memory plan, and the treatment of a nearly singular metric."""

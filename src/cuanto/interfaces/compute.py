@@ -8,7 +8,14 @@ from typing import Any
 
 from cuanto import __version__
 from cuanto.api import energy
-from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError, import_optional
+from cuanto.errors import (
+    CompilerError,
+    ConvergenceError,
+    CuantoError,
+    InputError,
+    MissingDependencyError,
+    import_optional,
+)
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
 from cuanto.interfaces.sources import read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
@@ -54,10 +61,6 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
     return _completed(given, result, asked.driver)
-
-
-class ConvergenceError(CuantoError):
-    """The SCF did not converge."""
 
 
 def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
@@ -15,6 +16,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
+from cuanto.methods.gradient import energy_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
@@ -143,6 +145,22 @@ class Calculation:
     context: Context
     core: CoreHamiltonian
     terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, request: Request) -> Calculation:
+        """Prepare the terms of a request."""
+        context = Context.of(request)
+        pairs = context.shared_pairs()
+        core = core_hamiltonian(context, pairs)
+        builders = builders_for(context, pairs)
+        del pairs  # frees memory of the device
+        return cls(context, core, make_terms(context, core, builders))
+
+    def gradient(self, state: State) -> tuple[Array, Array]:
+        """dE/dR of a converged state: of the atoms, and of the point charges, Hartree/Bohr."""
+        context = self.context
+        charges = len(context.request.surroundings.charges)
+        return energy_gradient(self.terms, context.basis, context.backend, state, charges, context.timings)
 
     @property
     def options(self) -> ScfOptions:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cuanto import integrals, properties
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
@@ -203,6 +204,7 @@ class GaussianResult(Result):
 
     basis: Basis
     settings: CalculationOptions = field(default_factory=lambda: CalculationOptions(fitting="none"))
+    gradients: tuple[Array, Array] | None = None
 
     @property
     def fitting(self) -> str:
@@ -241,6 +243,30 @@ class GaussianResult(Result):
     def orbitals(self) -> Orbitals:
         """Orbitals as a guess for another calculation."""
         return Orbitals(self.basis, self.coefficients, self.occupations)
+
+    @property
+    def gradient(self) -> Array:
+        """Gradient dE/dR_ax, Hartree/Bohr; computed when it is asked for first, without another SCF."""
+        return self._gradients[0]
+
+    @property
+    def charges_gradient(self) -> Array:
+        """Derivative of the energy with respect to the positions of point charges, Hartree/Bohr."""
+        return self._gradients[1]
+
+    @cached_property
+    def _gradients(self) -> tuple[Array, Array]:
+        if self.gradients is not None:
+            return self.gradients
+        if self.state.F_spq is None:
+            raise self._lacks("Fock matrix")
+        from cuanto.methods.gaussian import Calculation  # which knows requests, and these know results
+        from cuanto.methods.request import Request
+
+        keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
+        keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
+        with one_thread:
+            return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
 
     @cached_property
     def dipole(self) -> Array:

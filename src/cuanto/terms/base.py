@@ -18,7 +18,10 @@ class Term(Protocol):
         """Energy (a number, or a scalar on the device) and dE/dD_spq (or with one spin: the same for all; or None)."""
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
-        """dE/dR_ax at a fixed density, Hartree/Bohr; None where it is not known."""
+        """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
+
+        Rows are the atoms, followed by the point charges of the surroundings where they are affected.
+        """
         return None
 
     def response(self, D_spq: Any, change_spq: Any) -> Any | None:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.forces import electron_density, forces, point_charges
 from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
@@ -31,6 +34,7 @@ class CoreHamiltonian(Term):
     ) -> None:
         Z = np.concatenate([molecule.nuclei.charges, surroundings.charges])
         R = np.concatenate([molecule.R_ax, surroundings.positions])
+        self._basis, self._backend, self._surroundings, self._charges = basis, backend, surroundings, (Z, R)
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
         h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
         for operator, weights in surroundings.weighted_operators():
@@ -42,3 +46,17 @@ class CoreHamiltonian(Term):
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Linear in the density."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """Basis functions, nuclei and point charges move."""
+        xp, backend, D_pq = self._backend.xp, self._backend, D_spq.sum(axis=0)
+        weights = {"kinetic": D_pq}
+        for operator, factors in self._surroundings.weighted_operators():
+            weights[operator.integrals] = xp.stack([factor * D_pq for factor in factors])
+        moved = two_centre_gradient(self._basis, weights, backend)
+        density = electron_density(self._basis, D_pq, backend)
+        charges, positions = self._charges
+        points = point_charges(-charges.astype(float), positions, backend)
+        found = forces(points, density, backend)
+        found[: len(moved)] += moved + forces(density, points, backend)
+        return found

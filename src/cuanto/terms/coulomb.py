@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuanto.coulomb.base import JKBuilder
 from cuanto.terms.base import Term
 
@@ -22,6 +25,10 @@ class Coulomb(Term):
         D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """That of the builder."""
+        return self.builder.coulomb_gradient(D_spq.sum(axis=0))
 
     def notes(self) -> Sequence[str]:
         """Notes of the builder."""

@@ -23,12 +23,14 @@ class ExternalOperator:
     """A one-electron operator that the option of the same name adds to the core Hamiltonian.
 
     `integrals` names it in `kernels.recurrences.one_electron`. `weights` turns the value of the option into a factor
-    for each of its components. `nuclear_energy` (weights, Z_a, R_ax) is the energy of the nuclei, if it acts on them.
+    for each of its components. `nuclear_energy` (weights, Z_a, R_ax) is the energy of the nuclei, if it acts on them,
+    and `nuclear_gradient` its derivative with respect to R_ax.
     """
 
     integrals: str
     weights: Callable[[Any], Sequence[float]]
     nuclear_energy: Callable[[Sequence[float], Array, Array], float] | None = None
+    nuclear_gradient: Callable[[Sequence[float], Array, Array], Array] | None = None
 
 
 def _three_components(value: Any) -> list[float]:
@@ -41,8 +43,12 @@ def _energy_in_field(field: Sequence[float], Z_a: Array, R_ax: Array) -> float:
     return -float(Z_a @ R_ax @ np.array(field))
 
 
+def _gradient_in_field(field: Sequence[float], Z_a: Array, R_ax: Array) -> Array:
+    return -np.outer(Z_a, field)
+
+
 EXTERNAL_OPERATORS: Mapping[str, ExternalOperator] = {
-    "field": ExternalOperator("dipole", _three_components, _energy_in_field),
+    "field": ExternalOperator("dipole", _three_components, _energy_in_field, _gradient_in_field),
 }
 """By the name of their option in `cuanto.options`."""
 
@@ -95,6 +101,16 @@ class Surroundings:
         """Energy of nuclei in the external operators, Hartree."""
         pairs = self.weighted_operators()
         return sum(one.nuclear_energy(weights, Z_a, R_ax) for one, weights in pairs if one.nuclear_energy)
+
+    def nuclear_gradient(self, Z_a: Array, R_ax: Array) -> Array:
+        """Derivative of `nuclear_energy` with respect to R_ax."""
+        found = np.zeros_like(R_ax)
+        for one, weights in self.weighted_operators():
+            if one.nuclear_gradient is not None:
+                found += one.nuclear_gradient(weights, Z_a, R_ax)
+            elif one.nuclear_energy is not None:
+                raise InputError(f"the gradient of the operator {one.integrals!r} is not implemented for nuclei")
+        return found
 
 
 def _numbers(given: ArrayLike, what: str) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.errors import InputError
 from cuanto.system import Molecule
@@ -18,6 +19,7 @@ class NuclearRepulsion(Term):
     name = "nuclear repulsion"
 
     def __init__(self, molecule: Molecule, surroundings: Surroundings) -> None:
+        self._molecule, self._surroundings = molecule, surroundings
         Z_a = molecule.nuclei.charges.astype(float)
         atoms = np.flatnonzero(Z_a)  # a point charge may sit on a ghost
         self.energy = molecule.nuclear_repulsion() + surroundings.nuclear_energy(Z_a, molecule.R_ax)
@@ -32,3 +34,20 @@ class NuclearRepulsion(Term):
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
         """Independent of the density."""
         return self.energy, None
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """Forces between nuclei, and between nuclei and point charges."""
+        molecule, surroundings = self._molecule, self._surroundings
+        Z_a = molecule.nuclei.charges.astype(float)
+        R_cx = np.concatenate([molecule.R_ax, surroundings.positions])
+        q_c = np.concatenate([Z_a, surroundings.charges])
+        d_acx = molecule.R_ax[:, None] - R_cx
+        r_ac = np.linalg.norm(d_acx, axis=2)
+        interacting = (r_ac > 0.0) & (Z_a[:, None] * q_c != 0.0)
+        strength = np.divide(Z_a[:, None] * q_c, r_ac**3, out=np.zeros_like(r_ac), where=interacting)
+        pulls_acx = strength[:, :, None] * d_acx
+        found = np.zeros_like(R_cx)
+        found[: len(Z_a)] = -pulls_acx.sum(axis=1)
+        found[len(Z_a) :] = pulls_acx[:, len(Z_a) :].sum(axis=0)
+        found[: len(Z_a)] += surroundings.nuclear_gradient(Z_a, molecule.R_ax)
+        return found
