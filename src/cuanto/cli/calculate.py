@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.files import require_writable, write_text
 from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
     from cuanto.scf.checkpoint import Checkpoint
@@ -84,10 +84,8 @@ class Job:
         return about(f"{self.file}: {key}" if key else self.file)
 
 
-def carry_out(job: Job) -> int:
+def run_job(job: Job) -> int:
     """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
-    from rich.console import Console
-
     from cuanto.interfaces.sources import read_source
 
     with job.about("molecule"):
@@ -134,7 +132,7 @@ def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
                 raise InputError(text)
     if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise InputError(f"several molecules are called {twice}: rename their files, which name the output")
+        raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
     return places
 
 

@@ -20,8 +20,8 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, carry_out
-from cuanto.cli.many import carry_out_many
+from cuanto.cli.calculate import NOT_CONVERGED, Job, run_job
+from cuanto.cli.many import run_batch
 from cuanto.errors import InputError
 
 __all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
@@ -66,7 +66,7 @@ Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="With --out: worker processes; 0: none. \\[default: cores]", rich_help_panel=MANY),
+    typer.Option(min=0, help="With --out: processes; 0: only this one. \\[default: cores]", rich_help_panel=MANY),
 ]
 Scheduler = Annotated[
     str | None,
@@ -111,10 +111,10 @@ def energy(
         quiet=quiet,
     )
     if out is not None:
-        status = carry_out_many(job, out, workers, scheduler)
+        status = run_batch(job, out, workers, scheduler)
     elif workers is not None or scheduler is not None:
         raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
     else:
-        status = carry_out(job)
+        status = run_job(job)
     if status:
         raise typer.Exit(status)

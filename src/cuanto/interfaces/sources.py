@@ -55,7 +55,7 @@ class Source:
 def read_source(
     given: str, charge: int | None = None, multiplicity: int | None = None, in_a_job: bool = False
 ) -> Source:
-    """Read a molecule as a person names it, perhaps `in_a_job`; charge and multiplicity override those of the file."""
+    """Read a molecule named on the command line or `in_a_job`; charge and multiplicity override the file."""
     if given.lower().startswith(SMILES):
         smiles = given[len(SMILES) :]
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
