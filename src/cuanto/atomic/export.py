@@ -33,13 +33,13 @@ def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
 
 
 def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
-    """Every primitive a shell of its own."""
+    """A table with every primitive as a shell of its own."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
     return ElementTable(symbol, tuple(shells), source)
 
 
 def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
-    """The occupied orbitals of a non-relativistic atom, and of every momentum the most diffuse primitives as well.
+    """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
 
     Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
     """

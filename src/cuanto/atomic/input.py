@@ -46,7 +46,7 @@ class TrustRegion:
 
 @dataclass(frozen=True, eq=False)
 class AtomInput:
-    """A whole job; `optimise` is None for a single energy."""
+    """A job; `optimise` is None for a single energy."""
 
     title: str
     nucleus: Nucleus
@@ -125,13 +125,13 @@ def _wtbs(group: Group, nsym: int, ngroup: int) -> WellTempered:
     groups = group.array("groups", whole(1, ngroup), nsym, f"nsym={nsym}", 1)
     ranges = tuple((a, a + n - 1) for a, n in zip(start, nbs, strict=True))
     basis = WellTempered(parameters, ranges, groups)
-    if reason := basis.objection():
+    if reason := basis.invalid_reason():
         raise group.error("wtbspara", f"makes no set of exponents: {reason}")
     return basis
 
 
 def _exponents(reader: NamelistReader, nsym: int) -> AtomBasis:
-    """The number of functions of a species, then as many lines with one exponent each; species after species."""
+    """For each species a line with the number of functions, then one line for each exponent."""
     found: list[list[float]] = []
     for species in SPECIES[:nsym]:
         label = species.label

@@ -132,5 +132,5 @@ def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, di
     require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
-        text += f"\nwell-tempered, {job.basis.described()}, {', '.join(parameter_texts(job.basis))}"
+        text += f"\nwell-tempered, {job.basis.range_text()}, {', '.join(parameter_texts(job.basis))}"
     write_text(path, basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text))
