@@ -159,7 +159,7 @@ def test_configurations() -> None:
         ("1s2 2d1", "no 2d"),
         ("1s3", "holds 2 electrons, not 3"),
         ("1s2 1s2", "given twice"),
-        ("hello", "no subshell such as 3d5"),
+        ("hello", "not a subshell such as 3d5"),
         ("", "no electrons"),
         ("1s2 3s1", "3s is occupied but 2s is not"),
         ("1s1 2s2", "1s is open below 2s"),

@@ -156,7 +156,7 @@ def parse_configuration(text: str) -> Configuration:
     for word in rest.replace(",", " ").split():
         found = _SUBSHELL.fullmatch(word.lower())
         if found is None:
-            raise InputError(f"configuration {quoted(text)}: {quoted(word)} is no subshell such as 3d5")
+            raise InputError(f"configuration {quoted(text)}: {quoted(word)} is not a subshell such as 3d5")
         n, l, q = int(found["n"]), LETTERS.index(found["l"]), int(found["q"])
         shell = f"configuration {quoted(text)}: {n}{LETTERS[l]}"
         require(l < n, f"configuration {quoted(text)}: there is no {n}{LETTERS[l]}")

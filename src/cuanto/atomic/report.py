@@ -33,15 +33,10 @@ def heading(job: AtomInput) -> Iterator[str]:
     if isinstance(basis, WellTempered):
         yield f"basis: {basis.range_text()}, " + ", ".join(parameter_texts(basis))
     else:
-        counts = [f"{len(z)} {s}" for z, s in zip(basis.exponents, labels(job), strict=True)]
+        counts = [f"{len(z)} {s.label}" for z, s in zip(basis.exponents, SPECIES, strict=False)]
         yield f"basis: {', '.join(counts)}"
     if len(job.occupation.configurations) > 1:
         yield f"average of {len(job.occupation.configurations)} configurations of the open shells"
-
-
-def labels(job: AtomInput) -> list[str]:
-    """Labels of the symmetries."""
-    return [species.label for species in SPECIES[: job.occupation.nsym]]
 
 
 def parameter_texts(basis: WellTempered) -> list[str]:
@@ -56,7 +51,7 @@ def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = No
     nucleus, settings = job.nucleus, result.settings
     numbers = ("n", "occupation", "closed", "energy", "r", "r_inverse", "r_squared")
     basis: dict[str, Any] = {
-        "exponents": {name: z.tolist() for name, z in zip(labels(job), result.atom.basis.exponents, strict=True)}
+        "exponents": {s.label: z.tolist() for s, z in zip(SPECIES, result.atom.basis.exponents, strict=False)}
     }
     if isinstance(job.basis, WellTempered):
         basis |= {"ranges": job.basis.range_text(), "parameters": list(job.basis.parameters)}
