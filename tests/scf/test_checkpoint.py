@@ -133,7 +133,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "other.h5")
 
 
-def test_without_h5py_it_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_h5py_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ImportError(name)
 
