@@ -129,7 +129,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1.0
-    with pytest.raises(InputError, match="is no checkpoint of this version"):
+    with pytest.raises(InputError, match="is not a checkpoint of this version"):
         read_checkpoint(tmp_path / "other.h5")
 
 
