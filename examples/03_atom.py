@@ -18,7 +18,7 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, run_energy
 from cuanto.atomic.optimise import optimise_basis
 from cuanto.atomic.report import parameter_texts
-from cuanto.atomic.steps import stretched
+from cuanto.atomic.steps import stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
 
 FEWER = 8  # functions of every angular momentum
@@ -29,7 +29,7 @@ def shortened(symbol: str) -> WellTempered:
     found = table_set(symbol)
     last = found.ranges[0][1]
     ranges = tuple((a, max(b - FEWER, a + 3)) for a, b in found.ranges)
-    return WellTempered(stretched(found.parameters, last, ranges[0][1]), ranges)
+    return WellTempered(stretch(found.parameters, last, ranges[0][1]), ranges)
 
 
 def main(symbol: str = "He") -> tuple[float, float]:
@@ -43,7 +43,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     start = job.basis
     assert isinstance(start, WellTempered)
     found = optimise_basis(start, AtomEnergy(job), TrustRegion(rhoend=1e-3))
-    print(f"optimised {start.described()} with {found.method}: {found.energy:.10f} Hartree")
+    print(f"optimised {start.range_text()} with {found.method}: {found.energy:.10f} Hartree")
     print(f"  {', '.join(parameter_texts(found.basis))} after {len(found.evaluations)} energies")
 
     plain = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))

@@ -119,7 +119,7 @@ def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> N
         "label = result.backend.name",
     ],
 )
-def test_what_is_no_question_is_let_through(line: str, tmp_path: Path) -> None:
+def test_other_code_is_allowed(line: str, tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(line)
     assert asked(path) == set()

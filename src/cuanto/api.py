@@ -91,9 +91,15 @@ def gradient(
     Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
     Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
     """
-    if method.lower().lstrip("u") not in SEMIEMPIRICAL:
-        options.setdefault("gradient_tolerance", GRADIENT_TOLERANCE)
-    return solve(Request.of(molecule, method, basis, **options), on_iteration, gradient=True)
+    request = Request.of(molecule, method, basis, **tight_keywords(method, options))
+    return solve(request, on_iteration, gradient=True)
+
+
+def tight_keywords(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of `energy` with the tolerance that a gradient needs, unless they have one."""
+    if method.lower() in SEMIEMPIRICAL:
+        return dict(keywords)
+    return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
 
 
 @one_thread

@@ -136,7 +136,7 @@ class CalculationOptions:
     precision: str = choice(
         "double",
         PRECISIONS,
-        "Of direct J and K, and of the grid. \\[default: double]",
+        "Precision of direct J and K and of integration on a grid. \\[default: double]",
         BASIS_METHODS,
         flag=True,
     )

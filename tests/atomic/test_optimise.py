@@ -14,7 +14,7 @@ import pytest
 
 from cuanto.atomic.atom import AtomBasis
 from cuanto.atomic.input import TrustRegion, parse_input
-from cuanto.atomic.job import AtomEnergy, described, element_job
+from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.optimise import EnergyFailure, EvaluationLog, optimise_basis, resolve_method
 from cuanto.atomic.repulsion import Repulsion, make_plan
 from cuanto.atomic.solve import solve
@@ -81,7 +81,7 @@ def test_argon_passes_the_table_however_it_is_optimised() -> None:
 
     def bare(parameters: np.ndarray, _: np.ndarray) -> float:
         basis = own.at(parameters.tolist())
-        return 0.0 if basis.objection() else energy_of(basis)
+        return 0.0 if basis.invalid_reason() else energy_of(basis)
 
     search = nlopt.opt(nlopt.LN_NEWUOA, 4)
     search.set_min_objective(bare)
@@ -238,12 +238,12 @@ def test_refusals_are_logged_too(tmp_path: Path) -> None:
 
 def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    problem = described(element_job("He"))
+    problem = problem_of(element_job("He"))
     EvaluationLog(path, problem)
     assert json.loads(path.read_text())["problem"]["closed"] == [1]
     EvaluationLog(path, problem)  # the same one again
     with pytest.raises(InputError, match=r"belongs to another optimisation \(nucleus differs\)"):
-        EvaluationLog(path, described(element_job("Be")))
+        EvaluationLog(path, problem_of(element_job("Be")))
     path.write_text('{"problem": {"nuc')  # a crash at the very start
     assert EvaluationLog(path, problem).known == {}
     (tmp_path / "text").write_text("hello\n")

@@ -12,7 +12,7 @@ import pytest
 from cuanto.atomic import Atom, AtomBasis, AtomResult, Nucleus, Occupation, Repulsion, solve
 from cuanto.atomic.export import contracted
 from cuanto.atomic.input import parse_input
-from cuanto.atomic.job import AtomEnergy, element_job, run_energy, settled
+from cuanto.atomic.job import AtomEnergy, element_job, energy_is_constant, run_energy
 from cuanto.atomic.optimise import EnergyFailure, Evaluation, EvaluationLog
 from cuanto.atomic.search import best_start
 from cuanto.atomic.wtbs import WellTempered
@@ -50,7 +50,7 @@ $scf $end
 )
 def test_parameters_that_make_no_set(parameters: tuple[float, ...], says: str) -> None:
     basis = WellTempered.shared(GOOD, {"s": (1, 8)}).at(parameters)
-    reason = basis.objection()
+    reason = basis.invalid_reason()
     assert reason is not None and says in reason
     with pytest.raises(InputError, match="no well-tempered set: ") as caught:
         basis.basis()
@@ -131,9 +131,9 @@ def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) ->
 
 def test_an_energy_at_rest_is_taken_though_the_density_trembles(helium: AtomResult) -> None:
     last = helium.history[-1]
-    assert settled(replace(helium, history=[last] * 5))
-    assert not settled(replace(helium, history=[last] * 4))
-    assert not settled(replace(helium, history=[last] * 4 + [replace(last, energy=last.energy + 1e-3)]))
+    assert energy_is_constant(replace(helium, history=[last] * 5))
+    assert not energy_is_constant(replace(helium, history=[last] * 4))
+    assert not energy_is_constant(replace(helium, history=[last] * 4 + [replace(last, energy=last.energy + 1e-3)]))
 
 
 def test_an_energy_that_cannot_be_had_says_why() -> None:

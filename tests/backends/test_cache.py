@@ -205,7 +205,7 @@ def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) 
     assert len(finals(folder)) == 1 and not drafts(folder)
 
 
-def test_the_replacement_belongs_to_nobody_else(tmp_path: Path) -> None:
+def test_the_replacement_folder_is_private(tmp_path: Path) -> None:
     """What lies there is executed: a folder of that name that others may write to is not taken."""
     folder = replacement("inside a file", tmp_path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -231,7 +231,7 @@ def test_a_folder_that_vanishes_is_made_again(folder: Path) -> None:
     assert compiler.compile_library(SMALL).parent == folder
 
 
-def test_clear_does_not_mind_another_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clear_ignores_files_that_others_delete(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "one.so").write_bytes(b"xyz")
     monkeypatch.setattr(cache, "files", lambda: [folder / "gone.so", folder / "one.so"])
     assert cache.clear() == (1, 3)
@@ -245,7 +245,7 @@ def test_the_key_keeps_its_parts_apart() -> None:
     assert cache.key(["ab", "c"]) == cache.key(iter(["ab", "c"]))
 
 
-def test_whatever_decides_the_binary_decides_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_depend_on_all_that_determines_a_binary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {compiler.library_path(SMALL), compiler.library_path(table_source("cpu", "double"))}
     found = compiler.find_compiler()
     changes = {

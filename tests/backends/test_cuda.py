@@ -170,7 +170,7 @@ def test_values_in_global_memory(momenta: tuple[int, int, int]) -> None:
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()
 
 
-def test_memory_that_was_let_go_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_freed_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """CuPy keeps it for the next array; a plan that did not count it would leave half a GPU unused in a second run."""
     monkeypatch.setattr(cuda, "POOL_SHARE", 0.0)
     device = CudaBackend()

@@ -1,4 +1,4 @@
-"""Many molecules: rows equal single calculations, failures stay alone, a killed run goes on, tables are whole."""
+"""Many molecules: rows equal single calculations, failures are isolated, runs can be continued, tables are complete."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_failing_molecule_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPat
     assert energies(H2[:1], **HF)[0].error == "not enough memory: 17 GB wanted"
 
 
-def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown basis 'sto-4h'"):
         energies(H2, **{**HF, "basis": "sto-4h"})
     with pytest.raises(InputError, match="unknown method 'hg'"):

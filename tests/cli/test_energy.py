@@ -1,4 +1,4 @@
-"""``cuanto energy`` as a person meets it: the table, files, errors of one line, exit status."""
+"""``cuanto energy``: printed table, files, one-line errors, exit status."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--json", "same", "--molden", "same"], "are the same file"),
     ],
 )
-def test_slips_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_input_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of(WATER, "--backend", "cpu", "-b", "cc-pvdz", *arguments) == 2
     assert message in error_line(capsys)
 
@@ -383,7 +383,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert problem in error_line(capsys)
 
 
-def test_nobody_reads_on() -> None:
+def test_a_closed_pipe_ends_quietly() -> None:
     command = [sys.executable, "-c", "from cuanto.cli.main import run; run()", "functionals"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None

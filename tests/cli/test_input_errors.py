@@ -1,4 +1,4 @@
-"""What a person meets first: slips of all kinds are one line in our words, which says what would work."""
+"""Input errors of all kinds: one line that says what is wrong and what would work."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("energy h2.xyz -o damping=2", "--option: damping is 2: give a number from 0 to 0.95"),
     ],
 )
-def test_slips_in_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in said(capsys, *arguments.split())
 
 
 def test_other_releases_of_typer() -> None:
-    """Theirs are click's errors, with other texts and limits in another place; what nobody foresaw passes through."""
+    """They raise errors of click, with other texts and other attributes; unknown messages are passed on."""
 
     class BadParameter(Exception):  # click's name
         def __init__(self, message: str, **about: Any) -> None:
@@ -106,7 +106,7 @@ def test_other_releases_of_typer() -> None:
     assert usage_line(InputError("no usage error")) is None
 
 
-def test_help_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_all_methods_and_formats(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run(["energy", "--help"])
     words = capsys.readouterr().out
@@ -131,8 +131,8 @@ def read_terminal(mine: int, seconds: float) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--loud"]])
-def test_no_colour_where_none_is_wanted(arguments: list[str]) -> None:
-    """https://no-color.org; the same on a terminal without it is coloured."""
+def test_no_color_is_respected(arguments: list[str]) -> None:
+    """https://no-color.org; without it, a terminal gets colours."""
 
     def shown(**environment: str) -> str:
         others = ("NO_COLOR", "FORCE_COLOR", "CI", "GITHUB_ACTIONS")
@@ -151,7 +151,7 @@ def test_no_colour_where_none_is_wanted(arguments: list[str]) -> None:
     assert not COLOUR.search(shown(NO_COLOR="1")) and COLOUR.search(shown())
 
 
-def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0005, 1.0, 1.002])
     monkeypatch.setattr(cuanto.log, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     timings = Timings()
@@ -189,7 +189,7 @@ def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monk
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
     ],
 )
-def test_what_is_no_molecule(given: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("protein.pdb").write_text("ATOM      1  N   MET A   1      38.198  19.582  28.290\n")
     Path("kept.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     Path("a.traj").write_bytes(b"- of Ulm\xff\0")
@@ -201,8 +201,8 @@ def test_what_is_no_molecule(given: str, message: str, capsys: pytest.CaptureFix
     assert message in said(capsys, "energy", given)
 
 
-def test_a_folder_of_many(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of which one is no molecule: the others are computed."""
+def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are computed."""
     Path("a.pdb").write_text("ATOM\n")
     with pytest.raises(SystemExit) as leaving:
         run(["energy", "h2.xyz", "a.pdb", "-m", "pm6", "--backend", "cpu", "--out", "t.csv", "--workers", "0"])
@@ -232,10 +232,10 @@ NO_MEANING = [
 
 
 @pytest.mark.parametrize(("method", "keywords", "message"), NO_MEANING)
-def test_what_has_no_meaning_is_refused(
+def test_options_that_do_not_apply_are_refused(
     method: str, keywords: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By Python, by the command line, in a job, in a QCSchema input and for many molecules, in the same words."""
+    """With the same message in Python, on the command line, in a job, in a QCSchema input and for many molecules."""
     molecule = cuanto.Molecule.from_string(H2)
     for call in (cuanto.energy, lambda one, *given, **named: energies([one], *given, **named)):
         with pytest.raises(InputError) as refused:
@@ -255,7 +255,7 @@ def test_what_has_no_meaning_is_refused(
     assert message in cuanto.compute({**schema, "driver": "energy"})["error"]["error_message"]
 
 
-def test_what_asks_for_nothing_is_not_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) -> None:
     molecule = cuanto.Molecule.from_string(H2)
     found = cuanto.energy(molecule, "pm6", fitting="auto", precision="double", storage="auto", backend="cpu")
     assert found.converged
@@ -292,8 +292,8 @@ def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]
 
 
 @pytest.mark.parametrize("many", [(), MANY])
-def test_what_belonged_to_the_file_is_left_behind(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """By one molecule and by many: an auxiliary basis without fitting, a guess and a fitting without a basis."""
+def test_keywords_that_no_longer_apply_are_dropped(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """For one molecule and for many: an auxiliary basis without fitting, a guess and fitting without a basis."""
     fitted = asks("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
     done(capsys, fitted, "--fitting", "none", *many)
     done(capsys, asks("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)
@@ -310,7 +310,7 @@ def test_what_belonged_to_the_file_is_left_behind(many: tuple[str, ...], capsys:
         ({"auxbasis": "cc-pvdz-jkfit"}, "hf", {"auxbasis"}),
     ],
 )
-def test_what_is_inherited_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
+def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
     source = read_source(asks("h.json", "pbe", "cc-pvdz", **before))
     assert set(choose_model(source, Model(method)).keywords) == kept
     assert "auxbasis" not in choose_model(source, Model(method, "sto-3g")).keywords
@@ -329,7 +329,7 @@ def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_options_are_judged_by_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_are_checked_for_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
     files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
     assert "grid does not apply to hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
 
@@ -340,7 +340,7 @@ def test_options_are_judged_by_every_method(order: int, capsys: pytest.CaptureFi
 def test_a_finished_calculation_is_never_lost(
     protocols: object, accepted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Keys of a person's own in a QCSchema 2 input; where QCElemental refuses the answer, it is written anyway."""
+    """Extra keys in a QCSchema 2 input; the answer is written even if QCElemental does not accept it."""
     model = {"driver": "energy", "model": {"method": "hf", "basis": "cc-pvdz"}, "comment": "mine"}
     about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "comment": "mine"}
     helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
@@ -358,7 +358,7 @@ def test_a_finished_calculation_is_never_lost(
 
 @pytest.mark.parametrize("folder_of_job", [".", "sub"])
 def test_paths_of_a_job_stay_as_they_are(folder_of_job: str) -> None:
-    """`./basis` without an ending is a file, `./-` is not standard output, and `~` is a letter like others."""
+    """`./basis` without an ending is a file, `./-` is not standard output, and `~` is not expanded."""
     Path(folder_of_job).mkdir(exist_ok=True)
     (Path(folder_of_job) / "mybasis").write_text("")
     job = Path(folder_of_job) / "job.toml"

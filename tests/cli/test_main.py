@@ -1,4 +1,4 @@
-"""The command line as a person meets it: output, one-line errors, exit status."""
+"""The command line: output, one-line errors, exit status."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_examples_of_the_help_are_right() -> None:
-    """Typer parses them; bars, redirections and what follows four spaces are not ours."""
+    """Parsed by typer, without pipes, redirections and explanations after four spaces."""
     commands = get_command(app).commands  # type: ignore[attr-defined]
     for name, command in commands.items():
         lines = (command.epilog or "").splitlines()[1:]
@@ -342,8 +342,8 @@ def test_examples_of_the_help_are_right() -> None:
         assert not parts or any(f"cuanto {name}" in part for part in parts)
 
 
-def test_help_is_there_at_once() -> None:
-    """Time of the processor, the best of three: others share the cores."""
+def test_help_is_fast() -> None:
+    """Processor time, best of three, since other programs share the cores."""
     code = "import resource, sys\nfrom cuanto.cli.main import run\ntry:\n    run(['--help'])\nexcept SystemExit:\n    "
     code += "used = resource.getrusage(resource.RUSAGE_SELF)\n    print(used.ru_utime + used.ru_stime, file=sys.stderr)"
     command = [sys.executable, "-c", code]

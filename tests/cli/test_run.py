@@ -1,4 +1,4 @@
-"""``cuanto run job.toml``: strict keys, paths of the job's own folder, one line for every slip."""
+"""``cuanto run job.toml``: known keys only, paths inside the folder of the job, one-line errors."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str])
         ('molecule = "h2.xyz"\n[output]\njson = "no/such/folder.json"', "does not exist"),
     ],
 )
-def test_slips_are_one_line(text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_input_errors_are_one_line(text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "link.xyz").symlink_to(folder.parent / "outside.xyz")
     before = sorted(folder.parent.rglob("*"))
     assert status_of(str(written(folder, text))) == 2
@@ -109,7 +109,7 @@ def test_slips_are_one_line(text: str, message: str, folder: Path, capsys: pytes
     assert sorted(folder.parent.rglob("*")) == sorted([*before, folder / "job.toml"]), "nothing was written"
 
 
-def test_what_is_trusted_may_go_anywhere(folder: Path) -> None:
+def test_anywhere_allows_paths_outside_the_folder(folder: Path) -> None:
     job = written(folder, 'molecule = "../outside.xyz"\n[output]\njson = "../a.json"')
     with pytest.raises(InputError, match="cuanto run --anywhere"):
         read_job(job)

@@ -45,7 +45,7 @@ def test_the_list_is_complete() -> None:
     assert {*ASKED.split(), "cam-b3lyp", "wb97x"} <= set(functional_names()) == set(LIBXC)
 
 
-def test_everyone_is_cited() -> None:
+def test_every_functional_has_citations() -> None:
     for name in functional_names():
         citations = get_functional(name).citations
         assert citations and len(set(citations)) == len(citations)
@@ -95,7 +95,7 @@ def test_unknown_names_get_suggestions(given: str, line: str) -> None:
         ("m06-2x", ("m06-2x", None)),
     ],
 )
-def test_endings_ask_for_dispersion(method: str, expected: tuple[str, str | None]) -> None:
+def test_suffixes_select_dispersion(method: str, expected: tuple[str, str | None]) -> None:
     assert split_dispersion(method) == expected
 
 

@@ -136,7 +136,7 @@ def test_orbitals_by_name() -> None:
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_a_basis_comes_back_from_qcschema(pure: bool) -> None:
-    """Orbitals stay what they are although the schema has another order and other norms."""
+    """The orbitals are the same, although the schema has another order and other norms."""
     from qcelemental.models import BasisSet
 
     it, basis = mixed_basis(pure)
@@ -179,6 +179,6 @@ def test_orbitals_of_the_schema_are_normalised_as_it_says(water: GaussianResult)
         ({"basis": {"name": "x", "atom_map": [], "center_data": {}}}, "0 atoms"),
     ],
 )
-def test_wavefunctions_that_are_not(water: GaussianResult, change: dict[str, object], message: str) -> None:
+def test_invalid_wavefunctions(water: GaussianResult, change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_wavefunction({**wavefunction_schema(wavefunction_of(water)), **change}, water.molecule)

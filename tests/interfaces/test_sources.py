@@ -1,4 +1,4 @@
-"""Molecules from every format, and what a person may write in the place of a file."""
+"""Molecules from every format, from SMILES and from standard input."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_molden_says_charge_and_spin() -> None:
         ("[Molden Format]\n[Atoms] AU\nQ 1 0 0 0 0\n", "ghost"),
     ],
 )
-def test_slips_are_one_line(text: str, message: str) -> None:
+def test_input_errors_are_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
         Molecule.from_text(text, source="a.file")
     assert message in str(refused.value) and str(refused.value).startswith("a.file") and "\n" not in str(refused.value)
@@ -164,7 +164,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"keywords": {"guess": ""}}, "guess is empty"),
     ],
 )
-def test_slips_of_a_schema(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_wrong_schemas(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({**SCHEMA, **changes}))
     with pytest.raises(InputError) as refused:

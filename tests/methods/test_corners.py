@@ -158,7 +158,7 @@ def test_a_file_of_the_cache_that_vanishes_does_not_count(tmp_path: Path) -> Non
     assert contents([tmp_path / "a", tmp_path / "gone"]).startswith("1 files, ")
 
 
-def test_places_that_no_result_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_output_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert destination(tmp_path / "new.json") == tmp_path / "new.json"
     (tmp_path / "there").write_text("x")
     wrong = {

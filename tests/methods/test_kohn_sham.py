@@ -161,7 +161,7 @@ def test_names() -> None:
         cuanto.energy(singlet, "b3lip")
 
 
-def test_a_grid_that_is_too_coarse_is_told() -> None:
+def test_a_coarse_grid_gives_a_warning() -> None:
     mol, orbital = water()
     found = cuanto.energy(mol, "pbe", orbital, fitting="none", backend="cpu", grid=(10, 14))
     (warning,) = [note for note in found.notes if note.startswith("WARNING: the grid is too coarse")]

@@ -1,4 +1,4 @@
-"""Every option is reachable from everywhere, in the same words; a new one is one line in one place."""
+"""Every option works in all interfaces, with the same messages; a new one is one line in one place."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytes
 
 
 @pytest.mark.parametrize("group", [CalculationOptions, ScfOptions])
-def test_options_say_what_they_are(group: type) -> None:
+def test_options_have_help_texts(group: type) -> None:
     for field in fields(group):
         option = OPTIONS[field.name]
         assert option.help and option.kind in WRONG and option.default == field.default
@@ -99,7 +99,7 @@ def test_options_say_what_they_are(group: type) -> None:
     group()  # the defaults are right
 
 
-def test_options_that_are_as_usual_are_not_said() -> None:
+def test_default_options_are_not_listed() -> None:
     assert changed_options(CalculationOptions()) == {} == changed_options(ScfOptions())
     assert changed_options(CalculationOptions(backend="cpu", max_memory=1e9, precision="mixed")) == {
         "precision": "mixed"
@@ -108,7 +108,7 @@ def test_options_that_are_as_usual_are_not_said() -> None:
     assert set(found) == {"damping", "occupations"}
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     assert ScfOptions(damping=np.float32(0.5), profile=np.True_).damping == 0.5
     assert CalculationOptions(max_memory=np.int64(5)).max_memory == 5
     for wrong in (True, None, [1], "1"):
@@ -116,7 +116,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
             ScfOptions(max_iterations=wrong)
 
 
-def test_where_an_error_is(tmp_path: Path) -> None:
+def test_errors_name_file_and_option(tmp_path: Path) -> None:
     """The option is named once, whether its message begins with it or not."""
     for given, line in (({"fitting": "k"}, "a: fitting: unknown fitting 'k'"), ({"damping": 2}, "a: damping is 2")):
         with pytest.raises(InputError) as refused:

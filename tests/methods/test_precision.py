@@ -1,4 +1,4 @@
-"""Kohn-Sham in less than double precision: what single precision tells of its error is that error; mixed has none."""
+"""Kohn-Sham in less than double precision: the error reported for single precision, and the accuracy of mixed."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def run(name: str, method: str, orbital: str, fitting: str, precision: str) -> A
         ("water_02", "pbe0", "def2-svp", "j"),  # J is fitted, in double precision
     ],
 )
-def test_single_precision_tells_its_error(name: str, method: str, orbital: str, fitting: str) -> None:
-    """The whole of it, not that of the grid alone."""
+def test_single_precision_reports_its_error(name: str, method: str, orbital: str, fitting: str) -> None:
+    """The whole error, not only that of the grid."""
     double, single = (run(name, method, orbital, fitting, precision) for precision in ("double", "single"))
     assert double.converged and single.converged
     pattern = r"single precision: energy error (\S+) Hartree; converged only to \S+"

@@ -140,7 +140,7 @@ def test_result_dictionary_and_file_give_the_same_page(water: Any, schema: dict[
     assert sorted(p.name for p in tmp_path.iterdir()) == ["water.html", "water.json"]
 
 
-def test_whatever_a_file_says_is_text(schema: dict[str, Any]) -> None:
+def test_text_of_a_file_is_escaped(schema: dict[str, Any]) -> None:
     bad = changed(schema, model={"method": EVIL, "basis": EVIL}, keywords={EVIL: EVIL, "fitting": [EVIL]})
     bad["molecule"]["name"] = EVIL
     bad["provenance"] = {"creator": EVIL, "version": EVIL}
@@ -158,8 +158,8 @@ def test_whatever_a_file_says_is_text(schema: dict[str, Any]) -> None:
     assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(result))
 
 
-def test_what_is_missing_or_no_number_is_said(schema: dict[str, Any]) -> None:
-    """As another program writes it, and with numbers that are none."""
+def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
+    """As another program writes it, and with values that are not numbers."""
     bare = {key: schema[key] for key in ("schema_name", "molecule", "model", "return_result", "success")}
     page = Page(report_html({**bare, "provenance": {"creator": "Other", "version": "1.0"}}))
     for words in ("no orbitals", "iterations are not", "Timings are not", "charges are not", "Other 1.0"):
@@ -179,7 +179,7 @@ def test_what_is_missing_or_no_number_is_said(schema: dict[str, Any]) -> None:
 
 
 def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None:
-    """Values replaced at random by what does not belong there."""
+    """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
     places = list(paths(small))
@@ -239,7 +239,7 @@ def test_other_files_are_refused_in_one_line(
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_sources_that_are_none(tmp_path: Path) -> None:
+def test_invalid_sources(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         report_html(tmp_path / "missing.json")
     with pytest.raises(InputError, match="a float is not a result"):
@@ -305,8 +305,8 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("keywords", "basis", "comment"), BEYOND)
-def test_what_no_option_can_say_is_said_in_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
-    """Whichever way, `cuanto.energy` gets the same arguments as before."""
+def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
+    """In both cases `cuanto.energy` gets the same arguments as before."""
     result = stored_result("pbe", basis, **keywords)
     line = reproduce.command_line(result)
     assert (line == comment) if comment else line.startswith("cuanto energy")
@@ -340,7 +340,7 @@ def test_packed_orbitals() -> None:
 
 
 def test_a_page_of_caffeine_is_small() -> None:
-    """Orbitals that are everywhere, so that nothing is left out."""
+    """With orbitals that fill the whole box."""
     it = molecule("caffeine")
     basis = Basis("def2-svp", it)
     C_spm = np.random.default_rng(4).normal(scale=0.1, size=(1, basis.nbf, 2))

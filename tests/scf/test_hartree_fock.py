@@ -300,7 +300,7 @@ def test_too_many_electrons_for_the_basis() -> None:
         cuanto.energy(cuanto.Molecule(["H"], np.zeros((1, 3)), -1, 3), "uhf", basis("sto-3g", mol), **DIRECT)
 
 
-def test_what_has_no_effect_is_told() -> None:
+def test_ineffective_options_are_reported() -> None:
     mol, _ = water(name="sto-3g")
     common: dict[str, Any] = {"backend": "cpu", "max_iterations": 1, "precision": "mixed", "storage": "stored"}
     fitted = cuanto.energy(mol, "hf", basis("def2-svp", mol), **common)

@@ -53,8 +53,8 @@ def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
     assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
 
 
-def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
-    """What it does not say has a default; dispersion has a gradient, and builders have notes of their own."""
+def test_a_term_only_needs_a_name_and_a_fock_matrix() -> None:
+    """The rest has defaults; dispersion has a gradient, and builders have notes of their own."""
 
     class Own(Term):
         name = "own"
@@ -132,7 +132,7 @@ def test_energy_with_a_distant_charge_follows_the_multipole_expansion() -> None:
         ({"charges": [np.nan], "positions": [[0.0, 0.0, 9.0]]}, "finite"),
     ],
 )
-def test_surroundings_that_make_no_sense(given: Any, message: str) -> None:
+def test_invalid_surroundings(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Surroundings.of(**given)
 

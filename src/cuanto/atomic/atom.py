@@ -70,7 +70,7 @@ class Atom:
 
     def __post_init__(self) -> None:
         given = f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}"
-        require(self.basis.nsym == self.occupation.nsym, f"{given}: give as many")
+        require(self.basis.nsym == self.occupation.nsym, f"{given}: give the same number of both")
         for i, (species, size) in enumerate(zip(SPECIES, self.basis.sizes, strict=False)):
             shells = self.occupation.shells(i)
             require(shells <= size, f"{shells} occupied shells {species.label} and {size} functions: give more")

@@ -28,7 +28,7 @@ _CORE = re.compile(r"\[\s*(?P<core>[A-Za-z]{1,2})\s*\]", re.ASCII)
 
 @dataclass(frozen=True)
 class Occupation:
-    """`closed`: full shells by symmetry; `open`: is there an open one; `configurations`: electrons in the open shells.
+    """`closed`: full shells by symmetry; `open`: whether there is an open shell; `configurations`: electrons in those.
 
     A configuration has one number per open symmetry, in the order of the symmetries. Without `weights` a configuration
     counts as many times as it has determinants, which is the statistical weight of all its levels.
@@ -48,7 +48,7 @@ class Occupation:
 
     @classmethod
     def all_of(cls, closed: Sequence[int], opened: Sequence[int | bool], electrons: int) -> Occupation:
-        """Every distribution of so many electrons over the open shells (the thesis's `autogen`)."""
+        """Every distribution of this number of electrons over the open shells (`autogen` of the thesis)."""
         capacities = [s.capacity for s, is_open in zip(SPECIES, opened, strict=False) if is_open]
         found = [c for c in itertools.product(*(range(n + 1) for n in capacities)) if sum(c) == electrons]
         if capacities and not found:
@@ -68,7 +68,7 @@ class Occupation:
 
     @property
     def electrons(self) -> float:
-        """In all shells."""
+        """Number of electrons in all shells."""
         full = sum(n * s.capacity for n, s in zip(self.closed, SPECIES, strict=False))
         return full + sum(self.mean_occupations)
 
@@ -78,7 +78,7 @@ class Occupation:
 
     @property
     def normalised_weights(self) -> tuple[float, ...]:
-        """They add up to 1."""
+        """Weights of the configurations, with the sum 1."""
         if self.weights is not None:
             total = sum(self.weights)
             return tuple(w / total for w in self.weights)
@@ -89,7 +89,7 @@ class Occupation:
 
     @property
     def mean_occupations(self) -> tuple[float, ...]:
-        """Mean electrons of every open shell."""
+        """Mean number of electrons in every open shell."""
         if not self.configurations:
             return ()
         return tuple(float(x) for x in np.asarray(self.normalised_weights) @ np.array(self.configurations))
@@ -144,7 +144,7 @@ def _log_binomial(N: float, n: float) -> float:
 
 
 def parse_configuration(text: str) -> Configuration:
-    """Electrons by subshell of '1s2 2s2 2p3' or '[Ar] 3d5 4s1'."""
+    """Electrons by subshell from '1s2 2s2 2p3' or '[Ar] 3d5 4s1'."""
     held: Configuration = {}
     rest = text.strip()
     if core := _CORE.match(rest):
@@ -156,7 +156,7 @@ def parse_configuration(text: str) -> Configuration:
     for word in rest.replace(",", " ").split():
         found = _SUBSHELL.fullmatch(word.lower())
         if found is None:
-            raise InputError(f"configuration {quoted(text)}: {quoted(word)} is no subshell such as 3d5")
+            raise InputError(f"configuration {quoted(text)}: {quoted(word)} is not a subshell such as 3d5")
         n, l, q = int(found["n"]), LETTERS.index(found["l"]), int(found["q"])
         shell = f"configuration {quoted(text)}: {n}{LETTERS[l]}"
         require(l < n, f"configuration {quoted(text)}: there is no {n}{LETTERS[l]}")
@@ -170,7 +170,7 @@ def parse_configuration(text: str) -> Configuration:
 
 
 def ground_configuration(symbol: str, charge: int = 0) -> Configuration:
-    """Of a neutral atom or an ion; electrons leave the outermost subshell."""
+    """Ground configuration of a neutral atom or an ion; electrons leave the outermost subshell."""
     number = ATOMIC_NUMBERS[symbol]
     possible = -1 - number < charge < number
     require(possible, f"charge {charge} of {symbol}: it must leave between 1 and {2 * number} electrons")
@@ -178,7 +178,7 @@ def ground_configuration(symbol: str, charge: int = 0) -> Configuration:
 
 
 def configuration_text(held: Configuration) -> str:
-    """[Ar] 3d5 4s1; the largest noble gas that is inside."""
+    """'[Ar] 3d5 4s1': the configuration with the largest possible noble-gas core."""
     core = ""
     for symbol in reversed(NOBLE_GASES):
         inner = configuration(ATOMIC_NUMBERS[symbol])
@@ -189,7 +189,7 @@ def configuration_text(held: Configuration) -> str:
 
 
 def occupation_of(held: Configuration, l_max: int | None = None) -> Occupation:
-    """Closed and open spinors up to `l_max`: in every momentum full from below, and one subshell at most is open."""
+    """Closed and open shells up to `l_max`; only the highest occupied subshell of each angular momentum may be open."""
     l_max = max([l_max or 0, *(l for _, l in held)])
     closed, opened = [0] * (2 * l_max + 1), [False] * (2 * l_max + 1)
     parts: list[tuple[tuple[float, ...], ...]] = []  # per open subshell: the ways to fill its species

@@ -22,8 +22,6 @@ from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quoted
 
-SUFFIXES = {".json": "json", ".nw": "nwchem", ".nwchem": "nwchem", ".gbs": "gaussian", ".g94": "gaussian"}
-
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
     """Exponents of s, p, d, ..., decreasing; those of j = l-1/2 and j = l+1/2 together."""
@@ -33,13 +31,13 @@ def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
 
 
 def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
-    """Every primitive a shell of its own."""
+    """A table with every primitive as a shell of its own."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
     return ElementTable(symbol, tuple(shells), source)
 
 
 def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
-    """The occupied orbitals of a non-relativistic atom, and of every momentum the most diffuse primitives as well.
+    """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
 
     Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
     """
@@ -115,15 +113,13 @@ def basis_gaussian(tables: Sequence[ElementTable], name: str, description: str) 
     return "\n".join(lines) + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[ElementTable], str, str], str]] = {
-    "json": basis_json,
-    "nwchem": basis_nwchem,
-    "gaussian": basis_gaussian,
-}
+Writer = Callable[[Sequence[ElementTable], str, str], str]
+SUFFIXES: dict[str, Writer] = {".json": basis_json, ".nw": basis_nwchem, ".nwchem": basis_nwchem}
+SUFFIXES |= {".gbs": basis_gaussian, ".g94": basis_gaussian}
 
 
-def format_of(path: str | os.PathLike[str]) -> str:
-    """The format that the suffix of the name stands for."""
+def format_of(path: str | os.PathLike[str]) -> Writer:
+    """The writer for the suffix of the name."""
     found = SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
         raise InputError(f"{quoted(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
@@ -132,7 +128,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 def basis_text(path: str | os.PathLike[str], tables: Sequence[ElementTable], name: str, description: str) -> str:
     """The text of a file of this name."""
-    return FORMATS[format_of(path)](tables, name, description)
+    return format_of(path)(tables, name, description)
 
 
 def _function_type(shell: ShellTable) -> str:

@@ -23,14 +23,9 @@ from cuanto.system.text import quoted, read_text, shown
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
-SENSIBLE = {
-    "c": real(1.0, 1e12),
-    "znuc": real(1e-3, 1e3),
-    "rnuc": real(1e-10, 1e3),
-    "alpha": real(1e-6, 1e20),
-    "rhobeg": real(1e-12, 10.0),
-}
-"""Limits: outside of them, numbers overflow or nothing is bound."""
+LIMITS = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
+"""Outside of these limits, numbers overflow or nothing is bound."""
+SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
 
 
@@ -46,7 +41,7 @@ class TrustRegion:
 
 @dataclass(frozen=True, eq=False)
 class AtomInput:
-    """A whole job; `optimise` is None for a single energy."""
+    """A job; `optimise` is None for a single energy."""
 
     title: str
     nucleus: Nucleus
@@ -125,13 +120,13 @@ def _wtbs(group: Group, nsym: int, ngroup: int) -> WellTempered:
     groups = group.array("groups", whole(1, ngroup), nsym, f"nsym={nsym}", 1)
     ranges = tuple((a, a + n - 1) for a, n in zip(start, nbs, strict=True))
     basis = WellTempered(parameters, ranges, groups)
-    if reason := basis.objection():
-        raise group.error("wtbspara", f"makes no set of exponents: {reason}")
+    if reason := basis.invalid_reason():
+        raise group.error("wtbspara", f"gives no valid set of exponents: {reason}")
     return basis
 
 
 def _exponents(reader: NamelistReader, nsym: int) -> AtomBasis:
-    """The number of functions of a species, then as many lines with one exponent each; species after species."""
+    """For each species a line with the number of functions, then one line for each exponent."""
     found: list[list[float]] = []
     for species in SPECIES[:nsym]:
         label = species.label

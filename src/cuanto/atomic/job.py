@@ -34,11 +34,11 @@ ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "thre
 """Thresholds for a relative error of the energy of 1e-13; nearly dependent sets reach no more than this."""
 
 NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
-SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_at_rest
+SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
-LIMIT_SMALLEST = 0.5  # of the alpha of the table
+LIMIT_SMALLEST = 0.5  # smallest exponent relative to alpha of the table
 _RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", re.ASCII | re.IGNORECASE)
 
 
@@ -59,7 +59,7 @@ def element_job(
     Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
     """
     symbol = symbol_of(element)
-    held = _held(symbol, configuration, charge)
+    held = _configuration(symbol, configuration, charge)
     found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
@@ -70,7 +70,7 @@ def element_job(
     return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(held, l_max), scf)
 
 
-def _held(symbol: str, text: str | None, charge: int | None) -> Configuration:
+def _configuration(symbol: str, text: str | None, charge: int | None) -> Configuration:
     if text is None:
         return ground_configuration(symbol, charge or 0)
     held = parse_configuration(text)
@@ -93,11 +93,11 @@ def _basis(
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
         raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quoted(name)}")
-    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _listed_basis(symbol, name)
+    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _library_basis(symbol, name)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
-    """alpha, beta, delta, gamma."""
+    """Four numbers alpha, beta, delta, gamma."""
     values = [parse_real(word) for word in text.replace(",", " ").split()]
     good = [value for value in values if value is not None]
     if len(values) != 4 or len(good) != 4:
@@ -106,7 +106,7 @@ def parse_parameters(text: str) -> tuple[float, ...]:
 
 
 def parse_ranges(text: str) -> dict[str, Range]:
-    """{'s': (1, 18), 'p': (3, 9)} of 's(1:18)p(3:9)'."""
+    """{'s': (1, 18), 'p': (3, 9)} from 's(1:18)p(3:9)'."""
     found: dict[str, Range] = {}
     position = 0
     while position < len(text.rstrip()):
@@ -119,13 +119,13 @@ def parse_ranges(text: str) -> dict[str, Range]:
 
 
 def limit_basis(symbol: str, l_max: int) -> AtomBasis:
-    """Even-tempered exponents in a range so wide that the energy is that of a complete set to about 1e-10."""
+    """Even-tempered exponents with which the energy is within about 1e-10 of the basis limit."""
     smallest = LIMIT_SMALLEST * min(0.05, nearest_set(symbol).parameters[0])
     counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in LIMIT_LARGEST]
     return AtomBasis.by_momentum([even_tempered(smallest, LIMIT_RATIO, count) for count in counts[: l_max + 1]])
 
 
-def _listed_basis(symbol: str, name: str) -> AtomBasis:
+def _library_basis(symbol: str, name: str) -> AtomBasis:
     """The exponents of a basis set for molecules, without its contractions."""
     shells = element_tables(name, [symbol])[symbol].shells
     l_max = max((shell.l for shell in shells), default=-1)
@@ -166,15 +166,15 @@ class AtomEnergy:
             atom = self.job.atom(basis)
             if start is not None and atom.basis.same_as(start.atom.basis):
                 return start
-            result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_at_rest)
+            result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_converged)
         except (CuantoError, LinAlgError) as error:
             raise EnergyFailure(" ".join(str(error).split())) from None
-        if not (result.converged or settled(result)):
+        if not (result.converged or energy_is_constant(result)):
             raise EnergyFailure("the SCF did not converge")
         return result
 
 
-def energy_at_rest(step: AtomIteration) -> bool:
+def energy_converged(step: AtomIteration) -> bool:
     """Whether the energy is converged to a relative error of 1e-13, which is of second order in the error of DIIS.
 
     It is up to eighty times the square of the largest element of that error (He to Rn). The density would need one to
@@ -183,7 +183,7 @@ def energy_at_rest(step: AtomIteration) -> bool:
     return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
 
-def settled(result: AtomResult) -> bool:
+def energy_is_constant(result: AtomResult) -> bool:
     """Whether the energy was constant for five iterations, even if the density oscillates (nearly dependent sets)."""
     last = [step.energy for step in result.history[-5:]]
     return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
@@ -192,19 +192,19 @@ def settled(result: AtomResult) -> bool:
 def run_energy(
     job: AtomInput, backend: str = "auto", watch: Callable[[AtomIteration], None] | None = None
 ) -> AtomResult:
-    """One calculation in the basis of the job."""
+    """Run the calculation in the basis of the job."""
     return solve(job.atom(), job.settings, backend, on_iteration=watch)
 
 
 def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str = "auto") -> ElementTable:
-    """The basis of the job for molecular programs: every primitive, or contracted with `diffuse` primitives beside."""
+    """The basis of the job for molecular programs: uncontracted, or contracted with `diffuse` primitives added."""
     if diffuse is None:
         return uncontracted(symbol, job.atom().basis)
     plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), backend)
     return contracted(symbol, plain, diffuse)
 
 
-def described(job: AtomInput) -> dict[str, Any]:
+def problem_of(job: AtomInput) -> dict[str, Any]:
     """Everything that determines the energies of an optimisation, as JSON can hold it."""
     basis = job.basis
     assert isinstance(basis, WellTempered)

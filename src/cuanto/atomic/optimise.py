@@ -155,7 +155,7 @@ def evaluate(basis: WellTempered, energy_of: EnergyOf, log: EvaluationLog, numbe
     if basis.parameters in log.known:
         return replace(log.known[basis.parameters], number=number)
     begin = time.perf_counter()
-    energy, note = None, basis.objection() or ""
+    energy, note = None, basis.invalid_reason() or ""
     if not note:
         try:
             energy = float(energy_of(basis))

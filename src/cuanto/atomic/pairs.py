@@ -42,7 +42,7 @@ class PairIndices:
     places: NDArray[np.intp]
     """Positions of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
     weights: Array
-    """LL and SS count p, q and q, p; LS and its transpose are two halves, of which p = q has one."""
+    """LL and SS stand for both p, q and q, p; LS and its transpose are counted once, for p = q only LS."""
     origin: NDArray[np.intp]
     """Position in vectors [component, pair] (not padded) of every element of a 2n x 2n matrix."""
 
@@ -145,11 +145,11 @@ class Places:
         return [i for i, count in enumerate(self.counts) if count]
 
     def span(self, i: int) -> slice:
-        """Pairs of a symmetry."""
+        """Places of the pairs of a symmetry."""
         return slice(self.first[i], self.first[i] + self.counts[i])
 
     def task(self, i: int, j: int, begin: int, end: int, matrix: int = 0, items: int = 1) -> Task:
-        """Rows of a class."""
+        """The task of some rows of a class."""
         return Task(i, j, begin, end, self.first[i], self.first[j], self.widths[j], matrix, items)
 
 

@@ -14,7 +14,7 @@ from cuanto.system.elements import SYMBOLS
 
 
 def symbol_of_charge(nuclear_charge: float) -> str:
-    """The element of a nuclear charge; Z=6.5 where there is none."""
+    """The symbol of the element with this nuclear charge, or 'Z=6.5' if there is none."""
     whole = round(nuclear_charge)
     named = whole == nuclear_charge and 1 <= whole <= len(SYMBOLS)
     return SYMBOLS[whole - 1] if named else f"Z={nuclear_charge:g}"
@@ -31,21 +31,16 @@ def heading(job: AtomInput) -> Iterator[str]:
     yield f"c = {settings.c:.10g} a.u." if settings.relativistic else "non-relativistic"
     basis = job.basis
     if isinstance(basis, WellTempered):
-        yield f"basis: {basis.described()}, " + ", ".join(parameter_texts(basis))
+        yield f"basis: {basis.range_text()}, " + ", ".join(parameter_texts(basis))
     else:
-        counts = [f"{len(z)} {s}" for z, s in zip(basis.exponents, labels(job), strict=True)]
+        counts = [f"{len(z)} {s.label}" for z, s in zip(basis.exponents, SPECIES, strict=False)]
         yield f"basis: {', '.join(counts)}"
     if len(job.occupation.configurations) > 1:
         yield f"average of {len(job.occupation.configurations)} configurations of the open shells"
 
 
-def labels(job: AtomInput) -> list[str]:
-    """Labels of the symmetries."""
-    return [species.label for species in SPECIES[: job.occupation.nsym]]
-
-
 def parameter_texts(basis: WellTempered) -> list[str]:
-    """alpha = 0.0814, ...; with several groups alpha1 = ..."""
+    """Parameters as texts: 'alpha = 0.0814', ..., with several groups 'alpha1 = ...'."""
     several = len(basis.parameters) > len(NAMES)
     names = [f"{NAMES[i % 4]}{i // 4 + 1 if several else ''}" for i in range(len(basis.parameters))]
     return [f"{name} = {value:.8g}" for name, value in zip(names, basis.parameters, strict=True)]
@@ -56,10 +51,10 @@ def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = No
     nucleus, settings = job.nucleus, result.settings
     numbers = ("n", "occupation", "closed", "energy", "r", "r_inverse", "r_squared")
     basis: dict[str, Any] = {
-        "exponents": {name: z.tolist() for name, z in zip(labels(job), result.atom.basis.exponents, strict=True)}
+        "exponents": {s.label: z.tolist() for s, z in zip(SPECIES, result.atom.basis.exponents, strict=False)}
     }
     if isinstance(job.basis, WellTempered):
-        basis |= {"ranges": job.basis.described(), "parameters": list(job.basis.parameters)}
+        basis |= {"ranges": job.basis.range_text(), "parameters": list(job.basis.parameters)}
     found: dict[str, Any] = {
         "title": job.title,
         "energy": result.energy,

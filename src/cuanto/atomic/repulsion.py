@@ -27,7 +27,7 @@ from cuanto.memory import Budget
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What the numbers of pairs decide: `tasks` [task][field of `Task`], tables of all classes, and the launches."""
+    """Everything that depends on the numbers of pairs only: `tasks` [task][field of `Task`], launches, tables."""
 
     places: Places
     layout: Triangle | Matrices

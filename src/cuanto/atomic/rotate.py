@@ -20,7 +20,7 @@ SWEEPS = 8
 LARGEST_ANGLE, LARGEST_NORM = 0.1, 1.0
 """Limits of a single rotation, to first order, and of the norm of all."""
 SMALLEST_GAP = 1e-3
-"""Hartree."""
+"""Smallest gap between levels, Hartree."""
 SAME_SPACE = 1e-4
 """Largest sine of the angle between the occupied spinors and the lowest eigenvectors of the same state."""
 

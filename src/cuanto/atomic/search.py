@@ -16,10 +16,10 @@ from typing import Any
 
 from cuanto.atomic.configuration import ground_configuration, occupation_of, parse_configuration
 from cuanto.atomic.input import TrustRegion
-from cuanto.atomic.job import AtomEnergy, described, element_job
+from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
-from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretched
+from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretch
 from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
@@ -84,7 +84,7 @@ def run_task(task: Task) -> dict[str, Any]:
             outcome = Outcome(energy_of(job.basis), evaluations=1)
         else:
             path = task["log"] if Path(task["log"]).parent.is_dir() else None  # another machine may lack the folder
-            log = EvaluationLog(path, {**described(job), "key": task["key"]})
+            log = EvaluationLog(path, {**problem_of(job), "key": task["key"]})
             start, trust = best_start(starts, energy_of, log), TrustRegion(**task["trust"])
             found = optimise_basis(start, energy_of, trust, task["method"], rounds=task["rounds"], log=log)
             outcome = Outcome(found.energy, found.basis.parameters, len(found.evaluations))
@@ -252,4 +252,4 @@ class Search:
 def start_parameters(symbol: str, size: int) -> Parameters:
     """Parameters of the nearest element in the table, stretched over `size` functions."""
     found = nearest_set(symbol)
-    return stretched(found.parameters, found.ranges[0][1], size)
+    return stretch(found.parameters, found.ranges[0][1], size)

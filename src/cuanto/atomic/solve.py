@@ -102,7 +102,7 @@ class _Scf:
         self.rotations = {i: self._rotations(i) for i in rotated if self.occupation.shells(i)}
 
     def run(self, U_i: Sequence[Array], on_iteration: Callable[[AtomIteration], None] | None) -> AtomResult:
-        """All iterations."""
+        """Iterate to convergence."""
         history: list[AtomIteration] = []
         for fields in iterations(self, U_i, self.settings.max_iterations):
             history.append(fields.step)
@@ -251,7 +251,7 @@ def refine(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
 
 
 def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling: float) -> Array:
-    """F_closed, with F_open = F_closed - Q where the open shell meets itself and the rest.
+    """F_closed, with the blocks o-o and o-r replaced by those of F_open = F_closed - Q.
 
     The c-o block, (F_closed - filling F_open) / (1 - filling), vanishes where rotations between closed and open spinors
     no longer lower the energy; its scale keeps their order.
@@ -261,7 +261,7 @@ def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling:
     P_c, P_o = C_c @ C_c.T, C_o @ C_o.T
     Q_o = Q @ P_o
     mixed = P_c @ Q_o * (1.0 + filling / (1.0 - filling)) - Q_o + 0.5 * P_o @ Q_o
-    # P_o Q P_o once, P_r Q P_o and its transpose once each, the c-o blocks with the other sign
+    # subtracts P_o Q P_o, P_r Q P_o and its transpose; the c-o blocks have the other sign
     return F_closed + mixed + mixed.T
 
 
@@ -272,7 +272,7 @@ def error(F: Array, C_c: Array, C_o: Array) -> Array:
 
 
 class Extrapolation:
-    """DIIS over the matrices of all symmetries together, or damping, or neither."""
+    """DIIS over the matrices of all symmetries together, or damping."""
 
     def __init__(self, accelerator: str, damping: float, history: int) -> None:
         self.accelerator, self.damping = accelerator, damping

@@ -27,7 +27,7 @@ Range = tuple[int, int]
 
 
 def even_tempered(smallest: float, ratio: float, count: int) -> Array:
-    """smallest * ratio^i, i = 0, 1, ..."""
+    """Exponents smallest * ratio^i, i = 0, 1, ..."""
     if not (smallest > 0 and ratio > 1 and count > 0):
         raise InputError(f"even-tempered set ({smallest}, {ratio}, {count}): give positive numbers, ratio above 1")
     return np.asarray(smallest * ratio ** np.arange(count))
@@ -64,7 +64,7 @@ class WellTempered:
 
     @classmethod
     def shared(cls, parameters: Sequence[float], ranges: Mapping[str, Range], pool: bool = False) -> WellTempered:
-        """Both species of an angular momentum use the same range, given as {'s': (1, 18), 'p': ...}."""
+        """A set with the same range for both species of an angular momentum: {'s': (1, 18), 'p': ...}."""
         by_momentum = [ranges[letter] for letter in LETTERS if letter in ranges]
         if "".join(letter for letter in LETTERS if letter in ranges) != LETTERS[: len(ranges)] or not ranges:
             raise InputError(f"ranges of {', '.join(ranges) or 'nothing'}: give s, then p, d, f, g without a gap")
@@ -75,7 +75,7 @@ class WellTempered:
         """The same ranges with other parameters."""
         return replace(self, parameters=tuple(map(float, parameters)))
 
-    def objection(self) -> str | None:
+    def invalid_reason(self) -> str | None:
         """Why these parameters give no valid set of exponents; None if they do."""
         for g in range(0, len(self.parameters), len(NAMES)):
             alpha, beta, delta, gamma = self.parameters[g : g + len(NAMES)]
@@ -95,7 +95,7 @@ class WellTempered:
 
     def exponents(self) -> tuple[Array, ...]:
         """Exponents of every species, increasing."""
-        if reason := self.objection():
+        if reason := self.invalid_reason():
             raise InputError(f"no well-tempered set: {reason}")
         return self._exponents()
 
@@ -111,7 +111,7 @@ class WellTempered:
             found.append(well_tempered(alpha, beta, delta, gamma, b, a, longest if self.pool else b))
         return tuple(found)
 
-    def described(self) -> str:
+    def range_text(self) -> str:
         """s(1:18)p(3:9): the notation of the thesis; p- and p+ if the two species of p differ."""
         texts = []
         for l in range(SPECIES[len(self.ranges) - 1].l + 1):

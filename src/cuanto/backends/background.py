@@ -68,7 +68,7 @@ class Background:
             try:
                 self._run(future, call)
             except BaseException as error:
-                logger.warning("a kernel could not be compiled; the general one serves: %s", str(error)[-300:])
+                logger.warning("a kernel could not be compiled; the general one is used: %s", str(error)[-300:])
 
     @staticmethod
     def _run(future: Future[T], call: Callable[[], T]) -> None:

@@ -34,7 +34,7 @@ class _OneThread(ContextDecorator):
         with self._lock:
             if self._depth == 0:
                 self._before = _set_threads(1)
-            self._depth += 1  # last: after an error nobody is inside
+            self._depth += 1  # last: an error above leaves the depth unchanged
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

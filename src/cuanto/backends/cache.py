@@ -112,7 +112,7 @@ def write(final: Path, content: bytes) -> None:
         draft.write_bytes(content)
         os.replace(draft, final)
     except OSError as error:
-        logger.warning("%s cannot be kept: %s", final, error.strerror or error)
+        logger.warning("%s cannot be written: %s", final, error.strerror or error)
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)

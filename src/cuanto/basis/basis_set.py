@@ -54,7 +54,7 @@ class Basis:
     def from_tables(
         cls, name: str, tables: Mapping[str, ElementTable], molecule: Molecule, *, spherical: bool | None = None
     ) -> "Basis":
-        """Basis from tables that are already at hand, one for each element of the molecule."""
+        """Basis from tables, one for each element of the molecule."""
         basis = cls.__new__(cls)
         shells = _make_shells(name, tables, molecule, spherical)
         basis._set(name, shells, molecule.R_ax, molecule.elements, {s: t.source for s, t in tables.items()})
@@ -64,7 +64,7 @@ class Basis:
     def from_shells(
         cls, shells: Sequence[Shell], R_ax: ArrayLike, *, symbols: Sequence[str] | None = None, name: str = "shells"
     ) -> "Basis":
-        """Basis from ready shells, kept in their order; `shell.atom` is a row of `R_ax` (Bohr)."""
+        """Basis from shells, kept in their order; `shell.atom` is a row of `R_ax` (Bohr)."""
         basis = cls.__new__(cls)
         positions = np.array(R_ax, dtype=float).reshape(-1, 3)
         if shells and not 0 <= min(s.atom for s in shells) <= max(s.atom for s in shells) < len(positions):

@@ -63,7 +63,7 @@ def auxiliary_of(name: str, role: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def exchange_table(name: str, symbol: str) -> ElementTable:
-    """One element of a set. The set and the element must be there: see `knows` and `elements_of`."""
+    """One element of a set, which must exist: see `knows` and `elements_of`."""
     data = _package().get_basis(name.strip(), elements=[ATOMIC_NUMBERS[symbol]])
     return tables_from_exchange(data, name)[symbol]
 
@@ -80,7 +80,7 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
 
 
 def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:
-    """Those of the candidates that have all these elements; a hint for messages, so never an error."""
+    """The candidates that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
         return [name for name in candidates if wanted <= elements_of(name)]

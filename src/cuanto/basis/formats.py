@@ -44,7 +44,6 @@ class _Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.number = 0  # of the current line
         self.shells: dict[str, list[ShellTable]] = {}
         self.ecp: set[str] = set()
         self.pure: bool | None = None
@@ -53,15 +52,15 @@ class _Reader:
         self.rows: list[list[float]] = []
 
     def parse(self, lines: list[str]) -> dict[str, ElementTable]:
-        for self.number, line in enumerate(lines, start=1):
-            try:
-                self.line(line)
-            except InputError as error:
-                raise InputError(f"{self.source}, line {self.number}: {error}") from None
+        where = ""
         try:
+            for number, line in enumerate(lines, start=1):
+                where = f"line {number}"
+                self.line(line)
+            where = "at the end"
             self.finish()
         except InputError as error:
-            raise InputError(f"{self.source}, at the end: {error}") from None
+            raise InputError(f"{self.source}, {where}: {error}") from None
         symbols = list(self.shells) + sorted(self.ecp - set(self.shells))
         return {
             symbol: ElementTable(symbol, tuple(self.shells.get(symbol, ())), self.source, symbol in self.ecp)

@@ -26,7 +26,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether this means a file. Names of the Exchange may hold a slash, so a slash alone does not decide."""
+    """Whether the source is a file; a slash alone is no evidence, since names of the Exchange may contain one."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
@@ -65,7 +65,7 @@ def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, Ele
     if lacking and is_file(source):
         raise InputError(f"basis file {quoted(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
-        raise _lacking(name, lacking, symbols)
+        raise _lacking_error(name, lacking, symbols)
     return {symbol: tables[symbol] for symbol in symbols}
 
 
@@ -107,7 +107,7 @@ def _shipped(name: str) -> dict[str, ElementTable]:
     return read_basis_file(path) if os.path.isfile(path) else {}
 
 
-def _lacking(name: str, lacking: list[str], symbols: list[str]) -> InputError:
+def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
     message = f"basis {quoted(name)} has no functions for {', '.join(lacking)}"

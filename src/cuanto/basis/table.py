@@ -1,4 +1,4 @@
-"""Basis sets as tabulated, before they are put on the atoms of a molecule."""
+"""Tabulated basis sets, not yet assigned to atoms."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from cuanto.system.text import quoted
 
 @dataclass(frozen=True, slots=True)
 class ShellTable:
-    """One shell: `coefficients[k][q]` of normalised primitives; `pure` is None where nothing is said."""
+    """One shell: `coefficients[k][q]` of normalised primitives; `pure` is None if the source does not say."""
 
     l: int
     exponents: tuple[float, ...]
@@ -19,7 +19,7 @@ class ShellTable:
 
 @dataclass(frozen=True, slots=True)
 class ElementTable:
-    """The shells of one element, in the order of the source, and whether a core potential goes with them."""
+    """The shells of one element, in the order of the source, and whether they need a core potential."""
 
     symbol: str
     shells: tuple[ShellTable, ...]

@@ -29,15 +29,15 @@ from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
-CHUNK = {"cpu": 32, "cuda": 1024}
+MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 """Largest number of molecules of one composition in a task of a semiempirical method."""
-LARGEST_TOGETHER = 100
+MAX_BATCH_ATOMS = 100
 """Atoms of the largest molecules that share a task on a CPU, where several processes share the memory."""
-WORTH_STARTING = 4
+TASKS_PER_PROCESS = 4
 """Tasks per process: starting one takes a second or two."""
-AHEAD = 1000
+MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
-TRIES = 2
+MAX_TRIES = 2
 """Attempts at a molecule whose worker was lost: perhaps another one had used up the memory."""
 SHARE = 0.8
 """Fraction of the free memory for all processes together."""
@@ -198,7 +198,7 @@ class Batch:
         runner, memory = self._runner(name, len(tasks))
         running: dict[str, _Task] = {}
         while tasks or running:
-            while tasks and len(running) < AHEAD:
+            while tasks and len(running) < MAX_SUBMITTED:
                 task = tasks.popleft()
                 running[key := task.entries[0].key] = task
                 runner.submit(key, evaluate, _task(task.entries, memory, here=isinstance(runner, SerialRunner)))
@@ -208,7 +208,7 @@ class Batch:
                 tasks.extendleft(_Task([entry], task.tries + 1) for entry in reversed(task.entries))
                 continue
             if isinstance(result, BaseException):
-                tried = f" (tried {TRIES} times)" if isinstance(result, LostWorkerError) else ""
+                tried = f" (tried {MAX_TRIES} times)" if isinstance(result, LostWorkerError) else ""
                 result = {"rows": [{"error": describe_error(result) + tried}] * len(task.entries)}
             for entry, values in zip(task.entries, result["rows"], strict=True):
                 if self._journal is not None:
@@ -222,7 +222,7 @@ class Batch:
             return self._stack.enter_context(DaskRunner(self.scheduler)), None
         workers = self.workers
         if workers is None:
-            workers = 0 if device == "cuda" else min(usable_cores(), tasks // WORTH_STARTING)
+            workers = 0 if device == "cuda" else min(usable_cores(), tasks // TASKS_PER_PROCESS)
             workers = 0 if workers == 1 else workers  # this process can use more threads
         workers = min(workers, tasks)
         if workers == 0:
@@ -245,7 +245,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
 
 def _retry(task: _Task, error: BaseException) -> bool:
     """Whether to try again: a worker may be lost because of one molecule among several, or of none."""
-    return not isinstance(error, TaskError) and (len(task.entries) > 1 or task.tries < TRIES)
+    return not isinstance(error, TaskError) and (len(task.entries) > 1 or task.tries < MAX_TRIES)
 
 
 def chunks(entries: Sequence[Entry], device: str, workers: int | None = None) -> list[list[Entry]]:
@@ -254,7 +254,7 @@ def chunks(entries: Sequence[Entry], device: str, workers: int | None = None) ->
     for entry in entries:
         groups.setdefault(_group_key(entry, device) or entry.key, []).append(entry)
     sharing = 1 if device == "cuda" else usable_cores() if workers is None else max(workers, 1)
-    size = max(1, min(CHUNK.get(device, 32), -(-len(entries) // sharing)))
+    size = max(1, min(MAX_TASK_MOLECULES.get(device, 32), -(-len(entries) // sharing)))
     return [group[k : k + size] for group in groups.values() for k in range(0, len(group), size)]
 
 
@@ -262,7 +262,7 @@ def _group_key(entry: Entry, device: str) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
-    small = device == "cuda" or molecule.natom <= LARGEST_TOGETHER
+    small = device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS
     if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]
@@ -310,7 +310,7 @@ class Journal:
 
 
 def _is_valid(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a file has the fields of ours."""
+    """Whether a row of a file has the fields of a `Row`."""
     numbers = all(isinstance(row.get(name), int | float) for name in ("energy", "iterations"))
     fields = set(Row.__dataclass_fields__) - {"entry", "known", "error"}
     return numbers and isinstance(row.get("converged"), bool) and set(row) <= fields

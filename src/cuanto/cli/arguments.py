@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cuanto.errors import InputError
 from cuanto.options import OPTIONS
 
 
@@ -48,10 +49,23 @@ def complete_basis(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
-WRITTEN = (".json", ".html", ".htm", ".molden", ".h5", ".hdf5", ".csv", ".jsonl", ".parquet", ".txt", ".out", ".log")
+ENDINGS = (
+    ".json",
+    ".html",
+    ".htm",
+    ".molden",
+    ".h5",
+    ".hdf5",
+    ".csv",
+    ".jsonl",
+    ".parquet",
+    ".txt",
+    ".out",
+    ".log",
+)
 """Endings of output files, for which other programs have -o."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
-HOW = "How it is computed"
+PANEL = "Calculation"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
@@ -59,9 +73,12 @@ OPTION_HELP = (
     "files see below."
 )
 
-Charge = Annotated[int | None, typer.Option("--charge", help="Total charge; else the file's, else 0.")]
+Charge = Annotated[int | None, typer.Option("--charge", help="Total charge. \\[default: that of the file, else 0]")]
 Multiplicity = Annotated[
-    int | None, typer.Option("--mult", "--multiplicity", help="Spin multiplicity 2S+1; else the file's, else lowest.")
+    int | None,
+    typer.Option(
+        "--mult", "--multiplicity", help="Spin multiplicity 2S+1. \\[default: that of the file, else the lowest]"
+    ),
 ]
 
 
@@ -76,7 +93,8 @@ Verbose = Annotated[
 ]
 """Taken by every command and by `cuanto` itself, so that it may stand before or after the name of the command."""
 Setting = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=PANEL),
 ]
 
 
@@ -87,7 +105,7 @@ def flag_type(name: str) -> Any:
     value: Any = {"integer": int, "number": float, "switch": bool}.get(option.kind, str)
     if option.choices:
         value = enumeration(name, {one.upper(): one for one in option.choices})
-    complete, panel = (complete_basis, None) if option.kind == "basis" else (None, HOW)
+    complete, panel = (complete_basis, None) if option.kind == "basis" else (None, PANEL)
     metavar = None if option.choices else METAVARS.get(option.kind)
     more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete, "rich_help_panel": panel}
     return Annotated[value | None, typer.Option(*option.flags, help=option.help, **more)]
@@ -133,14 +151,13 @@ def examples(*lines: str) -> str:
 
 def parse_options(given: Iterable[str]) -> dict[str, Any]:
     """Values of `-o NAME=VALUE` by name."""
-    from cuanto.errors import InputError
     from cuanto.interfaces.keywords import option_value
 
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            if name.lower().endswith(WRITTEN):
+            if name.lower().endswith(ENDINGS):
                 files = "--json, --molden, --report (HTML), --checkpoint (HDF5) or --out (table of many) FILE"
                 raise InputError(f"--option {text}: -o sets NAME=VALUE; files are written with {files}")
             raise InputError(f"--option {text}: write NAME=VALUE, such as max_iterations=50")

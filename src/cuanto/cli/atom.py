@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,16 +30,12 @@ class NucleusModel(StrEnum):
 Optimiser = StrEnum("Optimiser", ["AUTO", "NEWUOA", "COBYQA"])
 
 
-def _text(metavar: str, help: str, *names: str, panel: str | None = None) -> Any:
-    """An option with a value."""
+def _text(metavar: str | None, help: str, *names: str, panel: str | None = None) -> Any:
+    """An option, with a value unless `metavar` is None."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-def _flag(help: str, *names: str, panel: str | None = None) -> Any:
-    """An option without a value."""
-    return typer.Option(*names, help=help, rich_help_panel=panel)
-
-
+_flag = partial(_text, None)
 OPTIMISER_HELP = "Optimiser of the basis; auto is NEWUOA where nlopt is installed."
 OptimiserName = Annotated[Optimiser, _flag(OPTIMISER_HELP, "--optimiser", "--optimizer", panel=OPTIMISATION)]
 FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]

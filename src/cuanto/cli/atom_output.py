@@ -25,14 +25,7 @@ from cuanto.interfaces.files import require_writable, write_text
 from cuanto.interfaces.qcschema import plain
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 
-COLUMNS = (
-    ("iteration", 9),
-    ("energy / Hartree", 20),
-    ("change / Hartree", 18),
-    ("dD(LL)", 10),
-    ("dD(SL)", 10),
-    ("dD(SS)", 10),
-)
+COLUMNS = {"iteration": 9, "energy / Hartree": 20, "change / Hartree": 18, "dD(LL)": 10, "dD(SL)": 10, "dD(SS)": 10}
 SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr", "<r^2>/Bohr^2")
 
 
@@ -59,7 +52,7 @@ def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> A
     """The job of a file, or of an element with the options `given`."""
     if file is not None and element is None:
         if str(file).capitalize() in SYMBOLS and not file.exists():
-            raise InputError(f"{file} is no input file: for the element write --element {str(file).capitalize()}")
+            raise InputError(f"{file} is not an input file: for the element write --element {str(file).capitalize()}")
         for name in given:
             raise InputError(f"--{name} goes with --element; the file {file} has its own")
         return read_input(file)
@@ -96,11 +89,11 @@ def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:
 
     def show(state: AtomIteration) -> None:
         if state.iteration == 1:
-            console.print("".join(name.rjust(width) for name, width in COLUMNS))
+            console.print("".join(name.rjust(width) for name, width in COLUMNS.items()))
         changes = (state.energy_change, state.change_LL, state.change_SL, state.change_SS)
         texts = ["" if state.iteration == 1 else f"{value:.2e}" for value in changes]
         row = [str(state.iteration), f"{state.energy:.10f}", *texts]
-        console.print("".join(text.rjust(width) for text, (_, width) in zip(row, COLUMNS, strict=True)).rstrip())
+        console.print("".join(text.rjust(width) for text, width in zip(row, COLUMNS.values(), strict=True)).rstrip())
 
     return show
 
@@ -132,5 +125,5 @@ def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, di
     require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
-        text += f"\nwell-tempered, {job.basis.described()}, {', '.join(parameter_texts(job.basis))}"
+        text += f"\nwell-tempered, {job.basis.range_text()}, {', '.join(parameter_texts(job.basis))}"
     write_text(path, basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text))

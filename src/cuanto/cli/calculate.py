@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.files import require_writable, write_text
 from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
     from cuanto.scf.checkpoint import Checkpoint
@@ -45,6 +45,7 @@ class Job:
     """
 
     sources: Sequence[str]
+    driver: str = "energy"
     method: str | None = None
     basis: str | None = None
     charge: int | None = None
@@ -67,7 +68,7 @@ class Job:
         """Method, basis and keywords."""
         from cuanto.interfaces.sources import Model
 
-        return Model(self.method, self.basis, self.keywords)
+        return Model(self.method, self.basis, self.keywords, self.driver)
 
     @property
     def inputs(self) -> list[str]:
@@ -84,10 +85,8 @@ class Job:
         return about(f"{self.file}: {key}" if key else self.file)
 
 
-def carry_out(job: Job) -> int:
+def run_job(job: Job) -> int:
     """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
-    from rich.console import Console
-
     from cuanto.interfaces.sources import read_source
 
     with job.about("molecule"):
@@ -134,7 +133,7 @@ def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
                 raise InputError(text)
     if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise InputError(f"several molecules are called {twice}: rename their files, which name the output")
+        raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
     return places
 
 
@@ -147,8 +146,8 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
         request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
         heading = partial(print_heading, console, source.molecule, request.method, basis_text)
         with IterationTable(console, job.quiet, heading) as table:
-            result = _solve(request, table, checkpoint, job)
-    write_files(result, outputs, source)
+            result = _solve(request, table, checkpoint, job, model.gradient)
+    write_files(result, outputs, source, model.driver)
     if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
         console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
@@ -164,6 +163,7 @@ def _prepare(
 
     All of this happens before anything is printed.
     """
+    from cuanto import api
     from cuanto.basis import Basis
     from cuanto.integrals.engine import resolve
     from cuanto.interfaces.files import destination
@@ -171,7 +171,8 @@ def _prepare(
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
     assert model.method is not None
-    request = Request.of(molecule, model.method, model.basis, **model.keywords)
+    keywords = api.tight_keywords(model.method, model.keywords) if model.gradient else model.keywords
+    request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
     with about_option("backend"):
         found["backend"] = device = resolve(request.options.backend)
@@ -197,7 +198,7 @@ def _prepare(
     return request, f"/{orbital.name}, {orbital.nbf} functions", checkpoint
 
 
-def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job) -> Result:
+def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:
     """Run the SCF; every iteration is saved before it is shown, so that what was seen can be restarted from."""
     from cuanto import api
 
@@ -211,7 +212,7 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
         table.add(state)
 
     try:
-        return api.solve(request, watch)
+        return api.solve(request, watch, gradient)
     except KeyboardInterrupt:
         if checkpoint is not None and saved:
             path = checkpoint.path
@@ -220,7 +221,7 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
         raise
 
 
-def write_files(result: Result, outputs: Mapping[str, str], source: Source) -> None:
+def write_files(result: Result, outputs: Mapping[str, str], source: Source, driver: str) -> None:
     """Write the output files, also of a calculation that did not converge: the files say so."""
     from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text
     from cuanto.methods import GaussianResult
@@ -228,7 +229,7 @@ def write_files(result: Result, outputs: Mapping[str, str], source: Source) -> N
     if path := outputs.get("json"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SchemaWarning)
-            text = qcschema_text(result, source.model.driver, source.asked)
+            text = qcschema_text(result, driver, source.asked)
         if path == STDOUT:
             print(text, end="")
         else:

@@ -8,6 +8,10 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from cuanto.cli.arguments import Verbose
 from cuanto.errors import CuantoError
 
@@ -31,12 +35,8 @@ Finding = tuple[str, bool | None]
 
 def doctor(verbose: Verbose = False) -> None:
     """Report what was found on this machine: versions, cores, compiler, GPU, cache."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     marks = {True: Text("found", style="green"), False: Text("missing", style="yellow"), None: Text("")}
-    table = Table("what", "", "details", title="cuanto doctor")
+    table = Table("component", "", "details", title="cuanto doctor")
     for name, probe in PROBES.items():
         text, found = run_probe(probe)
         table.add_row(name, marks[found], Text(text))

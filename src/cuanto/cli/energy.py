@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,10 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, carry_out
-from cuanto.cli.many import carry_out_many
+from cuanto.cli.calculate import NOT_CONVERGED, Job
 from cuanto.errors import InputError
 
-__all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
+__all__ = ["NOT_CONVERGED", "Device", "energy", "gradient", "parse_options"]
 
 FILES, MANY = "Files", "Many molecules"
 METHOD_HELP = (
@@ -34,6 +34,10 @@ METHOD_HELP = (
 BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
 OUT_HELP = (
     "Write a table of many molecules: .csv, .jsonl or .parquet. After an interruption the same command continues it."
+)
+GRADIENT_EXAMPLES = examples(
+    "cuanto gradient water.xyz -m b3lyp -b def2-svp",
+    "cuanto gradient water.xyz -m hf -b cc-pvdz --json water.json",
 )
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp -b def2-svp",
@@ -66,7 +70,7 @@ Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="With --out: worker processes; 0: none. \\[default: cores]", rich_help_panel=MANY),
+    typer.Option(min=0, help="With --out: processes; 0: only this one. \\[default: cores]", rich_help_panel=MANY),
 ]
 Scheduler = Annotated[
     str | None,
@@ -75,46 +79,58 @@ Scheduler = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
 
 
-@with_options
-def energy(
-    molecules: Molecules,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
-    json: Json = None,
-    molden: Molden = None,
-    report: Report = None,
-    checkpoint: Checkpoint = None,
-    restart: Restart = None,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    **flags: Any,
-) -> None:
-    """Compute energies of molecules; exit status 0 converged, 1 not converged, 2 bad input.
+def _command(driver: str, summary: str) -> Callable[..., None]:
+    """The command of a driver."""
 
-    With several molecules, write {name} in the names of output files: it becomes the name of the input file.
+    @with_options
+    def run(
+        molecules: Molecules,
+        method: Method = None,
+        basis: BasisName = None,
+        charge: Charge = None,
+        multiplicity: Multiplicity = None,
+        json: Json = None,
+        molden: Molden = None,
+        report: Report = None,
+        checkpoint: Checkpoint = None,
+        restart: Restart = None,
+        out: Out = None,
+        workers: Workers = None,
+        scheduler: Scheduler = None,
+        quiet: Quiet = False,
+        verbose: Verbose = False,
+        **flags: Any,
+    ) -> None:
+        outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
+        job = Job(
+            sources=molecules,
+            driver=driver,
+            method=method,
+            basis=basis,
+            charge=charge,
+            multiplicity=multiplicity,
+            keywords=options_given(flags),
+            outputs={name: path for name, path in outputs.items() if path is not None},
+            restart=None if restart is None else str(restart),
+            quiet=quiet,
+        )
+        if out is not None and driver != "energy":
+            raise InputError("tables have energies only: use `cuanto energy --out`, or --json '{name}.json'")
+        if out is not None:
+            status = run_batch(job, out, workers, scheduler)
+        elif workers is not None or scheduler is not None:
+            raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
+        else:
+            status = run_job(job)
+        if status:
+            raise typer.Exit(status)
+
+    run.__doc__ = f"""{summary}; exit status 0 converged, 1 not converged, 2 bad input.
+
+    With several molecules, write {{name}} in the names of output files: it becomes the name of the input file.
     """
-    outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
-    job = Job(
-        sources=molecules,
-        method=method,
-        basis=basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        keywords=options_given(flags),
-        outputs={name: path for name, path in outputs.items() if path is not None},
-        restart=None if restart is None else str(restart),
-        quiet=quiet,
-    )
-    if out is not None:
-        status = carry_out_many(job, out, workers, scheduler)
-    elif workers is not None or scheduler is not None:
-        raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
-    else:
-        status = carry_out(job)
-    if status:
-        raise typer.Exit(status)
+    return run
+
+
+energy = _command("energy", "Compute energies of molecules")
+gradient = _command("gradient", "Compute energies of molecules and their gradients (Hartree/Bohr)")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cuanto.cli.arguments import Target, Verbose
+from cuanto.errors import InputError
 
 if TYPE_CHECKING:
     from cuanto.functionals import Functional
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 def functionals(
     name: Annotated[str | None, typer.Argument(help="Show only this functional, with its parts.")] = None,
     source: Annotated[Target | None, typer.Option(help="Print its kernel in this language instead.")] = None,
-    spins: Annotated[int, typer.Option(min=1, max=2, help="The kernel for closed shells (1) or two spins.")] = 1,
+    spins: Annotated[
+        int, typer.Option(min=1, max=2, help="With --source: kernel for closed shells (1) or two spins (2).")
+    ] = 1,
     verbose: Verbose = False,
 ) -> None:
     """List the density functionals with their citations."""
-    from cuanto.errors import InputError
     from cuanto.functionals import functional_names, get_functional
 
     if name is None and source is not None:

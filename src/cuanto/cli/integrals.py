@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, Verbose, complete_basis, examples
 from cuanto.cli.show import count, make_table, print_table
@@ -72,7 +73,6 @@ def integrals(
 
 def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The functions with their names, and a progress bar on a terminal."""
-    from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
@@ -120,7 +120,6 @@ def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
 
 def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dict[str, Any], timings: Timings) -> None:
     import numpy as np
-    from rich.console import Console
 
     from cuanto.cli.cache import readable_size
 

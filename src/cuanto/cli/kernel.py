@@ -6,8 +6,11 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from cuanto.cli.arguments import Target, Verbose, examples
+from cuanto.errors import InputError
 
 EXAMPLES = examples(
     "cuanto kernel 3c 1 0 1 --algorithm hgp --target cuda",
@@ -39,10 +42,7 @@ def kernel(
     ] = "auto",
     verbose: Verbose = False,
 ) -> None:
-    """Print the generated source of one kernel, and what it costs."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Print the generated source of a kernel, and its cost."""
     from cuanto.kernels.describe import describe
 
     integral = integral.lower()
@@ -63,7 +63,6 @@ def kernel(
 
 def require_choice(integral: str, algorithm: Algorithm) -> None:
     """Refuse an algorithm for integrals that have only one."""
-    from cuanto.errors import InputError
     from cuanto.kernels.describe import SHELL_COUNT
 
     if algorithm is not Algorithm.AUTO and integral in SHELL_COUNT and integral not in COULOMB:
@@ -75,7 +74,6 @@ def require_choice(integral: str, algorithm: Algorithm) -> None:
 
 def angular_momentum(word: str) -> int:
     """``2`` and ``d`` both mean l = 2."""
-    from cuanto.errors import InputError
     from cuanto.kernels.spec import MAX_L
 
     letters = "spdfghiklmno"[: MAX_L + 1]

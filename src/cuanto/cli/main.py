@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from cuanto import __version__
 from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
@@ -23,7 +25,7 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`
 
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors of the machine, such as a full disk."""
 
 CALCULATIONS, KERNELS, MACHINE = "Calculations", "Kernels and integrals", "This machine"
@@ -51,6 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
+app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)
@@ -127,13 +130,10 @@ def explain(error: Exception) -> tuple[str, int]:
         return text, BAD_INPUT
     if isinstance(error, MemoryError):
         return f"{text}; a smaller basis, --max-memory or --backend cpu may help", BAD_INPUT
-    if isinstance(error, OSError) and error.errno in REFUSED:
+    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         return f"cannot write {error.filename or 'the output'}: {error.strerror}", BAD_INPUT
     return f"{text}; please report it with the output of CUANTO_DEBUG=1", INTERNAL_ERROR
 
 
 def _print_error(line: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"cuanto: {line}", style="bold red"))

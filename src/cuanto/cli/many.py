@@ -7,26 +7,24 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.files import require_writable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.batch.entry import Entry
     from cuanto.batch.run import Batch, Counts
     from cuanto.batch.table import Row
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 """Failures that are printed; the table has all of them."""
 
 
-def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
+def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
     """Compute a table; exit status 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
-    from rich.console import Console
-
     from cuanto.batch.run import Batch
     from cuanto.batch.table import Table
 
@@ -39,7 +37,7 @@ def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | No
     entries = _entries(job)
     console = Console(highlight=False, soft_wrap=True)
     with Batch(entries, table, workers, scheduler) as batch:
-        rows = _watched(console, batch, job.quiet)
+        rows = _run_with_progress(console, batch, job.quiet)
     if not job.quiet:
         print_failures(console, rows)
     print_counts(console, batch.counts, len(rows), out)
@@ -65,7 +63,7 @@ def _entries(job: Job) -> list[Entry]:
     return found
 
 
-def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
+def _run_with_progress(console: Console, batch: Batch, quiet: bool) -> list[Row]:
     """Run the batch; on Ctrl-C and errors, say what is kept."""
     bar, step = _bar(console, batch, quiet)
     with bar:
@@ -99,11 +97,11 @@ def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextMa
 def print_failures(console: Console, rows: Sequence[Row]) -> None:
     """Print the first few molecules that failed or did not converge."""
     bad = [row for row in rows if row.error or not row.converged]
-    for row in bad[:MOST_FAILURES]:
+    for row in bad[:MAX_FAILURES]:
         text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
         console.print(f"{row.name}: {text}", markup=False, style="red")
-    if len(bad) > MOST_FAILURES:
-        console.print(f"and {len(bad) - MOST_FAILURES} more; the table has them all", style="red")
+    if len(bad) > MAX_FAILURES:
+        console.print(f"and {len(bad) - MAX_FAILURES} more; the table has them all", style="red")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:

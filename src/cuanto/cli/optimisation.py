@@ -16,7 +16,7 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cuanto.atomic.export import basis_text
 from cuanto.atomic.input import AtomInput, TrustRegion
-from cuanto.atomic.job import AtomEnergy, described, element_job, element_table
+from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
 from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
 from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
@@ -34,7 +34,7 @@ from cuanto.workers import DaskRunner, Runner, SerialRunner, dask_distributed
 def status_line(
     console: Console, text: str, hidden: bool = False, redirect: bool = True
 ) -> Iterator[Callable[[str], None]]:
-    """A line below the output that the function returned changes; nothing if the console is no terminal."""
+    """A line below the output, on a terminal only, whose text the function returned replaces."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     hidden = hidden or not console.is_terminal
     with Bar(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
@@ -55,7 +55,7 @@ def optimise_job(
     trust = job.optimise or TrustRegion(iprint=2)
     if max_evaluations is not None:
         trust = replace(trust, maxfun=max_evaluations)
-    problem = described(job)
+    problem = problem_of(job)
     path = _default_log(job, problem) if log is None else log
     kept = EvaluationLog(path, problem)
     method = resolve_method(method)
@@ -105,7 +105,7 @@ class OptimisationProgress:
             self.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
 
     def _distance(self, evaluation: Evaluation) -> float:
-        """From the best point, relative to its parameters."""
+        """Distance from the best point, relative to its parameters."""
         if self._best is None:
             return 0.0
         pairs = zip(evaluation.parameters, self._best.parameters, strict=True)
@@ -173,7 +173,7 @@ def parse_pairs(given: Iterable[str] | None, option: str, symbols: list[str]) ->
 
 
 def _line(progress: Progress) -> str:
-    """What became of one set."""
+    """A line on the outcome of one set."""
     outcome = progress.outcome
     if outcome.energy is not None:
         rest = f"{outcome.energy:.10f} Hartree" + ("" if progress.known else f", {outcome.seconds:.1f} s")
@@ -205,14 +205,14 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
 
 
 def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None:
-    """Two lines for each: a table would be wider than most terminals."""
+    """Print two lines for each set: a table would be too wide for most terminals."""
     problems = []
     for symbol, one in found.items():
         if isinstance(one, Exception):
             problems.append(f"{symbol}: {one}")
             continue
         error = f"relative error {one.error:.1e}" + ("" if one.accurate else f", NOT below {one.threshold:.1e}")
-        console.print(f"{symbol:<3}{one.basis.described()}: {one.energy:.10f} Hartree, {error}", style="bold")
+        console.print(f"{symbol:<3}{one.basis.range_text()}: {one.energy:.10f} Hartree, {error}", style="bold")
         console.print("   " + ", ".join(parameter_texts(one.basis)))
         problems += [f"{symbol}: {line}" for line in one.warnings]
     for line in problems:
@@ -237,5 +237,5 @@ def write_results(
         for symbol, one in good.items():
             job = element_job(symbol, one.basis, settings.configurations.get(symbol), None, settings.nucleus)
             tables.append(element_table(symbol, job, diffuse, settings.backend))
-            lines.append(f"{symbol}: {one.basis.described()}, relative error {one.error:.1e}")
+            lines.append(f"{symbol}: {one.basis.range_text()}, relative error {one.error:.1e}")
         write_text(export, basis_text(export, tables, export.stem, "\n".join(lines)))

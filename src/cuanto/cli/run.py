@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import OUTPUTS, STDOUT, Job, carry_out
+from cuanto.cli.calculate import OUTPUTS, STDOUT, Job, run_job
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 
@@ -67,7 +67,7 @@ def run(
     from cuanto.interfaces.keywords import about
 
     with about(str(job)):
-        status = carry_out(read_job(job, anywhere, quiet))
+        status = run_job(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
 

@@ -10,13 +10,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.text import Text
 
 from cuanto.cli.arguments import Device, Verbose, examples
 from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.basis import Basis
     from cuanto.system import Molecule
 
@@ -45,15 +46,13 @@ class Outcome:
 
 
 def selftest(
-    backend: Annotated[Device, typer.Option(help="auto: the CPU, and the GPU where there is one.")] = Device.AUTO,
+    backend: Annotated[Device, typer.Option(help="auto: the CPU, and the GPU if there is one.")] = Device.AUTO,
     verbose: Verbose = False,
 ) -> None:
     """Compute known energies and compare them; exit status 0 if all agree, 1 otherwise."""
-    from rich.console import Console
-
     console = Console(highlight=False)
     begin = time.perf_counter()
-    done = list(_watched(console, outcomes(_backends(backend.value))))
+    done = list(_run_with_progress(console, outcomes(_backends(backend.value))))
     print_outcomes(console, done)
     bad, seconds = sum(not outcome.good for outcome in done), time.perf_counter() - begin
     if bad:
@@ -129,7 +128,7 @@ def _basis(name: str, data: dict[str, Any], molecule: Molecule) -> Basis:
     return Basis.from_tables(name, parse_basis("\n".join(data["basis_sets"][name]), name), molecule)
 
 
-def _watched(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
+def _run_with_progress(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
     """Show progress on a terminal."""
     if not console.is_terminal:
         yield from made
@@ -142,9 +141,6 @@ def _watched(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
 
 def print_outcomes(console: Console, done: list[Outcome]) -> None:
     """Print the table, and the problems below it."""
-    from rich import box
-    from rich.text import Text
-
     heads = ("water, or an atom", "on", "found", "", "off by", "time/s", "")
     table = make_table(heads, right=(2, 4, 5), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns:

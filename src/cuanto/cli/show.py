@@ -6,26 +6,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from rich import box
+from rich.console import Console, Group
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
+if TYPE_CHECKING:
     from cuanto.methods import Result
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
 FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
-FRAME = 6
+FRAME_LINES = 6
 """Lines of a terminal beside the rows of a table: its frame and the line below it."""
-MOST_CHARGES = 12
+MAX_CHARGES = 12
 """Largest number of atoms whose charges are printed; the JSON file has all of them."""
-LONGEST_NAME = 60
-WIDEST = 10_000
+MAX_NAME = 60
+MAX_WIDTH = 10_000
 """Columns that are enough for every table."""
-NARROWEST = 72
+MIN_WIDTH = 72
 """Columns of the narrowest terminal that has room for the table of iterations."""
 LAST_ENERGY = "last energy, NOT converged"
-FASTEST = 0.005
+SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
 
 
@@ -42,7 +45,7 @@ class IterationTable:
     def __enter__(self) -> IterationTable:
         if self.quiet:
             return self
-        if self.console.is_terminal and self.console.width >= NARROWEST:
+        if self.console.is_terminal and self.console.width >= MIN_WIDTH:
             from rich.live import Live
             from rich.spinner import Spinner
 
@@ -67,10 +70,8 @@ class IterationTable:
         row = [str(state.iteration), f"{state.energy:.9f}", change, f"{state.gradient:.2e}", state.step]
         self._rows.append(row)
         if self._live is not None:
-            from rich.console import Group
-
             self._spinner.update(text=f" iteration {state.iteration + 1}")
-            fitting = max(self.console.height - FRAME, 1)  # all rows are shown in the end
+            fitting = max(self.console.height - FRAME_LINES, 1)  # all rows are shown in the end
             self._live.update(Group(self._table(self._rows[-fitting:]), self._spinner))
         elif not self.quiet:
             self._line(row)
@@ -94,7 +95,7 @@ class IterationTable:
 
 def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
     """Print what is computed: molecule, charge, multiplicity, method and basis."""
-    named = molecule.name.isprintable() and 0 < len(molecule.name) <= LONGEST_NAME
+    named = molecule.name.isprintable() and 0 < len(molecule.name) <= MAX_NAME
     name = f"{molecule.name}: " if named else ""  # no escape sequences on a terminal
     if method.lower() == "hf":
         method = "rhf" if molecule.multiplicity == 1 else "uhf"
@@ -108,15 +109,13 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
     """Print energies by term, frontier orbitals, dipole, charges, spin, timings, and whether it converged."""
-    from rich.console import Console
-
     rows = list(_rows(result, driver))
     names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
     bold = "energy" if result.converged else LAST_ENERGY
     for name, value, unit in rows:
         line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
         console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
-    for line in (*_lines(result), *result.notes):
+    for line in (*_lines(result, driver), *result.notes):
         console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
     made = count(result.iterations, "iteration")
     if result.converged:
@@ -160,19 +159,21 @@ def _rows(result: Result, driver: str) -> Iterator[tuple[str, str, str]]:
         yield "<S^2>", f"{result.s_squared:z.6f}", ""
 
 
-def _lines(result: Result) -> Iterator[str]:
+def _lines(result: Result, driver: str) -> Iterator[str]:
     """Lines below the table."""
-    if result.molecule.natom <= MOST_CHARGES:
+    if driver == "gradient":
+        yield "gradient / (Hartree/Bohr):"
+        for k, (symbol, row) in enumerate(zip(result.molecule.symbols, result.gradient, strict=True), start=1):
+            yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:16z.9f}" for value in row)
+    if result.molecule.natom <= MAX_CHARGES:
         pairs = zip(result.molecule.symbols, result.charges, strict=True)
         yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
-    steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= FASTEST]
+    steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= SHORTEST_STEP]
     yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
 
 
 def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
     """Print a line for each of several molecules: label, result or None, error message."""
-    from rich.text import Text
-
     heads = ("molecule", "energy / Hartree", "iterations", "time / s", "")
     rows = [_overview(*one) for one in done]
     table = make_table(heads, right=range(1, 4))
@@ -189,9 +190,6 @@ def print_overview(console: Console, done: Sequence[tuple[str, Result | None, st
 
 def make_table(heads: Sequence[str], right: Iterable[int] = (), **style: Any) -> Table:
     """An empty table; the columns `right` are aligned to the right."""
-    from rich import box
-    from rich.table import Table
-
     table = Table(*heads, **{"box": box.ROUNDED, "border_style": "dim", **style})
     for column in right:
         table.columns[column].justify = "right"
@@ -205,9 +203,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _width(console: Console, table: Table) -> int:
-    from rich.measure import Measurement
-
-    return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+    return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 
 
 def _overview(label: str, result: Result | None, problem: str) -> tuple[str, str, str, str, str]:

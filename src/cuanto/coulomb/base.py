@@ -1,11 +1,16 @@
-"""The interface of builders of Coulomb and exchange matrices."""
+"""The interface of builders of Coulomb and exchange matrices, and the options of direct ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cuanto.arrays import Array
+from cuanto.errors import InputError
+from cuanto.integrals.attenuation import smearing
+from cuanto.integrals.engine import check_algorithm
+from cuanto.options import PRECISIONS, STORAGES
 
 
 class JKBuilder(Protocol):
@@ -32,3 +37,33 @@ class JKBuilder(Protocol):
     def in_double(self) -> JKBuilder | None:
         """The same builder in double precision; None if it is."""
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectOptions:
+    """How direct J and K are evaluated.
+
+    `threshold`: largest neglected contribution of a quartet (J engine: of all that is neglected for a primitive pair).
+    `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
+    `algorithm` of the quartets: `auto`, `hgp` or `md`.
+    `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
+    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
+    `storage`: `direct`; `stored` (the CPU stores the integrals of all quartets, and J uses them as well, except in
+    single precision); `auto`: stored if they fit into half of the available memory.
+    """
+
+    threshold: float = 1e-12
+    precision: str = "double"
+    algorithm: str = "auto"
+    one_pass: bool = False
+    omega: float | None = None
+    storage: str = "direct"
+
+    def __post_init__(self) -> None:
+        for name, known in (("precision", PRECISIONS), ("storage", STORAGES)):
+            if getattr(self, name) not in known:
+                raise InputError(f"unknown {name} {getattr(self, name)!r}: choose {', '.join(known)}")
+        check_algorithm(self.algorithm)
+        if not 0.0 < self.threshold < 1.0:
+            raise InputError(f"threshold is {self.threshold}; give a positive number such as 1e-12")
+        smearing(self.omega)  # raises an error if this is not an omega

@@ -19,6 +19,8 @@ from cuanto.memory import Budget
 
 BUFFER_BYTES = 2 * 2**30
 """Largest buffer for integrals between evaluation and digestion; also at most a quarter of the available memory."""
+LEAST_BUFFER_BYTES = 2**26
+"""Smallest buffer, whatever the limit."""
 SPAN = 1024
 """Kets that a warp screens for one bra."""
 BLOCKS_PER_PROCESSOR = 16
@@ -91,8 +93,8 @@ class CudaDigest:
         """Quartets whose integrals fit into the buffer."""
         bra, ket = self.pairs[x], self.pairs[y]
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
-        reserved = self.budget.reserved.get(self._reservation, 0)
-        return min(BUFFER_BYTES, (self.budget.available() + reserved) // 4) // size
+        available = self.budget.available() + self.budget.reserved.get(self._reservation, 0)
+        return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
 
     def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of significant bras, of which all quartets fit into the buffer."""
@@ -112,9 +114,8 @@ class CudaDigest:
     def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:
         bra, ket = self._device[x], self._device[y]
         spans = -(-ket.host.ket.count // SPAN)
-        stride = (end - begin) * (
-            ket.host.ket.count + 32 * spans
-        )  # upper bound of the quartets, with padding of each span
+        # Upper bound of the quartets, with padding of each span.
+        stride = (end - begin) * (ket.host.ket.count + 32 * spans)
         functions = bra.host.columns * prod(bra.host.functions) * prod(ket.host.functions)
         integrals = self._buffer("integrals", functions * stride, self.real)
         program, blocks, shared, extra = self._integrals(bra.host, ket.host, stride)

@@ -12,7 +12,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.base import DirectOptions, JKBuilder
 from cuanto.coulomb.exchange_forces import exchange_gradient
 from cuanto.coulomb.forces import electron_density, forces
 from cuanto.coulomb.j_engine import JEngine
@@ -21,44 +21,12 @@ from cuanto.coulomb.memory import store_limit
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import smearing
-from cuanto.integrals.engine import check_algorithm, check_basis, resolve
+from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import logger
 from cuanto.memory import Budget, StorePlan
-from cuanto.options import PRECISIONS, STORAGES
 
 SYMMETRIC = 1e-12
 """Largest |D - D^T| of a symmetric density, relative to its largest element."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectOptions:
-    """How direct J and K are evaluated.
-
-    `threshold`: largest neglected contribution of a quartet (J engine: of all that is neglected for a primitive pair).
-    `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
-    `algorithm` of the quartets: `auto`, `hgp` or `md`.
-    `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
-    `storage`: `direct`; `stored` (the CPU stores the integrals of all quartets, and J uses them as well, except in
-    single precision); `auto`: stored if they fit into half of the available memory.
-    """
-
-    threshold: float = 1e-12
-    precision: str = "double"
-    algorithm: str = "auto"
-    one_pass: bool = False
-    omega: float | None = None
-    storage: str = "direct"
-
-    def __post_init__(self) -> None:
-        for name, known in (("precision", PRECISIONS), ("storage", STORAGES)):
-            if getattr(self, name) not in known:
-                raise InputError(f"unknown {name} {getattr(self, name)!r}: choose {', '.join(known)}")
-        check_algorithm(self.algorithm)
-        if not 0.0 < self.threshold < 1.0:
-            raise InputError(f"threshold is {self.threshold}; give a positive number such as 1e-12")
-        smearing(self.omega)  # raises an error if this is not an omega
 
 
 @dataclass(frozen=True)
@@ -121,9 +89,7 @@ class DirectJK:
     @cached_property
     def quartets(self) -> QuartetEngine:
         """Created when K is first needed."""
-        options = self.options
-        screening = options.threshold, options.precision, options.algorithm, options.omega
-        return QuartetEngine(self.basis, self.backend, self.budget, *screening)
+        return QuartetEngine(self.basis, self.budget, self.options)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""

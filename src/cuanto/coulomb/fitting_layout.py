@@ -15,7 +15,7 @@ import numpy as np
 from cuanto.arrays import Array, Flags, Ints, range_starts
 from cuanto.basis import Basis, Shell
 from cuanto.integrals.batches import BraBatch
-from cuanto.integrals.pairs import RowMap, pair_batches
+from cuanto.integrals.pairs import pair_batches
 from cuanto.integrals.segments import segments
 
 THRESHOLD = 1e-13
@@ -84,7 +84,7 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     """Blocks of at least `functions` functions (but the last), with all partners or (`triangle`) half of them."""
     atom_p = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
     own = [np.flatnonzero(atom_p == a) for a in range(len(basis.R_ax))]
-    atoms = _cut(_neighbours_together(basis.R_ax), [len(f) for f in own], functions)
+    atoms = _cut(_tree_order(np.arange(len(own)), basis.R_ax), [len(f) for f in own], functions)
     order = np.concatenate([own[a] for group in atoms for a in group])
     ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
     starts = ends - np.diff(ends, prepend=0)
@@ -106,19 +106,14 @@ def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:
     return shells
 
 
-def _neighbours_together(R_ax: Array) -> Ints:
+def _tree_order(atoms: Ints, R_ax: Array) -> Ints:
     """Atoms in the order of the leaves of a tree that halves the molecule along its longest side."""
-    pending = [np.arange(len(R_ax))]
-    ordered: list[int] = []
-    while pending:
-        atoms = pending.pop()
-        if len(atoms) <= 1:
-            ordered += atoms.tolist()
-            continue
-        side = int(np.argmax(np.ptp(R_ax[atoms], axis=0)))
-        atoms = atoms[np.argsort(R_ax[atoms, side], kind="stable")]
-        pending += [atoms[len(atoms) // 2 :], atoms[: len(atoms) // 2]]
-    return np.array(ordered, dtype=np.int64)
+    if len(atoms) <= 1:
+        return atoms
+    side = int(np.argmax(np.ptp(R_ax[atoms], axis=0)))
+    atoms = atoms[np.argsort(R_ax[atoms, side], kind="stable")]
+    middle = len(atoms) // 2
+    return np.concatenate([_tree_order(atoms[:middle], R_ax), _tree_order(atoms[middle:], R_ax)])
 
 
 def _cut(atoms: Ints, sizes: Sequence[int], functions: int) -> list[Ints]:
@@ -172,35 +167,16 @@ def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> floa
 
 
 def block_pairs(layout: Layout, block: Block) -> Iterator[BraBatch]:
-    """The pairs of shells of one block."""
-    partners = [layout.atoms[c] for c in block.partners]
-    own, others = (_part(layout.basis, atoms) for atoms in (layout.atoms[block.number], np.concatenate(partners)))
-    return _rectangle(own, others, THRESHOLD)
-
-
-class _RectangleRows(RowMap):
-    """Row of a function of the block and a partner, in either order."""
-
-    def __init__(self, own: int, swapped: bool) -> None:
-        super().__init__(own, packed=False)
-        self._swapped = swapped
-
-    def __call__(self, i: Ints, j: Ints) -> Ints:
-        return i * self.nbf + j if self._swapped else j * self.nbf + i
-
-
-def _rectangle(own: Basis, others: Basis, threshold: float) -> Iterator[BraBatch]:
-    """All pairs of the shells of two bases, with the higher momentum first."""
-    normal, swapped = (_RectangleRows(own.nbf, flag) for flag in (False, True))
+    """The pairs of shells of one block, with the higher momentum first; rows are [q, p] of the block."""
+    shells = _shells_of_atoms(layout.basis)
+    partners = np.concatenate([layout.atoms[c] for c in block.partners])
+    own, others = (
+        Basis.from_shells([shell for a in atoms for shell in shells[a]], layout.basis.R_ax)
+        for atoms in (layout.atoms[block.number], partners)
+    )
     for a in reversed(segments(own)):
         for b in reversed(segments(others)):
             if a.l >= b.l:
-                yield from pair_batches(a, b, False, normal, threshold)
+                yield from pair_batches(a, b, False, lambda p, q: q * own.nbf + p, THRESHOLD)
             else:
-                yield from pair_batches(b, a, False, swapped, threshold)
-
-
-def _part(basis: Basis, atoms: Ints) -> Basis:
-    """The shells of these atoms, in their order."""
-    shells = _shells_of_atoms(basis)
-    return Basis.from_shells([shell for a in atoms for shell in shells[a]], basis.R_ax)
+                yield from pair_batches(b, a, False, lambda q, p: q * own.nbf + p, THRESHOLD)

@@ -11,12 +11,14 @@ import numpy as np
 from cuanto.arrays import Array, Ints, Ints32, range_members, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.integrals.api import basis_pairs
 from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import bra_arrays, ket_arrays
-from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
+from cuanto.integrals.pairs import pair_kets
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
+from cuanto.kernels.recurrences.components import function_count
 
 
 @dataclass(frozen=True)
@@ -79,24 +81,12 @@ class DevicePairs:
         self.ket: dict[str, Any] = {**sizes, "nc": na, "nd": nb, **{name: put(array) for name, array in kets.items()}}
 
 
-class _PairNumbers(RowMap):
-    """Both function numbers in one integer."""
-
-    def __call__(self, i: Ints, j: Ints) -> Ints:
-        return i * self.nbf + j
-
-
 def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> list[PairClass]:
     """All pairs of shells without bounds, high momenta first; smaller primitive pairs are neglected."""
-    classes, rows = segments(basis), _PairNumbers(basis.nbf, False)
-    owner, _ = segment_of_function(classes, basis.nbf)
-    found = []
-    for x in reversed(range(len(classes))):
-        for y in reversed(range(x + 1)):
-            for batch in pair_batches(classes[x], classes[y], x == y, rows, threshold, False):
-                functions = classes[x].functions, classes[y].functions
-                found.append(_pair_class(basis.nbf, owner, batch, functions, omega))
-    return found
+    n = basis.nbf
+    owner, _ = segment_of_function(segments(basis), n)
+    batches = basis_pairs(basis, lambda p, q: p * n + q, threshold, split=False)
+    return [_pair_class(n, owner, batch, omega) for batch in batches]
 
 
 def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints32, int]:
@@ -110,7 +100,8 @@ def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints
     return owner, count
 
 
-def _pair_class(nbf: int, owner: Ints32, batch: BraBatch, functions: tuple[int, int], omega: float | None) -> PairClass:
+def _pair_class(nbf: int, owner: Ints32, batch: BraBatch, omega: float | None) -> PairClass:
+    na, nb = (function_count(l, pure) for l, pure in zip(batch.shells.l, batch.shells.pure, strict=True))
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
     ao = np.stack(np.divmod(first, nbf), axis=-1).astype(np.int32)
@@ -122,7 +113,7 @@ def _pair_class(nbf: int, owner: Ints32, batch: BraBatch, functions: tuple[int, 
     batch = _sort_primitives(batch, omega)
     ket, pairs = pair_kets(batch), np.arange(batch.count, dtype=np.int32)
     bounds = np.zeros(batch.count), np.zeros(ket.count)
-    return PairClass(attenuated(batch, omega), ket, functions, ao, segment, pairs, *bounds)
+    return PairClass(attenuated(batch, omega), ket, (na, nb), ao, segment, pairs, *bounds)
 
 
 def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.memory import BUILD_MATRICES
@@ -54,18 +55,15 @@ class Statistics:
 class QuartetEngine:
     """J and K of a basis by quartets; pairs, bounds and kernels are set up once per geometry."""
 
-    def __init__(
-        self,
-        basis: Basis,
-        backend: Backend,
-        budget: Budget,
-        threshold: float,
-        precision: str,
-        algorithm: str,
-        omega: float | None = None,
-    ) -> None:
+    def __init__(self, basis: Basis, budget: Budget, options: DirectOptions) -> None:
+        backend, threshold, precision, algorithm = (
+            budget.backend,
+            options.threshold,
+            options.precision,
+            options.algorithm,
+        )
         self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
-        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, omega)
+        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, options.omega)
         make: Any = DIGESTS[backend.traits.language]
         cutoff = threshold * SIZE_SHARE
         # Bounds are always evaluated in double precision.

@@ -22,13 +22,13 @@ LYP = (
 
 BETA = 0.0042
 A, B, C, D = 0.04918, 0.132, 0.2533, 0.349
-"""Of Lee, Yang and Parr."""
+"""Constants of Lee, Yang and Parr."""
 KINETIC: float = 2 ** (11 / 3) * (0.3 * (3 * pi**2) ** (2 / 3))
 SERIES_TERMS = 18
 
 
 def coefficient(s: Spin) -> Value:
-    """What replaces C_X: the energy of a spin is minus this times rho_s^(4/3)."""
+    """Coefficient in place of C_X: the energy of a spin is minus this times rho_s^(4/3)."""
     return C_X + BETA * s.x_squared / (1 + 6 * BETA * s.x * asinh(s.x))
 
 

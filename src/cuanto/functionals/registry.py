@@ -1,4 +1,4 @@
-"""Functionals by the names that people use."""
+"""Functionals by their common names."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _by_key() -> dict[str, Functional]:
 
 
 def get_functional(name: str) -> Functional:
-    """By a usual name, by the Libxc label of a part, or by several labels joined with `+`."""
+    """A functional by its common name, by the Libxc label of a part, or by several labels joined with `+`."""
     known = _by_key()
     if _key(name) in known:
         return known[_key(name)]
@@ -139,7 +139,7 @@ def unknown(name: str) -> str:
 
 
 def split_dispersion(method: str) -> tuple[str, str | None]:
-    """`b3lyp-d3bj` -> (`b3lyp`, `d3bj`); None without an ending."""
+    """`b3lyp-d3bj` -> (`b3lyp`, `d3bj`); None without a suffix."""
     for ending, dispersion in DISPERSION.items():
         if method.strip().lower().endswith(ending):
             return method.strip()[: -len(ending)], dispersion

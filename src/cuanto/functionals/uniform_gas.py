@@ -158,7 +158,7 @@ def by_spins(d: Density, constants: Constants) -> tuple[Value, Value, Value]:
 
 
 def _opposite(d: Density, constants: Constants) -> Value:
-    """What the energy has beyond that of either spin alone, rho eps(rho, zeta) - sum_s rho_s eps_1(rho_s).
+    """Correlation energy density of opposite spins, rho eps(rho, zeta) - sum_s rho_s eps_1(rho_s).
 
     Near full polarisation nearly equal numbers would be subtracted. Here every term is small with the minority spin:
     rho [eps(rho, zeta) - eps_1(rho)] + rho_min [eps_1(rho) - eps_1(rho_min)] + rho_max [eps_1(rho) - eps_1(rho_max)].

@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
 from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, check_basis, resolve, upload_groups
-from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
+from cuanto.integrals.pairs import RowMap, RowOf, pair_batches, pair_kets
 from cuanto.integrals.segments import segments
 from cuanto.memory import MIB, Budget
 from cuanto.system import Molecule
@@ -195,12 +195,12 @@ def unpack(packed: Any, n: int, device: Backend) -> Any:
     return full
 
 
-def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraBatch]:
+def basis_pairs(basis: Basis, row_of: RowOf, threshold: float, split: bool = True) -> Iterator[BraBatch]:
     """All pairs of shells of a basis; high momenta first, so that the last launches are short."""
     classes = segments(basis)
     for x in reversed(range(len(classes))):
         for y in reversed(range(x + 1)):
-            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold)
+            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold, split)
 
 
 def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:

@@ -19,6 +19,10 @@ FOUR_CENTRE_LOSS = 50.0
 """The same for the product of the factors of the two pairs of a quartet."""
 
 
+RowOf = Callable[[Ints, Ints], Ints]
+"""Rows of pairs of basis functions in a result."""
+
+
 class RowMap:
     """Row of a pair of basis functions in the result: packed lower triangle, or square (lower part)."""
 
@@ -31,12 +35,7 @@ class RowMap:
 
 
 def pair_batches(
-    a: SegmentClass,
-    b: SegmentClass,
-    same: bool,
-    row_of: Callable[[Ints, Ints], Ints],
-    threshold: float,
-    split: bool = True,
+    a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
     """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: delicate pairs in their own batch.
 
@@ -172,7 +171,7 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     return total, (x - (total - shift)) + (y - shift)
 
 
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints, row_of: Callable[[Ints, Ints], Ints]) -> Ints:
+def _pair_rows(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints, row_of: RowOf) -> Ints:
     """[pair, column a, column b, function a, function b] -> row."""
     ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
     ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuanto.api import energy
-from cuanto.errors import MissingDependencyError
-from cuanto.methods import SEMIEMPIRICAL, Result
+from cuanto.api import energy, gradient
+from cuanto.errors import ConvergenceError, MissingDependencyError
+from cuanto.methods import Result
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 
@@ -23,11 +23,11 @@ except ImportError:
 class Cuanto(Calculator):
     """ASE calculator; keywords are those of `cuanto.energy`, and `charge` and `multiplicity` of the molecule.
 
-    If they are None, they follow from the initial charges and magnetic moments of the atoms. Forces are available for
-    semiempirical methods. Each calculation starts from the previous one if the atoms are the same.
+    If they are None, they follow from the initial charges and magnetic moments of the atoms. Each calculation starts
+    from the previous one if the atoms are the same.
     """
 
-    implemented_properties = ["energy", "free_energy", "dipole", "charges"]  # noqa: RUF012  # ASE's own way
+    implemented_properties = ["energy", "free_energy", "forces", "dipole", "charges"]  # noqa: RUF012  # ASE's own way
     default_parameters = {"method": "hf", "charge": None, "multiplicity": None}  # noqa: RUF012
     ignored_changes = {"pbc", "cell"}  # noqa: RUF012
     result: Result | None = None
@@ -42,8 +42,6 @@ class Cuanto(Calculator):
         if changed:
             self.reset()  # type: ignore[no-untyped-call]
             self.result = None
-            forces = ["forces"] if self.parameters["method"].lower() in SEMIEMPIRICAL else []
-            self.implemented_properties = [*type(self).implemented_properties, *forces]
         return changed
 
     def calculate(
@@ -55,7 +53,7 @@ class Cuanto(Calculator):
         """Compute the properties that ASE asks for."""
         super().calculate(atoms, properties, system_changes)  # type: ignore[no-untyped-call]
         if self.result is None or system_changes:
-            self.result = self._compute(self.atoms, self.result)
+            self.result = self._compute(self.atoms, self.result, "forces" in properties)
         result = self.result
         self.results = {
             "energy": result.energy * HARTREE_IN_EV,
@@ -66,7 +64,7 @@ class Cuanto(Calculator):
         if "forces" in properties:
             self.results["forces"] = -result.gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
-    def _compute(self, atoms: Any, before: Result | None) -> Result:
+    def _compute(self, atoms: Any, before: Result | None, forces: bool) -> Result:
         if atoms.pbc.any():
             raise CalculatorSetupError("cuanto computes molecules: set atoms.pbc = False")
         molecule, settings = self._molecule(atoms), dict(self.parameters)
@@ -74,7 +72,10 @@ class Cuanto(Calculator):
         del settings["charge"], settings["multiplicity"]
         if before is not None and _same_electrons(before.molecule, molecule):
             settings.setdefault("guess", before)
-        result = energy(molecule, method, **settings)
+        try:
+            result = gradient(molecule, method, **settings) if forces else energy(molecule, method, **settings)
+        except ConvergenceError as error:
+            raise SCFError(str(error)) from None
         if not result.converged:
             raise SCFError(f"not converged in {result.iterations} iterations")
         return result

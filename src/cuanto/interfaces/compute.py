@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuanto import __version__
-from cuanto.api import energy
+from cuanto.api import energy, gradient
 from cuanto.errors import (
     CompilerError,
     ConvergenceError,
@@ -54,10 +54,11 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     asked = read_model(given, "the input")
     if asked is None or asked.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
-    require_driver(asked.driver, asked.method)
+    require_driver(asked.driver)
     if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
         raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
-    result = energy(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
+    compute_it = gradient if asked.gradient else energy
+    result = compute_it(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
     return _completed(given, result, asked.driver)

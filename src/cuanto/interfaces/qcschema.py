@@ -22,7 +22,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
-from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Result, SemiempiricalResult
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
@@ -84,12 +84,10 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
         }
 
 
-def require_driver(driver: str, method: str) -> None:
-    """Refuse a driver that the method does not have."""
+def require_driver(driver: str) -> None:
+    """Refuse an unknown driver."""
     if driver not in DRIVERS:
         raise InputError(f"driver {driver!r} is not supported: choose {', '.join(DRIVERS)}")
-    if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
 
 
 def write_qcschema(

@@ -50,7 +50,11 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
             return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    return _from_schema(parse_json(read_text(path, "result"), str(path)), str(path))
+    try:
+        schema = parse_json(read_text(path, "result"), str(path))
+    except InputError as error:
+        raise InputError(f"{error}; {EXPECTED}") from None
+    return _from_schema(schema, str(path))
 
 
 def is_checkpoint(path: Path) -> bool:

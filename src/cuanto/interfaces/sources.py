@@ -55,7 +55,7 @@ class Source:
 def read_source(
     given: str, charge: int | None = None, multiplicity: int | None = None, in_a_job: bool = False
 ) -> Source:
-    """Read a molecule as a person names it, perhaps `in_a_job`; charge and multiplicity override those of the file."""
+    """Read a molecule named on the command line or `in_a_job`; charge and multiplicity override the file."""
     if given.lower().startswith(SMILES):
         smiles = given[len(SMILES) :]
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
@@ -123,7 +123,8 @@ def choose_model(source: Source, given: Model) -> Model:
     """
     asked = source.model
     method = given.method or asked.method or DEFAULT_METHOD
-    require_driver(asked.driver, method)
+    driver = asked.driver if given.driver == "energy" else given.driver
+    require_driver(driver)
     kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)
@@ -137,7 +138,7 @@ def choose_model(source: Source, given: Model) -> Model:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = asked.basis or DEFAULT_BASIS
-    return Model(method, basis, {**kept, **given.keywords}, asked.driver)
+    return Model(method, basis, {**kept, **given.keywords}, driver)
 
 
 def safe_label(text: str) -> str:

@@ -68,7 +68,7 @@ class Request:
             why = f"{self.method} has neither direct J and K nor a grid"
             notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
         if self.options.storage == "stored" and (fitting == "jk" or not self.model.exchange):
-            notes.append("storage='stored' has no effect here: exchange does not need four-centre integrals")
+            notes.append("storage='stored' has no effect here: no exchange is computed from four-centre integrals")
         return notes
 
     @property

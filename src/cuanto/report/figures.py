@@ -23,7 +23,7 @@ BELOW, ABOVE = 14.0, 7.0
 """Range below the HOMO and above the LUMO that is shown, eV."""
 NEAR = 0.32
 """eV within which levels are drawn side by side."""
-MOST_ABREAST = 6
+MAX_ABREAST = 6
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
     shown = [(e, k, m) for m, (e, k) in enumerate(zip(eps, n, strict=True), 1) if frame.y_low <= e <= frame.y_high]
     groups: list[list[tuple[float, float, int]]] = []
     for level in shown:
-        if groups and len(groups[-1]) < MOST_ABREAST and level[0] - groups[-1][0][0] < NEAR:
+        if groups and len(groups[-1]) < MAX_ABREAST and level[0] - groups[-1][0][0] < NEAR:
             groups[-1].append(level)
         else:
             groups.append([level])

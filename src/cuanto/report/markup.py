@@ -6,7 +6,7 @@ from html import escape
 
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
 """Elements without content; those of SVG close themselves."""
-ABSURD = 1e12
+LARGEST_NUMBER = 1e12
 """No property of a molecule is as large in any of our units."""
 
 
@@ -38,7 +38,7 @@ def _attribute(key: str, value: object) -> str:
 
 def number(value: float, digits: int, unit: str = "") -> str:
     """A number with a real minus sign; a dash where there is none, or none that a molecule can have."""
-    if not abs(value) < ABSURD:
+    if not abs(value) < LARGEST_NUMBER:
         return "\u2013"
     text = f"{value:.{digits}f}".replace("-", "\u2212")
     return f"{text} {unit}".rstrip()

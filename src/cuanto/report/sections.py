@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cuanto.units import HARTREE_IN_EV
 
 SHORTEST = 5e-4
 """Seconds; steps that took less have no bar."""
-MOST_ROWS = 400
+MAX_ROWS = 400
 """Orbitals in the table on each side of the gap."""
 LEVEL, SMALL_LEVEL = 0.03, 0.05
 """Isovalues shown first, Bohr^-3/2; the larger one for small molecules, whose orbitals extend beyond them."""
@@ -139,10 +140,10 @@ def _slider(result: Result) -> int:
     return round(100 * math.log(value / SMALLEST) / math.log(20))
 
 
-def _choice(name: str, title: str, options: object, chosen: str) -> Markup:
+def _choice(name: str, title: str, options: Sequence[tuple[str, str]], chosen: str) -> Markup:
     """Row of buttons of which one is chosen."""
     rows = []
-    for key, words in options:  # type: ignore[attr-defined]
+    for key, words in options:
         box = tag("input", type="radio", name=name, value=key, checked=key == chosen)
         rows.append(tag("label", box, tag("span", words)))
     return tag("fieldset", tag("legend", title), *rows, class_="choice", data_name=name)
@@ -218,12 +219,12 @@ def _orbitals(result: Result) -> tuple[Markup, ...]:
         spin = ("\u03b1", "\u03b2")[s] if len(levels) == 2 else ""
         last = sum(k > figures.EMPTY for k in n)
         for m, (e, k) in enumerate(zip(eps, n, strict=True), 1):
-            if abs(m - last) > MOST_ROWS:
+            if abs(m - last) > MAX_ROWS:
                 continue
             cells = (spin, m, number(k, 3), number(e, 6), number(e * HARTREE_IN_EV, 4))
             rows.append(tag("tr", *(tag("td", cell) for cell in cells), class_="filled" if k > figures.EMPTY else None))
-    whole = all(len(eps) <= MOST_ROWS for eps, _ in levels)
-    words = "All orbital energies" if whole else f"{MOST_ROWS} orbital energies on each side of the gap"
+    whole = all(len(eps) <= MAX_ROWS for eps, _ in levels)
+    words = "All orbital energies" if whole else f"{MAX_ROWS} orbital energies on each side of the gap"
     heads = (tag("th", head) for head in ("spin", "orbital", "electrons", "Hartree", "eV"))
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
     return drawn, keys, tag("details", tag("summary", words), tag("div", table, class_="scroll"))

@@ -31,7 +31,7 @@ SMALLEST = 0.008
 """Smallest isovalue of the slider; the grid is reduced to where the orbital is larger."""
 MARGIN = 6.0
 FINEST, COARSEST = 0.2, 0.45
-POINTS, MOST_POINTS = 300_000, 900_000
+POINTS, MAX_POINTS = 300_000, 900_000
 ARROWS = ("\u03b1 ", "\u03b2 ")
 
 
@@ -86,7 +86,7 @@ def _box(molecule: Molecule) -> Box:
     R_ax = molecule.R_ax
     volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
     spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
-    return Box.around(R_ax, max(spacing, (volume / MOST_POINTS) ** (1 / 3)), MARGIN)
+    return Box.around(R_ax, max(spacing, (volume / MAX_POINTS) ** (1 / 3)), MARGIN)
 
 
 def _surface(wave: Wavefunction, s: int, m: int, key: str, name: str, box: Box) -> Surface | None:

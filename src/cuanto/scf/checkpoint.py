@@ -108,7 +108,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
         _check_seal(Path(path))
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT or file.attrs["version"] > VERSION:
-                raise InputError(f"{path} is no checkpoint of this version of cuanto")
+                raise InputError(f"{path} is not a checkpoint of this version of cuanto")
             return _read(file)
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error
@@ -119,7 +119,7 @@ def _check_seal(path: Path) -> None:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         if file.read(len(SIGNATURE)) != SIGNATURE:
-            raise OSError("it is no HDF5 file")
+            raise OSError("it is not an HDF5 file")
         left = file.seek(0, os.SEEK_END) - len(SEAL) - digest.digest_size
         file.seek(0)
         while left > 0 and (piece := file.read(min(left, CHUNK_BYTES))):
@@ -127,7 +127,7 @@ def _check_seal(path: Path) -> None:
             left -= len(piece)
         seal = file.read()
     if seal != SEAL + digest.digest():
-        raise InputError(f"{path} is no checkpoint of this version of cuanto, or it is damaged: start without it")
+        raise InputError(f"{path} is not a checkpoint of this version of cuanto, or it is damaged: start without it")
 
 
 def _read(file: Any) -> Restart:

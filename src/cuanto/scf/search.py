@@ -63,17 +63,17 @@ def search(
                 yield state
         if best is None or not (state.converged or accelerator.lost):
             return
-        away = frame.coefficients(best.C_spm, S_pq), best.eps_sm
-        there = state if state.converged else best
+        escape = frame.coefficients(best.C_spm, S_pq), best.eps_sm
+        nearest = state if state.converged else best
         with problem.timings.measure("stability"):
             examined = options.stability != "none" and (state.converged or best.gradient < CLOSE_GRADIENT)
-            mode = lowest_mode(problem, there) if examined else None
+            mode = lowest_mode(problem, nearest) if examined else None
         accepted = mode is None or mode.stable or options.stability != "follow"
         if mode is not None and accepted and improvements < IMPROVEMENTS and not _settled(mode, criteria):
             if state.converged:
                 yield replace(state, converged=False)
             improvements += 1
-            start = improve(problem, there, mode, S_pq)
+            start = improve(problem, nearest, mode, S_pq)
             accelerator.restart()
             diagonaliser.restart()
             continue
@@ -81,18 +81,16 @@ def search(
             yield replace(state, curvature=None if mode is None else mode.curvature)
             if mode is None or accepted:
                 return
-            if (
-                mode.curvature > CLEARLY_UNSTABLE and state.energy > saddle - MIN_GAIN
-            ):  # left already, and nothing lay below
-                return
-            away = leave(problem, state, mode, S_pq)
+            if mode.curvature > CLEARLY_UNSTABLE and state.energy > saddle - MIN_GAIN:
+                return  # left before, without a lower state
+            escape = leave(problem, state, mode, S_pq)
         if accelerator.lost:
             handover = min(handover, HANDOVER_FACTOR * best.gradient)
         elif state.energy > saddle - MIN_GAIN:
             handover = HANDOVER_FACTOR * handover
         handover = max(handover, 0.5 * criteria.gradient)
         saddle = min(saddle, state.energy) if state.converged else saddle
-        start = yield from _descend(problem, away, counted, handover, S_pq)
+        start = yield from _descend(problem, escape, counted, handover, S_pq)
         accelerator.restart()
         diagonaliser.restart()
 

@@ -1,4 +1,4 @@
-"""Which format a text has, told by its beginning: QCSchema (JSON), Molden, else XYZ."""
+"""Readers of molecules whose format, QCSchema (JSON), Molden or XYZ, is recognised by the beginning of the text."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ KNOWN = "XYZ, QCSchema (JSON) or Molden"
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:
-    """One molecule; `source` begins every message."""
+    """Read one molecule; `source` begins every message."""
     start = text.lstrip()[:100].lower()
     if start.startswith("{"):
         return qcschema_structure(parse_json(text, source), source)
@@ -26,7 +26,7 @@ def parse_structure(text: str, source: str = "the input") -> Structure:
 
 
 def parse_json(text: str, source: str) -> dict[str, Any]:
-    """An object; numbers are finite."""
+    """Parse a JSON object, whose numbers must be finite."""
     try:
         found = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -41,7 +41,7 @@ def _no_number(text: str) -> float:
 
 
 def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
-    """Of a QCSchema Molecule, or of the one within an AtomicInput or AtomicResult."""
+    """The structure in a QCSchema Molecule, AtomicInput or AtomicResult."""
     inner = schema.get("molecule")
     if isinstance(inner, Mapping):
         schema = inner

@@ -24,7 +24,7 @@ _WEIGHTS = """
 """
 
 MASSES: dict[str, float] = dict(zip(SYMBOLS, map(float, _WEIGHTS.split()), strict=True))
-"""By symbol, in atomic mass units."""
+"""Masses by symbol, in atomic mass units."""
 
 
 def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:

@@ -15,7 +15,7 @@ _ENTRY = re.compile(r"\s*(spin|occup)\s*=\s*(\S+)", re.IGNORECASE)
 
 
 def parse_molden(text: str, source: str = "molden") -> Structure:
-    """`source` begins every message."""
+    """Read the molecule; `source` begins every message."""
     sections = list(_sections(text))
     atoms = [(rest, lines) for name, rest, lines in sections if name == "atoms"]
     require(atoms, f"{source}: a Molden file without a section [Atoms]")
@@ -37,7 +37,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Name in lower case, what follows it on its line, and its lines."""
+    """Sections: name in lower case, rest of its line, following lines."""
     name, rest, lines = "", "", list[str]()
     for line in split_lines(text):
         head = _SECTION.fullmatch(line)
@@ -50,7 +50,7 @@ def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _atom(line: str, source: str) -> tuple[str, Position]:
-    """'label number atomic-number x y z': the atomic number decides, and where it is 0 the label names the ghost."""
+    """Atom of a line 'label number atomic-number x y z'; atomic number 0 means a ghost of the label's element."""
     tokens = line.split()
     require(len(tokens) >= 6, f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
     try:
@@ -61,7 +61,7 @@ def _atom(line: str, source: str) -> tuple[str, Position]:
 
 
 def _electrons(lines: list[str], protons: int) -> tuple[int | None, int | None]:
-    """Charge and multiplicity, where occupations are whole numbers; None where there are no orbitals."""
+    """Charge and multiplicity from whole occupations; None if there are no orbitals, or others."""
     spin, sums, single = "alpha", {"alpha": 0.0, "beta": 0.0}, 0
     spins = set()
     for line in lines:

@@ -1,4 +1,4 @@
-"""The molecule: atoms, charge and spin, checked once here and trusted everywhere else."""
+"""The molecule: atoms, charge and spin, validated here and trusted everywhere else."""
 
 import operator
 import os
@@ -24,13 +24,13 @@ from cuanto.units import BOHR_IN_ANGSTROM
 Array = NDArray[np.float64]
 
 MIN_DISTANCE = 0.3
-"""Angstrom. Shorter than any bond (H2: 0.74); what is closer is a slip of units or a doubled atom."""
+"""Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""
 
 MOST_SHOWN = 6
-"""Multiplicities that a message lists."""
+"""Largest number of multiplicities that a message lists."""
 
 MAX_COORDINATE = 1e4
-"""Angstrom, one micrometre: larger coordinates are a slip of units."""
+"""Angstrom, one micrometre: larger coordinates have wrong units."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -118,7 +118,7 @@ class Molecule:
             multiplicity = found.multiplicity  # the file's multiplicity belongs to the file's charge
         if charge is None:
             charge = found.charge or 0
-        with np.errstate(over="ignore"):  # found below, as a coordinate that is not finite
+        with np.errstate(over="ignore"):  # overflow is reported as a coordinate that is not finite
             R_ax = np.array(found.coordinates) / (BOHR_IN_ANGSTROM if found.angstrom else 1.0)
         try:
             return cls(found.symbols, R_ax, charge, multiplicity, found.name or name)
@@ -132,7 +132,7 @@ class Molecule:
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """Element of every atom, of ghosts as well: what decides basis functions, radii and parameters."""
+        """Element of every atom, including ghosts: it determines basis functions, radii and parameters."""
         return tuple(map(element_of, self.symbols))
 
     @property
@@ -239,7 +239,7 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
 
 
 def possible_multiplicities(nelectron: int) -> str:
-    """For messages: 1, 3 or 5."""
+    """The possible multiplicities for a message: '1, 3 or 5'."""
     possible = range(1 + nelectron % 2, nelectron + 2, 2)
     first, last = [str(one) for one in possible[:MOST_SHOWN]], str(possible[-1])
     if len(possible) > MOST_SHOWN:

@@ -12,7 +12,7 @@ Position = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Structure:
-    """Atoms in Angstrom or Bohr, nothing checked beyond the format; None where the file does not say."""
+    """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give."""
 
     symbols: tuple[str, ...]
     coordinates: tuple[Position, ...]

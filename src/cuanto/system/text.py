@@ -1,4 +1,4 @@
-"""Reading numbers and text files that people wrote, and quoting them in messages of one line.
+"""Parsing of numbers and text files written by people, and quoting in one-line messages.
 
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
@@ -45,7 +45,7 @@ def parse_whole(text: str) -> int | None:
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
-    """The text of a file; `what` names it in messages. Everything that can go wrong is an `InputError`."""
+    """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
     shown = quoted(os.fspath(path), 200)
     try:
         data = Path(path).read_bytes()
@@ -60,7 +60,7 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
 
 
 def decoded(data: bytes, problem: str) -> str:
-    """Text in UTF-8; what is none is the `problem`."""
+    """Decode UTF-8; `problem` begins the message if that fails."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -22,7 +22,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     while lines and not lines[-1].strip():
         lines.pop()
     require(lines, f"{source} is empty: expected the number of atoms, a comment line and the atoms")
-    natom = _announced(lines[0], source)
+    natom = _atom_count(lines[0], source)
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
@@ -38,7 +38,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     )
 
 
-def _announced(line: str, source: str) -> int:
+def _atom_count(line: str, source: str) -> int:
     natom = parse_whole(line.strip())
     if natom is None:
         raise InputError(f"{source}, line 1: expected the number of atoms, found {quoted(line.strip())}")
@@ -57,7 +57,7 @@ def _check_length(lines: list[str], natom: int, source: str) -> None:
 
 
 def _check_columns(comment: str, source: str) -> None:
-    """Extended XYZ may put other columns first; guessing there would read forces as positions."""
+    """Refuse extended XYZ with other columns first, where forces could be read as positions."""
     properties = _PROPERTIES.search(comment)
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quoted(properties[1])}")

@@ -34,7 +34,7 @@ class SimtProgram:
         self.source = source
 
     def wait(self) -> None:
-        """Nothing is under way."""
+        """No effect: kernels are compiled at their first launch."""
 
 
 class SimtBackend:
@@ -103,7 +103,7 @@ class SimtBackend:
         self.launch_all([self._launch_of(job) for job in chain.from_iterable(groups)])
 
     def synchronize(self) -> None:
-        """Nothing is under way."""
+        """No effect: launches are complete when they return."""
 
     def finish_compiling(self) -> None:
-        """Nothing is under way."""
+        """No effect: kernels are compiled at their first launch."""
