@@ -21,7 +21,8 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job
+from cuanto.cli.calculate import NOT_CONVERGED, Job, run_job
+from cuanto.cli.many import run_batch
 from cuanto.errors import InputError
 
 __all__ = ["NOT_CONVERGED", "Device", "energy", "gradient", "parse_options"]
