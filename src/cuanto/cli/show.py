@@ -164,7 +164,7 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
     if driver == "gradient":
         yield "gradient / (Hartree/Bohr):"
         for k, (symbol, row) in enumerate(zip(result.molecule.symbols, result.gradient, strict=True), start=1):
-            yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:16z.9f}" for value in row)
+            yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:z16.9f}" for value in row)
     if result.molecule.natom <= MAX_CHARGES:
         pairs = zip(result.molecule.symbols, result.charges, strict=True)
         yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
