@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.atomic.pairs import Places
 from cuanto.backends.base import Backend
 from cuanto.kernels.atomic import GROUP, PLANES, Task
 
-TASK_ELEMENTS = 1 << 17
-"""Fewest elements of a task: smaller ones cost more to hand over than to do."""
+TASK_ELEMENTS = tuning.size("cpu", "atomic.task_elements")
 TASKS = 64
 """Tasks at least, where there is enough work, whatever the number of threads: sums over tasks have the same digits."""
-CHUNK_ELEMENTS = 1 << 15
-"""Elements that a thread takes at once in a product with a density, on the average: about 0.1 ms."""
+CHUNK_ELEMENTS = tuning.size("cpu", "atomic.chunk_elements")
 
 
 class Triangle:

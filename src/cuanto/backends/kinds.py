@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Job
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
@@ -17,12 +18,9 @@ from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 
-SHARED_TARGET = 110_000
-"""Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
-PASSES_AT_ONCE = 4
-"""Passes of a sweep that a block has room for (where the primitive stage does not leave more anyway)."""
-ACCUMULATORS = 48
-"""Sums a thread may keep in registers."""
+SHARED_TARGET = tuning.size("cuda", "integrals.shared_bytes")
+PASSES_AT_ONCE = tuning.size("cuda", "integrals.passes_at_once")
+ACCUMULATORS = tuning.size("cuda", "integrals.accumulators")
 
 
 class Kind:

@@ -10,40 +10,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
 
 Array = NDArray[np.float64]
 
-SMALL = 4e6
-"""Operations of a product below which one thread is faster."""
-TILE = 192
-"""Rows and columns of a tile of a product."""
-ROWS_SOLVED = 32
-"""Rows that a thread multiplies with a triangle, at least."""
-FACTOR_BLOCK = 256
-"""Rows of a matrix that LAPACK factorises as a whole."""
-MANY_ORBITALS = 400
-"""Rows of a matrix from which algebra gains from the library's own threads."""
-GRAM_ROWS = 384
-"""Rows of a panel of X X^T on a GPU."""
-PANEL = 1024
-"""Columns of a panel of a product with a triangle on a GPU."""
-ROWS_AT_ONCE = 4096
-"""Rows of a product with a triangle on a GPU, so that the copy stays small beside the whole."""
-COPIED_ROWS = 16384
-"""Rows that are copied on a GPU to be multiplied with a triangle."""
-ROWS_COMBINED = 64
-"""Rows that a thread adds up, or multiplies with a vector, at once."""
-SUMMED_AT_ONCE = 2**17
-"""Rows of a product with a vector on a GPU."""
-STACK_TILE = 64
-"""Rows and columns of a tile of sum_i X_i X_i^T."""
-STACKED = 2
-"""Matrices X_i whose squares are added to a tile at once: about half a millisecond."""
-HOST_BLOCK, DEVICE_BLOCK = 64, 512
-"""Columns of a diagonal block of a triangle that is divided by, on a host and on a GPU."""
+SMALL = tuning.number("cpu", "linalg.small_product")
+TILE = tuning.size("cpu", "linalg.tile")
+ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
+FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
+MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
+GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
+PANEL = tuning.size("cuda", "linalg.panel_columns")
+ROWS_AT_ONCE = tuning.size("cuda", "linalg.rows_at_once")
+COPIED_ROWS = tuning.size("cuda", "linalg.copied_rows")
+ROWS_COMBINED = tuning.size("cpu", "linalg.rows_combined")
+SUMMED_AT_ONCE = tuning.size("cuda", "linalg.rows_summed")
+STACK_TILE = tuning.size("cpu", "linalg.stack_tile")
+STACKED = tuning.size("cpu", "linalg.stacked")
+TRIANGLE_BLOCK = tuning.sizes("linalg.triangle_block")
 
 
 @dataclass(frozen=True)
@@ -173,7 +160,7 @@ class HostLinalg:
 
     def divisor(self, L: Any) -> BlockFactor:
         """With blocks that stay in the cache."""
-        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, HOST_BLOCK)])
+        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
         """LAPACK's."""
@@ -343,7 +330,7 @@ class DeviceLinalg:
     def divisor(self, L: Any) -> BlockFactor:
         """With large blocks: few calls."""
         inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
-        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, DEVICE_BLOCK)])
+        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
         """Not a number where there is none."""

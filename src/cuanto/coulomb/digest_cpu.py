@@ -11,29 +11,28 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import unrolled
+from cuanto.kernels.build import choose_algorithm, unrolled
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 
-CHUNKS = 128
-"""Parts of the work at most: enough to balance it between many threads, few enough to add up their matrices."""
+CHUNKS = tuning.size("cpu", "direct.chunks")
 VECTOR = 8
 """Kets of the longest vector, about: no chunk is smaller."""
 
 CALLS = 10
 """Calls to expect of one geometry."""
-LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
-"""Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
+LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
+TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
 
 Window = tuple[float, float]
 """Bounds of the quartets that are wanted, from .. to."""

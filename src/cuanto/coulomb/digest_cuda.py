@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
+from cuanto.kernels.build import choose_algorithm
 from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 
-BUFFER_BYTES = 2 * 2**30
-"""Integrals kept between their making and their digestion; also at most a quarter of the free memory."""
-SPAN = 1024
-"""Kets that a warp looks through for one bra."""
-BLOCKS_PER_PROCESSOR = 16
+BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
+SPAN = tuning.size("cuda", "direct.span")
+BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
 """Bytes of shared memory that the general kernel has beside what it asks for."""
-MOST_FIXED = 6
-"""Functions of a shell up to which a kernel of its own digests the integrals."""
+MOST_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
 
 
 class CudaDigest:

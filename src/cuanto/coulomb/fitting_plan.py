@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cuanto import tuning
 from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
 from cuanto.coulomb.fitting_blocks import KeptBlocks
 from cuanto.coulomb.fitting_direct import DirectFit, DirectTensor, direct_fit_bytes
@@ -33,7 +34,11 @@ class Schedule:
     rows: Callable[..., FittedTensor]
 
 
-SCHEDULES = {"cpu": Schedule(("rows",), 24, NativeRows), "cuda": Schedule(("blocks", "rows"), 72, GroupedRows)}
+FUNCTIONS = tuning.sizes("fitting.block_functions")
+SCHEDULES = {
+    "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
+    "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
+}
 """By the language of kernels. A GPU wants few calls, and has rows where blocks do not fit."""
 
 

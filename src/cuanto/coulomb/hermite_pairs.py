@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
@@ -29,8 +30,7 @@ NEGLIGIBLE = 1e-2
 """A pair is dropped when its bound is below this times the threshold."""
 CELL = 1.0
 """Side of the cells that count as one place, in Bohr."""
-CHUNK_NUMBERS = 4_000_000
-"""Expansion coefficients made at a time."""
+CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
 
 @dataclass(frozen=True)

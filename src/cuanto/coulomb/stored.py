@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.coulomb.digest_cpu import CpuDigest, Window
 from cuanto.integrals.segments import Array
 from cuanto.kernels.layout import STORE
@@ -21,8 +22,7 @@ ALIGNED = 64
 """Bytes of the longest vector."""
 UNEVEN = 2
 """A chunk may have so many times its share of the quartets."""
-LITTLE = 2**26
-"""Bytes that a chunk may always count."""
+LITTLE = tuning.size("cpu", "direct.stored_chunk_bytes")
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.grid.grouped_grid import GroupedGrid, ends
 
 Small = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
-LOCAL_FUNCTIONS = 500
-"""Functions of a block whose matrix (2 MiB) stays in the cache: with 360 more is copied (128 waters: 0.5 instead of
-0.3 GB), which takes longer than what the smaller matrix saves."""
-GROWTH = 1.3
-"""A block may have so many times the functions of its first group, if that has more than fit."""
-MOST_GROUPS = 32
-BLOCKS = 192
-"""Blocks of a small molecule: enough for many threads, each worth its matrix."""
-SHRINKING = 1.5
-"""Exponent with which the work that is left falls from block to block."""
+LOCAL_FUNCTIONS = tuning.size("cpu", "grid.local_functions")
+GROWTH = tuning.number("cpu", "grid.block_growth")
+MOST_GROUPS = tuning.size("cpu", "grid.block_groups")
+BLOCKS = tuning.size("cpu", "grid.blocks")
+SHRINKING = tuning.number("cpu", "grid.block_shrinking")
 
 
 @dataclass(frozen=True, eq=False)

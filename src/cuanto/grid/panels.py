@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.grid.blocks import Tasks, make_blocks
@@ -36,8 +37,7 @@ TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a task: enough to hide that a group's part of a matrix is gathered and scattered."""
 TILE = 4
 """Functions for which kernels get one depth of their products (DEPTH_TILE there)."""
-SQUARE = 128
-"""Rows of a part of a matrix that is transposed at once."""
+SQUARE = tuning.size("cpu", "grid.transposed_rows")
 ROWS = 24
 """Functions are filled up to a multiple of this."""
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.batches import cut
@@ -23,8 +24,7 @@ from cuanto.grid.shells import ShellTable
 from cuanto.kernels.grid_device import DENSITY_POINTS, SQUARE, device_kernel, device_values
 from cuanto.kernels.grid_values import COMPONENTS, ShellTexts
 
-LEAST_BATCH = 1 << 24
-"""Bytes of working memory below which batches would be too small to be worth a launch."""
+LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.grid.partition import Boxes
 from cuanto.grid.radii import bragg_slater_radii
@@ -22,8 +23,7 @@ from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scrat
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ENTRIES_AT_ONCE = 1 << 22
-"""Atoms in all lists that are at work together: few, since memory that was used before is faster than new memory."""
+ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
 SHIFTED = ("becke", "becke-bragg")
 """Cells that are larger for larger atoms."""
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
@@ -23,8 +24,7 @@ from cuanto.system import Molecule
 
 PAIR_THRESHOLD = 1e-18
 """Primitive pairs below this contribute nothing that double precision could show."""
-POTENTIALS_AT_ONCE = 32_000_000
-"""Numbers that the nuclear attraction keeps before they are added up over the charges."""
+POTENTIALS_AT_ONCE = tuning.size("cpu", "integrals.potentials_at_once")
 
 
 def _checked(basis: Basis, what: str = "basis") -> Basis:

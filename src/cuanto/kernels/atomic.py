@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.text import SUMS, Source, assemble
 
@@ -34,10 +35,8 @@ COMPONENTS = {True: 4, False: 1}
 """Parts of a density as a vector over pairs, by `relativistic`: LL, SS, LS, SL (LS transposed)."""
 GROUP = 8
 """Columns that lie side by side in the CPU's store: one vector, or several."""
-THREADS = 128
-"""Columns of a block of threads."""
-CONTRACT_THREADS = 256
-"""Threads that share a row of a matrix times a vector."""
+THREADS = tuning.size("cuda", "atomic.threads")
+CONTRACT_THREADS = tuning.size("cuda", "atomic.contract_threads")
 KINDS = ("J_LL", "J_SS", "J_LS", "J_SL", "K_LL", "K_SS", "K_LS")
 """Order of the tables of a class, as in templates/atomic_class.h."""
 

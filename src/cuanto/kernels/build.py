@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels import abi, md_blocks
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.layout import SIDES, TABLES
-from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
@@ -68,6 +68,8 @@ def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
     return zip(graph.kind, graph.label, strict=True)
 
 
+UNROLL_LIMIT = tuning.sizes("integrals.unroll_operations")
+MD_GAIN = {target: tuning.number(target, "integrals.md_gain") for target in tuning.LANGUAGES}
 RECORDS = (SIDES.text, TABLES.text)
 STRAIGHT_SKELETONS = {
     "cpu": (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
@@ -140,5 +142,24 @@ def source_of(spec: KernelSpec) -> Source:
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:
-    """Is straight-line code right for this cost?"""
+    """Whether straight-line code is the choice for this cost."""
     return class_cost.text_operations <= UNROLL_LIMIT[target]
+
+
+def class_name(bra: Shells, ket: Shells) -> str:
+    """A class as the tuning files name it: (dp|f)."""
+    return f"({bra}|{ket})"
+
+
+def choose_algorithm(target: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
+    """`hgp` or `md`, the faster one for this number of primitive quartets per contracted one.
+
+    HGP has fewer operations in every class, so it is the choice where nothing was measured.
+    """
+    if operator not in COULOMB:
+        return "os"
+    measured = tuning.md_over_hgp(target, class_name(bra, ket))
+    if not measured:
+        return "hgp"
+    _, ratio = min(measured, key=lambda row: abs(row[0] - primitives))
+    return "md" if ratio < MD_GAIN[target] else "hgp"

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from cuanto.errors import InputError
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import cost_of, programs_of, source_of, unrolled
+from cuanto.kernels.build import choose_algorithm, cost_of, programs_of, source_of, unrolled
 from cuanto.kernels.cost import Cost, StageCost
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import BLOCK_SCHEDULES, MAX_L, KernelSpec, Shells, long_name, schedule_name
 from cuanto.kernels.text import Source
-from cuanto.kernels.tuning import choose_algorithm
 
 SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
 STRAIGHT = {"cpu": "lane", "cuda": "thread"}

@@ -8,13 +8,13 @@ and results are those of a quadrature, [spin][component][point] (templates/xc.h)
 
 from __future__ import annotations
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
 from cuanto.kernels.emit.syntax import straight_line
 from cuanto.kernels.ir import Stage
 from cuanto.kernels.text import SYNTAX, Source, assemble
 
-THREADS = 128
-"""Points of a block of threads."""
+THREADS = tuning.size("cuda", "grid.functional_threads")
 FAMILIES = ("lda", "gga", "mgga")
 VARIABLES = {1: {"lda": 1, "gga": 2, "mgga": 3}, 2: {"lda": 2, "gga": 5, "mgga": 7}}
 """How many variables a family has, by number of spins."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
 from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
 from cuanto.kernels.text import Source, assemble
@@ -26,11 +27,9 @@ WEIGH = SIZES + declared(
     "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
 SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
-ELEMENT_THREADS = 256
-ROW_THREADS = 128
-"""Threads for a row of a matrix."""
-DENSITY_POINTS = 32
-"""Points of a block of the kernel `density`; its threads share the functions."""
+ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
+ROW_THREADS = tuning.size("cuda", "grid.row_threads")
+DENSITY_POINTS = tuning.size("cuda", "grid.density_points")
 SQUARE = 32 * 32
 """Elements of a block of the kernel `weigh`."""
 

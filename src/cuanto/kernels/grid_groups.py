@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
 from cuanto.kernels.text import Source, assemble
 
-SETUP_THREADS = 64
-"""Threads of a block on a GPU: a group's team."""
+SETUP_THREADS = tuning.size("cuda", "grid.setup_threads")
 RANGE = declared("INDEX begin, INDEX end")
 
 PLACE = RANGE + declared(

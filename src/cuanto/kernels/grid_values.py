@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.emit.syntax import Syntax, straight_line
@@ -25,10 +26,8 @@ SHELL_FIELDS = 4
 """Integers of a shell: kind, primitives, contraction columns, first number of its primitives."""
 PANEL_PAD = 24
 """Points come in multiples of this on the CPU: three vectors of two, four or eight lanes."""
-BLOCK_POINTS = 192
-"""Points whose values the matrix kernel of the CPU has at hand together."""
-THREADS = 64
-"""Points of a block of threads."""
+BLOCK_POINTS = tuning.size("cpu", "grid.block_points")
+THREADS = tuning.size("cuda", "grid.threads")
 
 COMPONENTS = {"lda": 1, "gga": 4, "mgga": 5}
 """Numbers at a point: density, its gradient, kinetic-energy density."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.text import Source, assemble
 
-BLOCK_POINTS = 128
-"""Points of a block of threads, at most: a part of a group, which has a list of atoms."""
-NEAREST = 16
-"""Atoms in order at the beginning of a list: they decide whether another atom has any share of a point."""
-NEAR_THREADS = 64
+BLOCK_POINTS = tuning.size("cpu", "grid.weight_points")
+NEAREST = tuning.size("cpu", "grid.nearest_atoms")
+NEAR_THREADS = tuning.size("cuda", "grid.near_threads")
 
 LISTS = declared("const int* list_atom, const double* list_distance, const int* list_rows, const int* list_count")
 COMMON = (

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.emit.syntax import straight_line
@@ -22,10 +23,8 @@ KETS = 16
 """Kets in a block of the CPU's records: one or two vectors, whatever the number type."""
 CHUNK = 64
 """Blocks of kets after which sums in single precision are added up in double."""
-THREADS = 128
-"""Bras of a block of threads: not many, since all of them go as far as the one with the largest bound."""
-TILE = 32
-"""Kets in shared memory at a time."""
+THREADS = tuning.size("cuda", "j.threads")
+TILE = tuning.size("cuda", "j.tile_kets")
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,11 @@ class Grouping:
     bra_major: bool
 
 
-GROUPINGS = {"cpu": Grouping(1, KETS, 0, 0, True), "cuda": Grouping(THREADS, 1, 24, 72_000, False)}
-"""On a GPU: enough blocks to even out their different lengths; three blocks of the general kernel share a
-multiprocessor of Hopper or Ampere."""
-GENERAL_LANES = 16
-"""Kets that a block of the general kernel treats at once, if there is room."""
-UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
-"""Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
-(4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
+BLOCKS = tuning.size("cuda", "j.blocks_per_processor")
+GENERAL_SHARED = tuning.size("cuda", "j.general_shared_bytes")
+GROUPINGS = {"cpu": Grouping(1, KETS, 0, 0, True), "cuda": Grouping(THREADS, 1, BLOCKS, GENERAL_SHARED, False)}
+GENERAL_LANES = tuning.size("cuda", "j.general_lanes")
+UNROLL_LIMIT = tuning.sizes("j.unroll_operations")
 
 SIZES = {"cpu": {"KETS": KETS, "CHUNK": CHUNK}, "cuda": {"KETS": 1, "THREADS": THREADS, "TILE": TILE}}
 """Macros of a target."""
@@ -67,8 +63,7 @@ BATCH = declared(
 )
 CLASS = declared("int bra_order, int ket_order, int densities, const int* tuples")
 GENERAL = {"cpu": CLASS, "cuda": CLASS + declared("int lanes")}
-STEP_THREADS = 64
-"""Threads of a block of the steps around the interactions."""
+STEP_THREADS = tuning.size("cuda", "j.step_threads")
 SPARSE = declared(
     "INDEX rows, INDEX columns, const int* start, const int* index, const double* value, double scale, "
     "const double* in, double* out"

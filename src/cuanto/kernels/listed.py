@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels import abi
 from cuanto.kernels.abi import declared
 from cuanto.kernels.build import RECORDS, TABLE_EXTRAS, integral_source, straight_text
@@ -18,8 +19,7 @@ LIST_KERNEL = (
 """A kernel for lists on the CPU, as others call it."""
 QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
 
-LIST_THREADS = 128
-"""Threads of a block of the kernels for lists on a GPU; they go on with the list where there are fewer than items."""
+LIST_THREADS = tuning.size("cuda", "direct.list_threads")
 
 CPU_LIST = declared("const void* sides, const void* tables, const int* list, INDEX count, REAL* out")
 

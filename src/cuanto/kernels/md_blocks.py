@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.errors import InputError
 from cuanto.kernels import abi
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
@@ -26,8 +27,7 @@ MAX_BLOCK_L = 5
 """Highest momentum: the text has its Hermite expansions unrolled up to here."""
 CHUNK = 32
 """Primitive quartets whose Boys values a block makes at once, as in the text."""
-POTENTIALS = 1024
-"""Numbers for the potentials of ket monomials that a block keeps at once (at least one monomial)."""
+POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
 
 ARGUMENTS: abi.Arguments = (
     *abi.BATCH,

@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
@@ -22,8 +23,7 @@ from cuanto.kernels.text import SUMS, Source, assemble
 
 Kind = tuple[int, int]
 
-THREADS = 128
-"""Pairs of a block of threads."""
+THREADS = tuning.size("cuda", "semiempirical.threads")
 GAUSSIANS = 4
 FIELDS: dict[str, int] = {
     "ELEMENT": 1,

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 
 from cuanto.kernels.ir import Graph, Kind, Stage
 
-UNROLL_LIMIT = {"cpu": 4500, "cuda": 7000}
-"""Operations in a kernel's text above which loops over index tables replace straight-line code. Measured on an H200:
-straight-line code wins up to (ff|f), 5,000 operations, by 1.4-25, and not always at (ff|g), 7,300. On the CPU by 2-3
-throughout; compiling takes about a second per thousand operations, which sets the limit."""
-
 
 def boys_order(function: str) -> int | None:
     """The order M of a call `boysM`, else None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
 from cuanto.kernels.text import Source, assemble
 
@@ -34,8 +35,7 @@ SQUARES = (
 SOLVE = RANGE + declared(
     "double* rows, INDEX naux, const INDEX* one, const INDEX* other, const double* L, int triangle, double* scratch"
 )
-SOLVED_AT_ONCE = 128
-"""Rows that a thread multiplies with a triangle at once; it has room for twice as many."""
+SOLVED_AT_ONCE = tuning.size("cpu", "linalg.rows_solved_at_once")
 KERNELS = {"solve": SOLVE, "fit": FIT, "potential": POTENTIAL, "transform": TRANSFORM, "squares": SQUARES}
 
 

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
-HOST_FUNCTIONS = 160
-"""Matrices up to this size are treated in main memory: there a small eigenproblem takes less time than the launches
-of a GPU's solver."""
+HOST_FUNCTIONS = tuning.size("cuda", "scf.host_functions")
 
 
 @dataclass(frozen=True, eq=False)

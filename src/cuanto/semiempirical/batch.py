@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import transpose
 from cuanto.scf import rotations
@@ -32,8 +33,7 @@ LIMITS = Limits(norm=np.inf)
 """Beyond them orbitals are diagonalised."""
 SHARE = 0.4
 """Of the free memory."""
-MOLECULES = {"cpu": 64, "cuda": 1024}
-"""Most at once, by the language of the kernels."""
+MOLECULES = tuning.sizes("semiempirical.molecules")
 AUFBAU = 1e-5
 """Electrons outside the lowest orbitals of the converged Fock matrix."""
 

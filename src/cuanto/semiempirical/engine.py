@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.kernels.nddo import (
@@ -34,8 +35,7 @@ Atoms = NDArray[np.int32]
 
 SHARE = 0.6
 """Of the free memory that G may take: matrices of the SCF need the rest."""
-GRAIN = 1024
-"""Pairs that a thread of a CPU takes at once, in whole rows: some hundred microseconds."""
+GRAIN = tuning.size("cpu", "semiempirical.pairs_at_once")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.log import logger
 from cuanto.semiempirical import batch
@@ -25,8 +26,7 @@ Atoms = NDArray[np.int64]
 
 BONDED = 1.3
 """Times the sum of two radii: nearer atoms are of one molecule."""
-LARGEST = 120
-"""Orbitals of a molecule that is small beside the cluster's matrices."""
+LARGEST = tuning.size("cpu", "semiempirical.largest_fragment")
 ROUGHLY = (1e-6, 1e-4)
 """Tolerances of the molecules' energies (Hartree) and gradients: their neighbours will change them by more, but with
 a gradient of 1e-2 it cannot be said that an SCF has ended at the lowest orbitals."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.loop import fock as fock_matrix
@@ -16,8 +17,7 @@ from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.rotation_steps import projectors
 from cuanto.semiempirical.terms import start_density
 
-FRAGMENT_ORBITALS = 200
-"""Orbitals from which molecules are worth being computed first."""
+FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
 
 
 def begin(

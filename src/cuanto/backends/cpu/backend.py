@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import Any
 
+from cuanto import tuning
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
@@ -30,14 +31,10 @@ from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
 
-WORTH_COMPILING = 3.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
-L1_VALUES = 2048
-"""Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
-CACHE_BYTES = 500_000
-"""Rows of results that a thread fills at once: inside a usual L2, beside the kernels' own values."""
-PORTION_BYTES = 64_000_000
-"""Arguments of jobs that are collected before they are run together."""
+WORTH_COMPILING = tuning.number("cpu", "integrals.worth_compiling")
+L1_VALUES = tuning.size("cpu", "integrals.l1_values")
+CACHE_BYTES = tuning.size("cpu", "integrals.cache_bytes")
+PORTION_BYTES = tuning.size("cpu", "integrals.portion_bytes")
 
 
 def cores() -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
@@ -30,8 +31,7 @@ ALIGNMENT = 256
 """Bytes at a multiple of which an array begins."""
 POOL_SHARE = 0.1
 """Of all memory: so much in CuPy's pool would be missed."""
-STREAMS = 16
-"""Jobs at work at once."""
+STREAMS = tuning.size("cuda", "integrals.streams")
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Job, Launch, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.kernels import md_blocks
@@ -17,15 +18,12 @@ from cuanto.kernels.build import block_source, table_source
 from cuanto.kernels.spec import BLOCK_SCHEDULES
 from cuanto.kernels.text import Source
 
-THREAD_BLOCK = 128
-GROUP_THREADS = 256
-WORTH_COMPILING = 1.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation."""
-SUMS_TARGET = 48 * 1024
-"""Bytes of shared memory up to which a block per quartet keeps its sums there, too."""
+THREAD_BLOCK = tuning.size("cuda", "integrals.threads")
+GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")
+WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
+SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
 LARGEST_GRID = 2**31 - 1
-SCRATCH_LIMIT = 1 << 29
-"""Bytes of sums in global memory that blocks may have together."""
+SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 
 
 def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:

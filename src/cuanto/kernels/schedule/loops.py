@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.kernels import abi
 from cuanto.kernels.cost import BOYS_OPERATIONS, Cost, StageCost, cost
 from cuanto.kernels.ir import Graph, Integrals, Stage
@@ -12,8 +13,7 @@ from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples, monomi
 from cuanto.kernels.schedule.table import HEADER, Program
 from cuanto.kernels.spec import Shells
 
-STRAIGHT_MOMENTUM = 6
-"""Total momentum above which McMurchie-Davidson's scheme for four centres is neither straight-line code nor tables."""
+STRAIGHT_MOMENTUM = tuning.size("cpu", "integrals.straight_momentum")
 
 
 def by_loops(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bool:
