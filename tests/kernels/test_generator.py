@@ -14,11 +14,12 @@ import pytest
 
 from bundle import Case, arguments, bundle, evaluate, with_kernel_spelled_out
 from cuanto.basis import Basis
+from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
 from cuanto.kernels import abi, text
-from cuanto.kernels.build import cost_of, integrals_of, programs_of, source_of, straight_source, table_source
+from cuanto.kernels.build import cost_of, general_source, integrals_of, programs_of, source_of
 from cuanto.kernels.cost import node_operations
 from cuanto.kernels.derivative import gradient
 from cuanto.kernels.emit.cpp import CPP
@@ -257,8 +258,8 @@ def test_kernels_are_self_contained() -> None:
         for class_ in SAMPLE
         for schedule, columns in (("lane", 1), ("thread", 1), ("thread", 4))
     ]
-    sources = [straight_source(spec) for spec in specs]
-    sources += [table_source(target, real) for target in ("cpu", "cuda") for real in ("double", "float")]
+    sources = [source_of(spec) for spec in specs]
+    sources += [general_source(schedule, real) for schedule in ("table", "group") for real in ("double", "float")]
     entries = {source.entry for source in sources}
     for source in sources:
         code = with_kernel_spelled_out(source.text)
@@ -358,3 +359,18 @@ def test_source_of_every_schedule() -> None:
     assert len({source.text for source in texts.values()}) == 4
     assert [texts[s].target for s in ("lane", "table", "thread", "group")] == ["cpu", "cpu", "cuda", "cuda"]
     assert texts["group"].entry == "group_kernel" and texts["lane"].entry == "coulomb_ps_p_hgp_lane_double_1"
+
+
+def test_consumers_and_derivatives_that_are_missing_are_refused() -> None:
+    given = ("coulomb", Shells((1, 0)), Shells((1,)), "hgp")
+    with pytest.raises(InputError, match="unknown consumer 'matrix': choose store, list, digest"):
+        KernelSpec(*given, "lane", consumer="matrix")
+    for schedule, more in (
+        ("lane", {"derivative": 1}),
+        ("thread", {"consumer": "gradient"}),
+        ("table", {"derivative": 2}),
+    ):
+        with pytest.raises(InputError):
+            source_of(KernelSpec(*given, schedule, **more))
+    listed = source_of(KernelSpec(*given, "thread", consumer="list"))
+    assert listed.entry.endswith("_list") and listed.text != source_of(KernelSpec(*given, "thread")).text

@@ -22,7 +22,7 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import block_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.describe import describe
 from cuanto.kernels.spec import BLOCK_SCHEDULES, SCHEDULES, Shells, long_name, schedule_name
 from four_centre_cases import GENERAL, SMALL, assert_blocks, block, expected, four_shells, ours
@@ -230,5 +230,5 @@ def test_described(schedule: str) -> None:
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("schedule", BLOCK_SCHEDULES)
 def test_nvrtc_compiles(schedule: str, real: str) -> None:
-    cubin, log = compile_nvrtc(block_source(schedule, real).text, "sm_90")
+    cubin, log = compile_nvrtc(general_source(schedule, real).text, "sm_90")
     assert cubin[:4] == b"\x7fELF" and "warning" not in log, log

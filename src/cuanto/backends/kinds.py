@@ -13,7 +13,7 @@ from cuanto import tuning
 from cuanto.backends.base import Job
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import straight_source, unrolled
+from cuanto.kernels.build import source_of, unrolled
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -58,7 +58,7 @@ class Kind:
     def source(self, real: str) -> Source:
         """Straight-line code, one ket per thread."""
         if real not in self._sources:
-            self._sources[real] = straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
+            self._sources[real] = source_of(KernelSpec(*self._class, "thread", real, self.at_once))
         return self._sources[real]
 
 

@@ -17,9 +17,9 @@ from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import choose_algorithm, unrolled
+from cuanto.kernels.build import choose_algorithm, general_source, source_of, unrolled
+from cuanto.kernels.direct import cpu_bounds, cpu_digest
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
-from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
@@ -82,7 +82,8 @@ class CpuDigest:
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
         """Begin to compile the kernels that are needed whatever the molecule: integrals, bounds, digestion."""
-        return [backend.compile(source(real)) for source in (cpu_table, cpu_bounds, cpu_digest)]
+        sources = general_source("table", real, "list"), cpu_bounds(real), cpu_digest(real)
+        return [backend.compile(source) for source in sources]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """In memory that kernels reach."""
@@ -114,8 +115,8 @@ class CpuDigest:
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         wait, straight = traits.schedule == "lane", None
         if wait or (traits.schedule == "auto" and unrolled("cpu", cost) and work > traits.worth_compiling):
-            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name)
-            straight = self.backend.compile(cpu_straight(spec), later=True)
+            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name, consumer="list")
+            straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
     def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -12,8 +13,8 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.kernels.build import choose_algorithm
-from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source, source_of
+from cuanto.kernels.direct import cuda_digest, cuda_select
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
 
@@ -47,7 +48,8 @@ class CudaDigest:
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
         """Begin to compile the kernels that are needed whatever the molecule: integrals, selection, digestion."""
-        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), cuda_digest(real, None)
+        integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
+        sources = integrals, cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -165,8 +167,9 @@ class CudaDigest:
         work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
         wait = traits.schedule == "thread"
         if wait or (traits.schedule == "auto" and kind.straight and work > traits.worth_compiling):
-            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, kind.at_once)
-            program = self.backend.compile(cuda_straight(spec), later=True)
+            class_ = (job.operator, job.bra, job.ket, job.algorithm)
+            spec = KernelSpec(*class_, "thread", self.name, kind.at_once, consumer="list")
+            program = self.backend.compile(source_of(spec), later=True)
             if wait or program.ready:
                 return program, self._blocks(items, LIST_THREADS), 0, {}
         lanes, shared = group_lanes(job, kind.need, self.real.itemsize, traits.shared_limit - STATIC_SHARED)

@@ -15,8 +15,8 @@ import numpy as np
 from cuanto import tuning
 from cuanto.coulomb.digest_cpu import CpuDigest, Window
 from cuanto.integrals.segments import Array
+from cuanto.kernels.direct import cpu_store, cpu_stored
 from cuanto.kernels.layout import STORE
-from cuanto.kernels.listed import cpu_store, cpu_stored
 
 ALIGNED = 64
 """Bytes of the longest vector."""

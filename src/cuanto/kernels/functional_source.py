@@ -34,11 +34,11 @@ MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 
 
 def functional_source(
-    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "values"
+    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "store"
 ) -> Source:
     """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables.
 
-    `consumer`: `values`, or `potential` of a quadrature.
+    `consumer`: `store` (values at the points), or the `potential` of a quadrature.
     """
     arguments = POTENTIAL if consumer == "potential" else ARGUMENTS
     defines = {

@@ -46,6 +46,14 @@ class Layout:
         """The C structure."""
         return f"// {self.about}\nstruct {self.name} {{{self.body}}};\n"
 
+    def expression(self, arguments: Arguments) -> str:
+        """The record in C: what a pointer among the arguments refers to, or the arguments named as its fields."""
+        names = {name for _, name in arguments}
+        if self.name.lower() in names:
+            return f"*(const {self.name}*){self.name.lower()}"
+        values = (name if name in names else "0" for _, name in self.fields)
+        return f"{self.name}{{{', '.join(values)}}}"
+
 
 class Records:
     """Records of one layout in main memory, and what they point to, which lives as long as they do."""

@@ -25,6 +25,8 @@ from cuanto.kernels.spec import Shells
 
 MAX_BLOCK_L = 5
 """Highest momentum: the text has its Hermite expansions unrolled up to here."""
+MAX_THREADS = 256
+"""Threads of a block at most (the paper's number)."""
 CHUNK = 32
 """Primitive quartets whose Boys values a block makes at once, as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
@@ -134,9 +136,9 @@ def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: 
 
 
 def block_threads(bra: Shells, ket: Shells) -> int:
-    """A thread for each number of the largest batch, 32 to 256 (the paper's 256 are idle for low momenta)."""
+    """A thread for each number of the largest batch, 32 to MAX_THREADS (which would be idle for low momenta)."""
     wanted = largest_batch(sum(bra.l) + sum(ket.l))
     threads = 32
-    while threads < min(wanted, 256):
+    while threads < min(wanted, MAX_THREADS):
         threads *= 2
     return threads

@@ -102,21 +102,33 @@ def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:
     return {name: f"REAL({value!r})" for name, value in limits.items()}, parts
 
 
-@cache
-def repulsion_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
-    """G of all pairs of atoms with so many orbitals."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
-    entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, REPULSION, (orbitals_a, orbitals_b), [*parts, "nddo_repulsion.h"], **counts)
+def _gradient_parts(name: str) -> Texts:
+    return ["nddo_gradient.h", f"nddo_gradient_{name}.h", "nddo_gradient_kernel.h"]
 
 
 @cache
-def core_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
-    """Core Hamiltonian between atoms of two kinds, and core repulsion."""
+def repulsion_source(target: str, orbitals_a: int, orbitals_b: int, consumer: str = "store") -> Source:
+    """G of all pairs of atoms with so many orbitals, or the `gradient` of repulsion, exchange and core attraction."""
+    orbitals = orbitals_a, orbitals_b
+    counts, parts = _repulsion_parts(*orbitals)
+    if consumer == "store":
+        entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
+        return _source(target, entry, REPULSION, orbitals, [*parts, "nddo_repulsion.h"], **counts)
+    parts = [*_products(*orbitals), *parts, *_gradient_parts("repulsion")]
+    entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
+    return _source(target, entry, (*GRADIENT, *SUMS[target]), orbitals, parts, **counts)
+
+
+@cache
+def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store") -> Source:
+    """Core Hamiltonian between atoms of two kinds and core repulsion, or their `gradient`."""
     limits, parts = _core_parts(kind_a, kind_b)
-    entry = f"nddo_core_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    arguments = (*CORE, *SUMS[target])
-    return _source(target, entry, arguments, (kind_a[1], kind_b[1]), [*parts, "nddo_core.h"], **limits)
+    arguments, end, name = (CORE, ["nddo_core.h"], "core")
+    if consumer == "gradient":
+        arguments, end, name = (GRADIENT, _gradient_parts("core"), "core_gradient")
+    entry = f"nddo_{name}_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
+    orbitals = kind_a[1], kind_b[1]
+    return _source(target, entry, (*arguments, *SUMS[target]), orbitals, [*parts, *end], **limits)
 
 
 @cache
@@ -126,25 +138,3 @@ def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     entry = f"nddo_exchange_{orbitals_a}_{orbitals_b}"
     loop = "UNROLL" if orbitals_a < 9 else "NO_UNROLL"
     return _source(target, entry, EXCHANGE, (orbitals_a, orbitals_b), parts, EXCHANGE_LOOP=loop)
-
-
-def _gradient_parts(name: str) -> Texts:
-    return ["nddo_gradient.h", f"nddo_gradient_{name}.h", "nddo_gradient_kernel.h"]
-
-
-@cache
-def repulsion_gradient_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
-    """Gradient of repulsion, exchange and attraction to the cores."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
-    parts = [*_products(orbitals_a, orbitals_b), *parts, *_gradient_parts("repulsion")]
-    entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, (*GRADIENT, *SUMS[target]), (orbitals_a, orbitals_b), parts, **counts)
-
-
-@cache
-def core_gradient_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
-    """Gradient of the core Hamiltonian between atoms, and of core repulsion."""
-    limits, parts = _core_parts(kind_a, kind_b)
-    parts += _gradient_parts("core")
-    entry = f"nddo_core_gradient_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return _source(target, entry, (*GRADIENT, *SUMS[target]), (kind_a[1], kind_b[1]), parts, **limits)

@@ -20,6 +20,8 @@ SCHEDULES = {
 }
 """Schedules of a target as people name them, and their short names inside the code (both are accepted)."""
 BLOCK_SCHEDULES = ("integral_block", "quartet_block")
+CONSUMERS = ("store", "list", "digest", "gradient", "potential")
+"""What takes the results of a kernel: a matrix of integrals, a list of quartets, J and K, a gradient, a potential."""
 COULOMB = ("coulomb", "coulomb_erf")
 """Operators of Coulomb kind: 1/r, and erf(omega r)/r by recurrences that differ from those of 1/r."""
 
@@ -62,11 +64,12 @@ class Shells:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """Operator, both sides, recurrence, schedule, number type and contraction columns handled at once.
+    """What a kernel computes and how: integrals over two sides, their derivative order, and what takes them.
 
     Schedules: `lane` (CPU, straight-line, one ket per SIMD lane), `table` (CPU, loops over index tables), `thread`
     (CUDA, straight-line, one ket per thread), `group` (CUDA, index tables, a block shares a few kets), and on CUDA a
     block for each contracted integral (`integral_block`) or for each contracted quartet of shells (`quartet_block`).
+    `columns`: contraction columns that a thread sums at once.
     """
 
     operator: str
@@ -76,14 +79,22 @@ class KernelSpec:
     schedule: str
     real: str = "double"
     columns: int = 1
+    derivative: int = 0
+    consumer: str = "store"
+
+    def __post_init__(self) -> None:
+        if self.consumer not in CONSUMERS:
+            raise InputError(f"unknown consumer {self.consumer!r}: choose {', '.join(CONSUMERS)}")
 
     @property
     def target(self) -> str:
-        """What the schedule runs on: `cpu` or `cuda`."""
+        """Language of the text: `cpu` or `cuda`."""
         return next(target for target, names in SCHEDULES.items() if self.schedule in names.values())
 
     @property
     def name(self) -> str:
         """A readable name, used for the entry point of straight-line kernels."""
         parts = [self.operator, self.bra, self.ket, self.algorithm, self.schedule, self.real, self.columns]
+        parts += [f"d{self.derivative}"] if self.derivative else []
+        parts += [self.consumer] if self.consumer != "store" else []
         return "_".join(str(x) for x in parts)

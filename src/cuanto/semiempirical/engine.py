@@ -19,10 +19,8 @@ from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.kernels.nddo import (
     GAUSSIANS,
-    core_gradient_source,
     core_source,
     exchange_source,
-    repulsion_gradient_source,
     repulsion_source,
 )
 from cuanto.kernels.text import Source
@@ -238,8 +236,8 @@ class PairEngine:
             "gradient": self.backend.zeros((self.molecules, self.atoms, 3), np.float64),
         }
         atoms, kinds, language = self.layout.by_orbitals, self.layout.kinds, self._language
-        parts = [(repulsion_gradient_source(language, a, b), atoms[a], atoms[b], a == b) for a, b in self.classes]
-        parts += [(core_gradient_source(language, a, b), kinds[a], kinds[b], a == b) for a, b in self.kind_classes]
+        parts = [(repulsion_source(language, a, b, "gradient"), atoms[a], atoms[b], a == b) for a, b in self.classes]
+        parts += [(core_source(language, a, b, "gradient"), kinds[a], kinds[b], a == b) for a, b in self.kind_classes]
         self.prepare([source for source, *_ in parts])
         self.backend.launch_all([self._launch(*part, values, "gradient") for part in parts])
         return values["gradient"]

@@ -26,7 +26,7 @@ from cuanto.backends.host import HostMemory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.build import straight_source, table_source, unrolled
+from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
@@ -224,7 +224,7 @@ class CpuBackend(HostMemory):
         with self._lock:
             if key not in self._special:
                 spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec), later=True)
+                self._special[key] = self.compile(source_of(spec), later=True)
             return self._special[key]
 
     def _general(self, job: Job) -> Variant:
@@ -235,7 +235,7 @@ class CpuBackend(HostMemory):
         for stage, program in zip(("primitive", "ket", "bra"), known.programs, strict=True):
             tables |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
-        return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
+        return self.compile(general_source("table", job.real_name)).variant({**job.arguments, **tables})
 
 
 def _compile(source: Source, polite: bool) -> ctypes.CDLL:

@@ -16,11 +16,12 @@ from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
-from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, typed
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
+from cuanto.kernels.build import GROUP_THREADS
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 

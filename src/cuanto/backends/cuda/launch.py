@@ -14,12 +14,10 @@ from cuanto.backends.base import Job, Launch, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
-from cuanto.kernels.build import block_source, table_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.spec import BLOCK_SCHEDULES
 from cuanto.kernels.text import Source
 
-THREAD_BLOCK = tuning.size("cuda", "integrals.threads")
-GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")
 WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
 SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
 LARGEST_GRID = 2**31 - 1
@@ -41,11 +39,6 @@ def blocks_of(source: Source, items: int) -> int:
 def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]]:
     casts: dict[str, Callable[[Any], Any]] = {"INDEX": np.int64, "int": np.int32, "double": np.float64}
     return [(casts.get(kind), name) for kind, name in arguments]
-
-
-def thread_source(job: Job) -> Source:
-    """One ket per thread, straight-line code."""
-    return replace(kind_of(job).source(job.real_name), threads=THREAD_BLOCK, per_block=THREAD_BLOCK)
 
 
 class BlockTables:
@@ -109,7 +102,7 @@ class JobLaunches:
         kind, wanted = kind_of(job), self._device.schedule
         schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
-            program = self._device.compile(thread_source(job))
+            program = self._device.compile(kind.source(job.real_name))
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
@@ -133,7 +126,7 @@ class JobLaunches:
             stride = need.numbers(lanes)
             grid = min(items, 4 * device.multiprocessors)
             extra |= {"scratch": device.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
-        source = replace(table_source("cuda", job.real_name), threads=device.group_threads)
+        source = replace(general_source("group", job.real_name), threads=device.group_threads)
         return Launch(device.compile(source), grid, _arguments(job, extra), shared)
 
     def _blocks(self, job: Job, schedule: str) -> Launch:
@@ -152,7 +145,7 @@ class JobLaunches:
             grid = min(grid, 4 * device.multiprocessors, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
             scratch = device.zeros((grid * stride,), dtype.type)
         extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
-        source = replace(block_source(schedule, job.real_name), threads=threads)
+        source = replace(general_source(schedule, job.real_name), threads=threads)
         return Launch(device.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
 
 

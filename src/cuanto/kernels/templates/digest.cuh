@@ -118,7 +118,7 @@ FN void digest_j(const Quartet& x, const double* D, double* J) {
         }
 }
 
-extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     const INDEX items = *count, all = items * columns;
     const int lane = threadIdx.x % 32;
     // Whole warps stay together, for what they do in common.

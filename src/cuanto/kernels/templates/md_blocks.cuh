@@ -239,7 +239,7 @@ FN void to_functions(const Functions& ket, int functions, int bra_count, int ket
     __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     extern __shared__ REAL shared_memory[];
     const Side bra = {la, lb, tuples}, ket = {lc, ld, tuples};
     const int order = bra.order() + ket.order();

@@ -2,8 +2,8 @@
 // the list, 32 at a time, the last ones of a warp filled up to a multiple of `pad` with ket -1. `count`: length of the
 // list, and without what fills up.
 
-extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
-    __shared__ int buffers[4][64];
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    __shared__ int buffers[THREADS / 32][64];
     const int lane = threadIdx.x % 32;
     int* buffer = buffers[threadIdx.x / 32];
     const INDEX spans = (kets + span - 1) / span;
