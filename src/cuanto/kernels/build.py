@@ -17,7 +17,7 @@ from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, on
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
 from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, SCHEDULES, KernelSpec, Shells
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
 
 def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
@@ -141,7 +141,6 @@ def source_of(spec: KernelSpec) -> Source:
 def _straight_source(spec: KernelSpec) -> Source:
     """The generated functions of a class in a skeleton of loops."""
     integrals = integrals_of(spec.operator, spec.bra, spec.ket, spec.algorithm)
-    syntax = SYNTAX[spec.target]
     defines: dict[str, object] = {
         "WIDTH": integrals.width,
         "BRA_FIELDS": abi.bra_fields(spec.operator),
@@ -151,7 +150,7 @@ def _straight_source(spec: KernelSpec) -> Source:
         "COLUMNS": spec.columns,
         "SCREENED": int(spec.consumer == "list"),
     }
-    functions = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
+    functions = primitive_function(integrals) + contracted_function(integrals, spec.target)
     skeleton = SKELETONS[spec.schedule, spec.consumer]
     return integral_source(spec.name, spec.target, spec.real, skeleton, defines, functions)
 

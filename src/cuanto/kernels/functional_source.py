@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from cuanto import tuning
 from cuanto.kernels.abi import declared
-from cuanto.kernels.emit.syntax import straight_line
+from cuanto.kernels.emit import straight_line
 from cuanto.kernels.ir import Stage
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
 THREADS = tuning.size("cuda", "grid.functional_threads")
 FAMILIES = ("lda", "gga", "mgga")
@@ -49,7 +49,7 @@ def functional_source(
         "POTENTIAL": int(consumer == "potential"),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
-    lines = straight_line(stage, SYNTAX[target], "{}[{}]".format, "y[{}] = {};".format, by_number=True)
+    lines = straight_line(stage, "{}[{}]".format, "y[{}] = {};".format, by_number=True)
     function = "\n".join(["FN void energy_density(const VEC* x, VEC* y) {", *("    " + line for line in lines), "}"])
     body = (MATHEMATICS[target], function, "xc_point.h", "xc.h")
     entry = f"xc_{name}_{spins}"

@@ -52,7 +52,7 @@ def device_values(shells: ShellTexts, real: str) -> Source:
     """A thread for a point: all functions of its task."""
     kinds, columns, family = shells
     defines = {**_defines(family), "MAX_COLUMNS": columns}
-    body = (functions_text(kinds, family != "lda", "cuda"), "ao_shells.h", "grid_values.cuh")
+    body = (functions_text(kinds, family != "lda"), "ao_shells.h", "grid_values.cuh")
     entry = f"grid_values_{family}"
     return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
 

@@ -13,9 +13,9 @@ import numpy as np
 from cuanto import tuning
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments, declared
-from cuanto.kernels.emit.syntax import Syntax, straight_line
+from cuanto.kernels.emit import straight_line
 from cuanto.kernels.ir import Graph, Stage
-from cuanto.kernels.text import SYNTAX, Source, assemble, template
+from cuanto.kernels.text import Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
@@ -78,21 +78,21 @@ def _combination(graph: Graph, row: np.ndarray[tuple[int], np.dtype[np.float64]]
     return graph.sum((float(c), node, graph.one) for c, node in zip(row, nodes, strict=True) if c)
 
 
-def _function(number: int, kind: ShellKind, gradient: bool, syntax: Syntax) -> str:
+def _function(number: int, kind: ShellKind, gradient: bool) -> str:
     stage = polynomials(kind, gradient)
     count = len(shell_matrix(*kind))
 
     def write(k: int, name: str) -> str:
         return f"store({k // count}, {k % count}, {name});"
 
-    lines = straight_line(stage, syntax, lambda record, _: record, write)
+    lines = straight_line(stage, lambda record, _: record, write)
     head = f"template <class S> FN void functions_{number}(VEC x, VEC y, VEC z, VEC R, VEC T, const S& store)"
     return "\n".join([head + " {", *("    " + line for line in lines), "}"])
 
 
-def functions_text(kinds: tuple[ShellKind, ...], gradient: bool, target: str) -> str:
+def functions_text(kinds: tuple[ShellKind, ...], gradient: bool) -> str:
     """All kinds, and the choice among them by number, in double precision (`ao_wide.h`)."""
-    parts = [_function(number, kind, gradient, SYNTAX[target]) for number, kind in enumerate(kinds)]
+    parts = [_function(number, kind, gradient) for number, kind in enumerate(kinds)]
     cases = [f"        case {i}: functions_{i}(x, y, z, R, T, store); break;" for i in range(len(kinds))]
     head = "template <class S> FN void functions_of(int kind, VEC x, VEC y, VEC z, VEC R, VEC T, const S& store) {"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
@@ -116,7 +116,7 @@ def _defines(family: str, columns: int) -> dict[str, object]:
 def _panels(name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", **more: object) -> Source:
     """A kernel of the CPU that works on panels of points."""
     kinds, columns, family = shells
-    functions = functions_text(kinds, family != "lda", "cpu")
+    functions = functions_text(kinds, family != "lda")
     body = (functions, "ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", f"{name}_cpu.h")
     defines = {**_defines(family, columns), **more}
     return assemble(f"{name}_{family}", "cpu", real, arguments, defines, body, merge=merge)

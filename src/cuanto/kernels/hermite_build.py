@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.cost import BOYS_OPERATIONS
-from cuanto.kernels.emit.syntax import straight_line
+from cuanto.kernels.emit import straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
 from cuanto.kernels.recurrences.components import cheapest_axis, raised
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count, interaction
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
 KETS = 16
 """Kets in a block of the CPU's records: one or two vectors, whatever the number type."""
@@ -143,7 +143,7 @@ def _source(
     return assemble(entry, target, real, arguments, macros, body, before, threads, per_block)
 
 
-def _interact(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> str:
+def _interact(bra_order: int, ket_order: int, densities: int, real: str) -> str:
     """`interact(bra, ket, boys_table, acc)`: adds what one ket (a vector of kets) does to the bra's potential."""
     kernel = interaction(bra_order, ket_order)
     fields = GEOMETRY[real]
@@ -159,7 +159,7 @@ def _interact(target: str, bra_order: int, ket_order: int, densities: int, real:
             for t, s in kernel.uses[k]
         )
 
-    lines = straight_line(kernel.stage, SYNTAX[target], read, write)
+    lines = straight_line(kernel.stage, read, write)
     order = bra_order + ket_order
     head = "FN void interact(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* acc) {"
     lines = [f"VEC X[3], base[{order + 1}];", f"j_base<{order}>(bra, ket, boys_table, X, base);", *lines]
@@ -171,7 +171,7 @@ def straight_source(target: str, bra_order: int, ket_order: int, densities: int,
     """The kernel of one class for so many densities."""
     fields = GEOMETRY[real] + densities * hermite_count(ket_order)
     defines = {"WIDTH": densities * hermite_count(bra_order), "FIELDS": fields, **SIZES[target]}
-    interact = _interact(target, bra_order, ket_order, densities, real)
+    interact = _interact(bra_order, ket_order, densities, real)
     entry = f"j_{bra_order}_{ket_order}_{densities}_{real}"
     body = ("boys.h", "j_base.h", interact, STRAIGHT_SKELETONS[target])
     return _source(entry, target, real, RANGE[target] + BATCH, defines, body, per_block=GROUPINGS[target].bras)

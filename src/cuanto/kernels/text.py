@@ -9,11 +9,9 @@ from functools import cache, cached_property
 from importlib import resources
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
 
-SYNTAX = {"cpu": CPP, "cuda": CUDA}
-"""Spellings of each target."""
+PRELUDES = {"cpu": "prelude_cpu.h", "cuda": "prelude_cuda.cuh"}
+"""Vocabulary of each target."""
 SUMS: dict[str, Arguments] = {"cpu": (("double*", "sums"),), "cuda": ()}
 """Where SUMS(array) of a text is: sums of a chunk on a CPU; on a GPU the array itself."""
 
@@ -71,6 +69,6 @@ def assemble(
         **defines,
     }
     head = [f"#define {name} {value}" for name, value in macros.items()]
-    parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (SYNTAX[target].prelude, *body)]
+    parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (PRELUDES[target], *body)]
     text = "\n".join([*head, *filter(None, (before,)), *parts])
     return Source(text, entry, target, arguments, threads, per_block, merge)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from cuanto.kernels.ir import Graph, Stage, inputs
-from cuanto.kernels.recurrences.components import ORIGIN, Powers, cheapest_axis, degree, raised
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples, plus
+from cuanto.kernels.recurrences.components import Powers, degree
+from cuanto.kernels.recurrences.mcmurchie_davidson import HermiteCoulomb, hermite_tuples, plus
 
 GEOMETRY = {"double": 4, "float": 7}
 """Numbers before the density in a record: root of the exponent, and centre; in single precision in two parts."""
@@ -39,7 +39,8 @@ def interaction(bra_order: int, ket_order: int) -> Interaction:
     """The graph of a class."""
     order = bra_order + ket_order
     graph = Graph()
-    R = _recurrence(graph, order)
+    R_tn = HermiteCoulomb(graph, inputs(graph, "X", 3, uniform=False), inputs(graph, "base", order + 1, uniform=False))
+    R = {t: R_tn(t) for t in hermite_tuples(order)}
     bra, ket = hermite_tuples(bra_order), hermite_tuples(ket_order)
     uses: dict[Powers, list[tuple[int, int]]] = {}
     for i, t in enumerate(bra):
@@ -49,23 +50,3 @@ def interaction(bra_order: int, ket_order: int) -> Interaction:
     tuples = sorted(uses, key=lambda u: -degree(u))
     stage = Stage(graph, tuple(R[u] for u in tuples))
     return Interaction(stage, tuple(tuple(uses[u]) for u in tuples), len(bra), len(ket))
-
-
-def _recurrence(graph: Graph, order: int) -> dict[Powers, int]:
-    """R_u for all degrees up to `order` from R_000^n and P - Q."""
-    g = graph
-    X = inputs(g, "X", 3, uniform=False)
-    base = inputs(g, "base", order + 1, uniform=False)
-    known: dict[tuple[Powers, int], int] = {(ORIGIN, n): value for n, value in enumerate(base)}
-
-    def value(t: Powers, n: int) -> int:
-        if (t, n) not in known:
-            axis = cheapest_axis(t)
-            once = raised(t, axis, -1)
-            terms = [(1.0, X[axis], value(once, n + 1))]
-            if once[axis]:
-                terms.append((float(once[axis]), g.one, value(raised(once, axis, -1), n + 1)))
-            known[t, n] = g.sum(terms)
-        return known[t, n]
-
-    return {t: value(t, 0) for t in hermite_tuples(order)}
