@@ -12,7 +12,7 @@ from typing import Any
 
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
-from cuanto.kernels import atomic, direct, grid_device, grid_values, grid_weights, hermite_build, nddo
+from cuanto.kernels import atomic, direct, grid_setup, grid_values, hermite_build, nddo
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -77,12 +77,12 @@ def sources() -> list[Source]:
         chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_source(target, 4, 4, "gradient")]
         chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_source(target, (3, 9), (2, 4), "gradient")]
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
-        chosen += [grid_weights.weights_source(target, stratmann) for stratmann in (False, True)]
+        chosen += [grid_setup.weights_source(target, stratmann) for stratmann in (False, True)]
     for family in ("lda", "mgga"):
         chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
-        chosen.append(grid_device.device_values((GRID_SHELLS, 1, family), "double"))
-        chosen += [grid_device.device_kernel(name, family, "double") for name in ("density", "weigh")]
+        chosen.append(grid_values.device_values((GRID_SHELLS, 1, family), "double"))
+        chosen += [grid_values.device_kernel(name, family, "double") for name in ("density", "weigh")]
     return chosen
 
 

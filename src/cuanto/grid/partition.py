@@ -18,7 +18,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.points import Points
-from cuanto.kernels.grid_groups import setup_kernel
+from cuanto.kernels.grid_setup import setup_kernel
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

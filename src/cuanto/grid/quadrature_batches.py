@@ -21,8 +21,7 @@ from cuanto.grid.batches import cut
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.grid_device import DENSITY_POINTS, SQUARE, device_kernel, device_values
-from cuanto.kernels.grid_values import COMPONENTS, ShellTexts
+from cuanto.kernels.grid_values import COMPONENTS, DENSITY_POINTS, SQUARE, ShellTexts, device_kernel, device_values
 
 LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 
@@ -132,7 +131,7 @@ class BatchQuadrature:
     def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
         """Orbitals with themselves; for gradients alone it is cheaper to go back to functions."""
         width = C_pi.shape[1]
-        turned = self._gathered("gather_turned", batch, (width, batch.rows), C_pi, width)
+        turned = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
         if self.family != "gga":
             psi = self._products(turned, chi)
             return psi, psi

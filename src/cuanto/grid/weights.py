@@ -18,7 +18,7 @@ from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.grid.partition import Boxes
 from cuanto.grid.radii import bragg_slater_radii
-from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scratch, weights_source
+from cuanto.kernels.grid_setup import BLOCK_POINTS, near_source, weights_scratch, weights_source
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

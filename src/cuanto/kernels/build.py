@@ -1,4 +1,4 @@
-"""KernelSpec -> Source: the text of a kernel, its entry point, its cost; and the index tables of a class."""
+"""Texts of integral kernels, cost and index tables of a class of integrals, and the choice of its algorithm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cuanto.kernels.text import Source, assemble
 
 
 def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
-    """The expression graphs of a class, made anew."""
+    """Build the expression graphs of a class."""
     if operator not in COULOMB:
         return one_electron.integrals(operator, bra, ket)
     if algorithm == "hgp":
@@ -31,13 +31,13 @@ def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> I
 
 @cache
 def integrals_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
-    """The expression graphs of a class."""
+    """The expression graphs of a class, cached."""
     return make_integrals(operator, bra, ket, algorithm)
 
 
 @cache
 def cost_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
-    """The cost of a class."""
+    """The cost of a class, cached."""
     return cost(integrals_of(operator, bra, ket, algorithm))
 
 
@@ -47,12 +47,12 @@ Programs = tuple[Program, Program, Program]
 
 @cache
 def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Programs:
-    """Index tables of a class."""
+    """Index tables of a class, cached."""
     return make_programs(integrals_of(operator, bra, ket, algorithm), operator, ket, levels)
 
 
 def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool) -> Programs:
-    """Index tables, made anew: depth first for one core, by `levels` for a group of threads."""
+    """Build index tables: depth first for one core, by `levels` for a group of threads."""
     assemble = by_levels if levels else depth_first
     primitive = assemble(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
@@ -118,7 +118,7 @@ SKELETONS = {
 def integral_source(
     entry: str, target: str, real: str, skeleton: Skeleton, defines: Mapping[str, object], functions: str = ""
 ) -> Source:
-    """A kernel of integrals or around them: what all of these need, generated functions and the skeleton."""
+    """Assemble a kernel that evaluates or consumes integrals."""
     arguments, threads, per_block = skeleton.arguments, skeleton.threads, skeleton.per_block
     macros: dict[str, object] = {"BLOCK": abi.BLOCK, "SHELL_FIELDS": abi.SHELL_FIELDS, "SIZE": abi.SIZE}
     macros |= {"THREADS": threads, **defines}

@@ -1,4 +1,4 @@
-"""A kernel as people ask for it: `3c 1 0 1` -> source and cost."""
+"""Source and cost of a kernel from a short description such as `3c 1 0 1`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KernelDescription:
         return self.source.text + self.tables
 
     def summary(self) -> list[tuple[str, str]]:
-        """Name and value of what a reader wants to know."""
+        """Lines of a summary: name and value."""
         return [
             ("kernel", self.spec.name),
             ("algorithm, schedule", f"{self.spec.algorithm}, {long_name(self.spec.schedule)}"),
@@ -77,7 +77,7 @@ def describe(
 
 
 def _block_algorithm(operator: str, bra: Shells, ket: Shells, algorithm: str) -> str:
-    """These schedules are McMurchie and Davidson's scheme and nothing else."""
+    """Check that the class and algorithm fit these schedules, which implement McMurchie-Davidson only."""
     md_blocks.check(operator, bra, ket)
     if algorithm == "hgp":
         raise InputError("a block per integral or quartet works by McMurchie-Davidson: choose --algorithm md or auto")

@@ -57,6 +57,11 @@ def straight_line(stage: Stage, read: Reader, write: Writer, by_number: bool = F
     return lines
 
 
+def function(head: str, lines: Sequence[str]) -> str:
+    """A C function with these lines as its body."""
+    return "\n".join([head + " {", *("    " + line for line in lines), "}", ""])
+
+
 def _literal(value: float) -> str:
     """A number that converts to REAL without loss."""
     return f"REAL({value!r})"

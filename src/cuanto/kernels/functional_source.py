@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cuanto import tuning
 from cuanto.kernels.abi import declared
-from cuanto.kernels.emit import straight_line
+from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Stage
 from cuanto.kernels.text import Source, assemble
 
@@ -22,7 +22,7 @@ FLOORS = {
     "double": {"RHO_FLOOR": 1e-14, "SPIN_FLOOR": 1e-24, "SIGMA_FLOOR": 1e-70, "TAU_FLOOR": 1e-40},
     "float": {"RHO_FLOOR": 1e-8, "SPIN_FLOOR": 1e-10, "SIGMA_FLOOR": 1e-30, "TAU_FLOOR": 1e-17},
 }
-"""Total density below which a point counts nothing; least values of a spin's density, |gradient|^2 and kinetic energy
+"""Total density below which a point is ignored; smallest values of a spin's density, |gradient|^2 and kinetic energy
 density. Those of single precision keep every power in the formulas within its range."""
 
 ARGUMENTS = declared(
@@ -50,7 +50,6 @@ def functional_source(
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
     lines = straight_line(stage, "{}[{}]".format, "y[{}] = {};".format, by_number=True)
-    function = "\n".join(["FN void energy_density(const VEC* x, VEC* y) {", *("    " + line for line in lines), "}"])
-    body = (MATHEMATICS[target], function, "xc_point.h", "xc.h")
+    body = (MATHEMATICS[target], function("FN void energy_density(const VEC* x, VEC* y)", lines), "xc_point.h", "xc.h")
     entry = f"xc_{name}_{spins}"
     return assemble(entry, target, real, arguments, defines, body, threads=THREADS, per_block=THREADS)

@@ -3,8 +3,8 @@
 H. Fujii, Y. Ito, S. Tsuji, K. Suzuki, N. Yokogawa, K. Nakano, A. Kasagi, "A parallel computation for McMurchie-Davidson
 algorithm on the GPU" (2024). A block of threads computes R_tuv^n by batches k = t + u + v; batch k has all tuples of
 that degree with n = 0 .. K - k, where K is the total momentum, and needs batches k - 1 and k - 2 only: three buffers of
-the size of the largest batch take turns (triple buffering), and R_tuv^0 are kept apart. The kernels' text is
-`templates/md_blocks.cuh`.
+the size of the largest batch are used in rotation (triple buffering), and R_tuv^0 is kept separately. The text of the
+kernels is `templates/md_blocks.cuh`.
 """
 
 from __future__ import annotations
@@ -31,31 +31,19 @@ CHUNK = 32
 """Primitive quartets whose Boys values a block makes at once, as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
 
-ARGUMENTS: abi.Arguments = (
-    *abi.BATCH,
-    ("int", "bra_fields"),
-    ("int", "ket_fields"),
-    *(("int", name) for name in ("la", "lb", "lc", "ld", "bra_functions", "ket_functions")),
-    ("const int*", "tuples"),
-    ("const int*", "bra_start"),
-    ("const int*", "bra_monomial"),
-    ("const REAL*", "bra_value"),
-    ("const int*", "ket_start"),
-    ("const int*", "ket_monomial"),
-    ("const REAL*", "ket_value"),
-    ("int", "room"),
-    ("int", "at_once"),
-    ("REAL*", "scratch"),
-    ("INDEX", "scratch_stride"),
+ARGUMENTS = abi.BATCH + abi.declared(
+    "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
+    "const int* tuples, const int* bra_start, const int* bra_monomial, const REAL* bra_value, const int* ket_start, "
+    "const int* ket_monomial, const REAL* ket_value, int room, int at_once, REAL* scratch, INDEX scratch_stride"
 )
 
 
 def check(operator: str, bra: Shells, ket: Shells) -> None:
-    """Refuse what the text cannot do."""
+    """Refuse classes that the kernels cannot compute."""
     if operator != "coulomb":
-        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, {operator} was asked for")
+        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, not {operator}")
     if (l := max(*bra.l, *ket.l)) > MAX_BLOCK_L:
-        raise InputError(f"a block per integral or quartet knows l = 0 to {MAX_BLOCK_L}, {l} was given: choose auto")
+        raise InputError(f"a block per integral or quartet supports l = 0 to {MAX_BLOCK_L}, not {l}: choose auto")
 
 
 def batch_size(K: int, k: int) -> int:
@@ -64,7 +52,7 @@ def batch_size(K: int, k: int) -> int:
 
 
 def largest_batch(K: int) -> int:
-    """What one buffer must hold."""
+    """Numbers of one buffer."""
     return max(batch_size(K, k) for k in range(K + 1))
 
 

@@ -14,7 +14,7 @@ def boys_order(function: str) -> int | None:
 
 
 def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
-    """Computed nodes depth first from the outputs, in their order: results leave early, few live."""
+    """Computed nodes depth first from the outputs in order, which keeps few values live."""
     graph = stage.graph
     order: list[int] = []
     done: set[int] = set()
@@ -22,7 +22,7 @@ def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
         stack = [output]
         while stack:
             node = stack.pop()
-            if node < 0:  # all below the node ~node is there
+            if node < 0:  # all arguments of the node ~node are computed
                 order.append(~node)
             elif node not in done and graph.pairs[node]:
                 done.add(node)
@@ -37,7 +37,7 @@ def last_uses(graph: Graph, order: Sequence[int]) -> dict[int, int]:
 
 
 def live_values(stage: Stage) -> int:
-    """The largest number of lane values alive at once in depth-first order: the register need of straight-line code."""
+    """The largest number of live lane values in depth-first order: the registers that straight-line code needs."""
     graph = stage.graph
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
@@ -63,7 +63,7 @@ def levels(graph: Graph, order: Sequence[int]) -> dict[int, int]:
 
 @dataclass
 class SlotPool:
-    """Hands out storage slots and takes them back; `peak` is the number ever needed."""
+    """Allocates and frees storage slots; `peak` is the largest number in use."""
 
     peak: int
 
@@ -71,19 +71,19 @@ class SlotPool:
         self._free: list[int] = []
 
     def take(self) -> int:
-        """A slot that is free now."""
+        """Allocate a slot."""
         if self._free:
             return self._free.pop()
         self.peak += 1
         return self.peak - 1
 
     def take_block(self, count: int) -> int:
-        """`count` neighbouring slots (results of the Boys function)."""
+        """Allocate `count` consecutive slots (results of the Boys function)."""
         self.peak += count
         return self.peak - count
 
     def give(self, slot: int) -> None:
-        """The value in this slot was read for the last time."""
+        """Free a slot."""
         self._free.append(slot)
 
 

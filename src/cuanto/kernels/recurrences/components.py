@@ -1,7 +1,7 @@
 """Cartesian components of a shell and their transformation inside kernels.
 
 A kernel works with bare monomials x^a y^b z^c. The factor common to a shell (`shell_scale`) is folded into the
-contraction coefficients by whoever fills the records, so that s and p need no transformation at all.
+contraction coefficients of the records, so that s and p need no transformation.
 """
 
 from __future__ import annotations

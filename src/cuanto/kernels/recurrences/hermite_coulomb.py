@@ -1,7 +1,7 @@
-"""The interaction of two Hermite charge distributions: what the J engine does once per pair of primitive pairs.
+"""The interaction of two Hermite charge distributions, the inner step of the J engine.
 
 V_t(P) = sum_s R_(t+s)(P - Q) H_s(Q): the density is expanded in Hermite Gaussians beforehand and V is contracted
-with the bra's expansion afterwards, so that no integral is ever made. White and Head-Gordon, J. Chem. Phys. 104, 2620
+with the bra's expansion afterwards, so that no integral is formed. White and Head-Gordon, J. Chem. Phys. 104, 2620
 (1996), doi:10.1063/1.471011; Shao and Head-Gordon, Chem. Phys. Lett. 323, 425 (2000),
 doi:10.1016/S0009-2614(00)00524-8. R by eqs. 9.9.18-9.9.20 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572.
 """
@@ -46,7 +46,7 @@ def interaction(bra_order: int, ket_order: int) -> Interaction:
     for i, t in enumerate(bra):
         for j, s in enumerate(ket):
             uses.setdefault(plus(t, s), []).append((i, j))
-    # High degrees first: their values serve nothing else and leave at once.
+    # High degrees first: nothing else reads their values, so that they are live for a short time only.
     tuples = sorted(uses, key=lambda u: -degree(u))
     stage = Stage(graph, tuple(R[u] for u in tuples))
     return Interaction(stage, tuple(tuple(uses[u]) for u in tuples), len(bra), len(ket))

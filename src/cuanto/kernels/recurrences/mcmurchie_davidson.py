@@ -84,7 +84,7 @@ def ket_potentials(graph: Graph, geo: CoulombGeometry, order: int, ket: Shells) 
     g = graph
     hq = g.scale(0.5, geo.iq)
     if len(ket.l) == 1 and ket.pure[0]:
-        # (-1/2q)^l S_lm(d/dP): one factor for all.
+        # (-1/2q)^l S_lm(d/dP): a common factor.
         lc = ket.l[0]
         R = hermite_integrals(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hq), lc)))
         rows = [[(c, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, True)]
@@ -157,7 +157,7 @@ def to_functions(graph: Graph, side: Shells) -> list[int]:
 
 
 def pure_ket(bra: Shells, ket: Shells) -> list[Sweep]:
-    """Functions of a pair on the ket, for every bra value; a single shell has them already."""
+    """Functions of a pair on the ket, for every bra value; not needed for a single shell."""
     if len(ket.l) == 1 or monomials(ket) == side_functions(ket):
         return []
     g = Graph()

@@ -1,7 +1,7 @@
 """Overlap, kinetic energy and dipole moment of two shells by one-dimensional Obara-Saika recurrences.
 
 Obara and Saika, J. Chem. Phys. 84, 3963 (1986), doi:10.1063/1.450106: overlap (eq. A2), kinetic energy (eqs. A12-A13,
-which need the reduced exponent only and so lose no digits between a tight and a diffuse function).
+which need only the reduced exponent and lose no digits for a tight and a diffuse function).
 The bra is shell a (uniform), the ket shell b (lanes); the origin of the dipole is the coordinate origin.
 """
 

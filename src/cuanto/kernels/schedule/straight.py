@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuanto import tuning
-from cuanto.kernels.emit import straight_line
+from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Integrals, Sweep
 
 REGISTER_VALUES = tuning.sizes("integrals.register_values")
@@ -17,7 +17,7 @@ def primitive_function(integrals: Integrals) -> str:
 
     lines = straight_line(integrals.primitive, read, lambda k, name: f"value[{k}] = {name};")
     head = "FN void primitive(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* value)"
-    return _function(head, lines)
+    return function(head, lines)
 
 
 def contracted_function(integrals: Integrals, target: str) -> str:
@@ -33,7 +33,7 @@ def contracted_function(integrals: Integrals, target: str) -> str:
         source = "middle"
     head = "template <class S> FN void contracted("
     head += "const REAL* bra_shell, const REAL* ket_shell, const VEC* acc, const S& store)"
-    return _function(head, lines)
+    return function(head, lines)
 
 
 def _sweep_lines(sweep: Sweep, source: str, ket_functions: int) -> list[str]:
@@ -53,7 +53,3 @@ def _sweep_lines(sweep: Sweep, source: str, ket_functions: int) -> list[str]:
         return f"store(i, {bra}, {ket}, {name});" if sweep.per_component else f"store(0, {bra}, i, {name});"
 
     return straight_line(sweep.stage, read, write)
-
-
-def _function(head: str, lines: list[str]) -> str:
-    return "\n".join([head + " {", *("    " + line for line in lines), "}", ""])

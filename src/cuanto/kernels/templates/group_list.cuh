@@ -1,5 +1,5 @@
-// Any class of integrals from index tables on the GPU: a list of (bra, ket), `lanes` neighbours of which share their bra
-// (ket -1 fills up); results [column, bra function, ket function, item].
+// Any class of integrals from index tables on the GPU for a list of (bra, ket). Every `lanes` consecutive items share
+// their bra (padded with ket -1); results [column, bra function, ket function, item].
 
 struct GroupKeep {
     REAL* out;  // of this item and column
@@ -11,7 +11,7 @@ struct GroupKeep {
     }
 };
 
-// Kets of a list may have different numbers of primitives: the longest one sets the pace.
+// The largest number of primitives among the kets of a block.
 FN INDEX group_longest(INDEX mine, const Workers& w) {
     __shared__ int longest;
     if (threadIdx.x == 0) longest = 0;

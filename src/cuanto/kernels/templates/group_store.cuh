@@ -1,4 +1,4 @@
-// Any class of integrals from index tables on the GPU: all bras with all kets, into one large result.
+// Any class of integrals from index tables on the GPU: all bras with all kets, into one matrix.
 
 struct GroupStore {
     const INDEX* rows;

@@ -1,4 +1,4 @@
-// Any class of integrals from index tables: all bras of a range with all kets, into one large result.
+// Any class of integrals from index tables: all bras of a range with all kets, into one matrix.
 
 template <int NV> struct Store {
     const INDEX* rows;
