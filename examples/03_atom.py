@@ -1,9 +1,9 @@
-"""A four-component atom, its well-tempered basis optimised, and the basis used in a molecule.
+"""A four-component atom, an optimised well-tempered basis for it, and its use in a molecule.
 
     python examples/03_atom.py [ELEMENT]
 
-The basis of the table of D. Hennessey (thesis, Alberta 2018) is shortened by some functions, its four parameters are
-optimised for what is left, and the result is written in NWChem's format, which `cuanto energy` reads.
+A basis from the table of D. Hennessey (thesis, Alberta 2018) loses some functions, its four parameters are optimised
+for the remaining ones, and the result is written in NWChem's format, which `cuanto energy` reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWER = 8  # functions of every angular momentum
 
 
 def shortened(symbol: str) -> WellTempered:
-    """The table's set with fewer functions that reach as far."""
+    """The table's set with fewer functions over the same range."""
     found = table_set(symbol)
     last = found.ranges[0][1]
     ranges = tuple((a, max(b - FEWER, a + 3)) for a, b in found.ranges)
@@ -33,7 +33,7 @@ def shortened(symbol: str) -> WellTempered:
 
 
 def main(symbol: str = "He") -> tuple[float, float]:
-    """Non-relativistic energies of the atom: by the atomic program, and by the molecular one in the exported basis."""
+    """Non-relativistic energies from the atomic program, and from the molecular one in the exported basis."""
     table = run_energy(element_job(symbol))
     print(f"{symbol} in the set of the table: {table.energy:.10f} Hartree, virial ratio {table.virial:.8f}")
     for spinor in table.spinors:

@@ -30,7 +30,7 @@ QUESTIONS = {
 UNDER_WAY: dict[str, set[str]] = {}
 """Files that still ask; one that does not has to leave this list."""
 
-LARGE_CLASSES: set[str] = {"DirectJK"}
+LARGE_CLASSES: set[str] = set()
 """Classes that still take too much; one that does not has to leave this list."""
 
 

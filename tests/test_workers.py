@@ -17,12 +17,13 @@ from rich.console import Console
 import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
-from cuanto.batch.entry import Entry, Model
+from cuanto.batch.entry import Entry
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
 from cuanto.workers import DaskRunner, SerialRunner
 
@@ -89,7 +90,7 @@ def test_a_process_that_was_killed_names_the_signal_and_its_last_words() -> None
     with ProcessRunner(1) as runner:
         runner.submit("sleeper", time.sleep, 60)  # type: ignore[arg-type]
         (worker,) = runner._workers
-        worker.said.write(b"first words\nlast words\n")
+        worker.stderr.write(b"first words\nlast words\n")
         worker.process.kill()
         key, error = runner.next()
     assert key == "sleeper" and isinstance(error, LostWorkerError)
@@ -163,7 +164,7 @@ def test_an_early_end_says_what_is_kept(error: BaseException, batch: Batch, monk
     with batch, pytest.raises(type(error)):
         many._watched(console, batch, quiet=False)
     assert batch.table is not None
-    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: the same command goes on\n"
+    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: run the same command to continue\n"
 
 
 def named(name: str) -> Entry:
@@ -194,7 +195,7 @@ def test_the_self_test_says_what_was_done_last(terminal: Console, monkeypatch: p
     made = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
     monkeypatch.setattr(terminal, "status", lambda text: Status())
     assert list(selftest._watched(terminal, iter(made))) == made
-    assert said == ["1 done, the last: hf on cpu", "2 done, the last: pbe on cpu"]
+    assert said == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
 
 
 # ------------------------------------------------------------------------------------------------------- journals
@@ -213,8 +214,8 @@ def test_lines_of_a_process_are_whole() -> None:
     worker = object.__new__(processes._Worker)
     worker.key = "a"
     line = json.dumps({"error": "ValueError: x"}).encode()
-    worker.process = SimpleNamespace(stdout=io.BytesIO(line + b"\n" + line), wait=lambda: 1)  # type: ignore[assignment]
-    worker.said = io.BytesIO(b"")  # type: ignore[assignment]
+    worker.answers, worker.process = io.BytesIO(line + b"\n" + line), SimpleNamespace(wait=lambda: 1)  # type: ignore[assignment]
+    worker.stderr = io.BytesIO(b"")  # type: ignore[assignment]
     key, error = worker.answer()
     assert key == "a" and isinstance(error, TaskError) and str(error) == "ValueError: x"
     worker.key = "b"

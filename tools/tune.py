@@ -32,11 +32,12 @@ from common import geometry, last_number, machine  # noqa: E402
 
 import cuanto  # noqa: E402
 from cuanto import tuning  # noqa: E402
+from cuanto.arrays import Ints  # noqa: E402
 from cuanto.backends.base import Backend, Job, get_backend  # noqa: E402
 from cuanto.integrals.batches import BraBatch, ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets  # noqa: E402
-from cuanto.integrals.segments import Indices, SegmentClass  # noqa: E402
+from cuanto.integrals.segments import SegmentClass  # noqa: E402
 from cuanto.kernels.build import class_name, cost_of  # noqa: E402
 
 RESULT_NUMBERS = 12_000_000
@@ -162,7 +163,7 @@ def seconds(backend: Backend, jobs: list[Job]) -> float:
 class Rows(RowMap):
     """Row of a pair in a rectangle."""
 
-    def __call__(self, i: Indices, j: Indices) -> Indices:
+    def __call__(self, i: Ints, j: Ints) -> Ints:
         return i * self.nbf + j
 
 

@@ -1,7 +1,7 @@
 """cuanto: an electronic-structure engine whose compute kernels are generated.
 
-Public names are resolved on first use (PEP 562), so that ``import cuanto`` costs next to nothing and touches
-neither a compiler nor a GPU.
+Public names are resolved on first use (PEP 562), so that ``import cuanto`` is fast and needs neither a compiler nor a
+GPU.
 """
 
 from __future__ import annotations

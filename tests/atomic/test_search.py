@@ -223,7 +223,7 @@ def test_what_is_lost_is_tried_again_and_told(tmp_path: Path, expected: Found) -
 
 def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Found) -> None:
     settings = SearchSettings(**{**vars(QUICK), "references": {"He": LIMIT_OF_HELIUM, "Li": -7.43}})
-    plain = module.evaluate
+    plain = module.run_task
 
     class Refusing(SerialRunner):
         def next(self) -> tuple[str, dict[str, Any] | BaseException]:
@@ -295,7 +295,7 @@ def test_a_scheduler_on_the_command_line(
 
 
 def test_errors_of_workers_come_back(cluster: DaskRunner) -> None:
-    cluster.submit("a key", module.evaluate, {"nonsense": 1})
+    cluster.submit("a key", module.run_task, {"nonsense": 1})
     key, result = cluster.next()
     assert key == "a key" and isinstance(result, KeyError)
 

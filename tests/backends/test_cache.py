@@ -16,10 +16,11 @@ from cuanto import integrals
 from cuanto.backends import cache
 from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.reference import overlap_matrix
+from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
 from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
+from oracles.integrals import overlap_matrix
 from scripted import compiler_script, drafts, finals, forgotten_compiler, run_python, some_basis, start_python
 from tolerances import INTEGRAL_REL
 
@@ -46,7 +47,7 @@ def choose_again() -> Iterator[None]:
 TOGETHER = """
 from scripted import some_basis
 from cuanto import integrals
-from cuanto.backends.reference import overlap_matrix
+from oracles.integrals import overlap_matrix
 from cuanto.backends.cpu.backend import CpuBackend
 basis = some_basis(1)
 print("ready", flush=True)
@@ -78,7 +79,7 @@ import sys
 from scripted import some_basis
 from cuanto import integrals
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.reference import overlap_matrix
+from oracles.integrals import overlap_matrix
 from cuanto.errors import CompilerError
 basis, backend = some_basis(0), CpuBackend(threads=1, schedule="lane")
 try:
@@ -131,7 +132,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     source = general_source("table", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(source, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

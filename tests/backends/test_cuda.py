@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
 
 def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cache: Path) -> None:
     """The first call has the general kernel only; what is compiled meanwhile serves the next call and process."""
-    monkeypatch.setattr(CudaBackend, "worth_compiling", 0.0)
+    monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")
     device, launched, patient = CudaBackend(), set[str](), True
     is_ready, function_of = CudaProgram.ready.fget, device._function
@@ -148,13 +149,13 @@ def test_peak_memory_is_the_result_and_little_more() -> None:
 
 
 @pytest.mark.parametrize("momenta", [(5, 5, 6), (4, 3, 5)])
-def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_in_global_memory(momenta: tuple[int, int, int]) -> None:
     """A class that does not fit into shared memory takes scratch space, with the same result."""
     basis, aux = bundle(Case("pure", "general"))
     device = CudaBackend("group")
     results = []
-    for limit in (device.shared_limit, 4000):
-        monkeypatch.setattr(device, "shared_limit", limit)
+    for limit in (device.traits.shared_limit, 4000):
+        device.traits = replace(device.traits, shared_limit=limit)
         out = device.zeros((basis.nbf, basis.nbf, aux.nbf), np.float64)
         engine = Engine(device, out, row_stride=aux.nbf)
         kets = [k for k in api.basis_kets(aux, coulomb=True) if k.shells.l == momenta[2:]]
@@ -164,7 +165,7 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
         job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bras(bras)[0], **engine.kets(kets)[0]})
         launch = device._launch_of(job)
         assert launch.program.source.text == general_source("group", "double").text
-        assert limit == device.shared_limit and (limit > 4000 or launch.scratch == 0)
+        assert limit == device.traits.shared_limit and (limit > 4000 or launch.scratch == 0)
     assert np.abs(results[0]).max() > 0
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()
 

@@ -84,3 +84,13 @@ def test_nothing_is_left_behind() -> None:
         assert watched() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("shapes", [((400, 300), (300, 500)), ((2, 330, 330), (330, 330)), ((330, 330), (2, 330, 330))])
+def test_products_of_matrices_and_stacks(backend: Any, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """By tiles on the host, transposed factors as well."""
+    rng = np.random.default_rng(3)
+    A, B = (rng.normal(size=shape) for shape in shapes)
+    for left, right in ((A, B), (np.swapaxes(np.swapaxes(A, -1, -2).copy(), -1, -2), B)):
+        found = backend.linalg.product(backend.to_device(left), backend.to_device(right))
+        assert np.abs(backend.to_host(found) - left @ right).max() < 1e-12

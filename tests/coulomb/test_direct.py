@@ -11,7 +11,7 @@ import pytest
 
 from bundle import Case, backend, bundle, on
 from cuanto import Basis
-from cuanto.backends import Backend, reference
+from cuanto.backends import Backend
 from cuanto.backends.base import Launch
 from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -36,6 +36,7 @@ from direct_reference import (
     stored_errors,
     title,
 )
+from oracles import integrals as reference
 
 
 @pytest.fixture(autouse=True)

@@ -131,7 +131,7 @@ def test_command_lists_names_with_citations(capsys: pytest.CaptureFixture[str]) 
 def test_command_shows_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert not leave("functionals", "B3LYP")
     out = capsys.readouterr().out
-    assert "0.19  lda_c_vwn_rpa" in out and "exact exchange 20 %" in out and "a point" in out
+    assert "0.19  lda_c_vwn_rpa" in out and "exact exchange 20 %" in out and "per point" in out
     assert leave("functionals", "b3lpy") == 2
     assert capsys.readouterr().err.startswith("cuanto: unknown functional 'b3lpy'; did you mean b3lyp")
 

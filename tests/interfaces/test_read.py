@@ -81,7 +81,7 @@ def test_what_was_written_is_read(computed: Result, tmp_path: Path) -> None:
         assert isinstance(again, SemiempiricalResult)
         assert again.heat_of_formation == pytest.approx(computed.heat_of_formation, abs=1e-9)
         np.testing.assert_allclose(again.bond_orders, computed.bond_orders)
-        with pytest.raises(InputError, match="no density matrix; compute it again"):
+        with pytest.raises(InputError, match="no density matrix; repeat the calculation"):
             _ = again.density
 
 
@@ -113,12 +113,12 @@ def test_results_of_other_programs(computed: Result) -> None:
     [
         ("", "no valid JSON"),
         ("[]", "expected a JSON object"),
-        ('{"schema_name": "qcschema_molecule"}', "no result: give a QCSchema AtomicResult"),
+        ('{"schema_name": "qcschema_molecule"}', "not a result: give the JSON of"),
         ('{"success": false, "error": {}}', "a failed calculation"),
         ('{"model": {"method": "hf"}, "return_result": 1.0}', "symbols and geometry"),
         (
             '{"model": {}, "return_result": 1.0, "molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}}',
-            "no complete QCSchema",
+            "not a complete QCSchema",
         ),
     ],
 )
@@ -176,7 +176,11 @@ def test_gradients_by_compute() -> None:
         (atomic_input(max_iter=3), "input_error", "did you mean 'max_iterations'?"),
         (atomic_input(max_iterations=2), "convergence_error", "not converged in 2"),
         ({**atomic_input(), "model": {"method": "rhf"}}, "input_error", "rhf needs a basis"),
-        ({**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}}, "input_error", "no basis to choose"),
+        (
+            {**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}},
+            "input_error",
+            "basis does not apply to pm6",
+        ),
         ({**atomic_input(), "model": None}, "input_error", "has no model"),
         ({**atomic_input(), "molecule": {}}, "input_error", "symbols and geometry"),
     ],

@@ -141,8 +141,9 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
     (tmp_path / "two.json").write_text(json.dumps(SCHEMA))
     one, two = (read_source(str(tmp_path / name)) for name in ("one.xyz", "two.json"))
-    assert (one.label, one.molecule.name, one.method) == ("one", "one", None)
-    assert (two.method, two.basis, two.keywords) == ("hf", "sto-3g", {"max_iterations": 7, "grid": (50, 194)})
+    assert (one.label, one.molecule.name, one.model.method) == ("one", "one", None)
+    keywords = {"max_iterations": 7, "grid": (50, 194)}
+    assert (two.model.method, two.model.basis, two.model.keywords) == ("hf", "sto-3g", keywords)
     assert read_source("smiles:[H][H]").label == "_H_H_"
     monkeypatch.setattr(sys, "stdin", io.StringIO(H2))
     assert read_source("-").molecule.name == "h2" and read_source.__doc__
@@ -157,7 +158,7 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"model": {"basis": "sto-3g"}}, "has no method"),
         ({"model": {"method": "hf", "basis": {"name": "x"}}}, "must be a name"),
         ({"model": "hf"}, "must be objects"),
-        ({"keywords": {"fitting": 3}}, "fitting must be a text"),
+        ({"keywords": {"fitting": 3}}, "fitting must be text"),
         ({"keywords": {"max_memory": "lots"}}, "give a size such as"),
         ({"keywords": {"point_charges": [[1, 2]]}}, "point_charges must be two lists"),
         ({"keywords": {"guess": ""}}, "guess is empty"),

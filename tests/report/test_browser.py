@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, it turns, it complains about nothing and asks nothing of the network."""
+"""The page in a real browser: it draws, it turns, it has no errors and makes no network requests."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
 
 def test_a_damaged_file_is_refused_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is made of pieces."""
-    monkeypatch.setattr(module, "PIECE", 1000)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.h5"
     keep, state = a_state(path)
     keep(state)

@@ -9,14 +9,11 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import Atom, AtomBasis, AtomResult, ScfSettings
 from cuanto.atomic.one_electron import Core, balance, overlap
-from cuanto.atomic.species import SPECIES
+from cuanto.atomic.species import SPECIES, Array
 from cuanto.errors import InputError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

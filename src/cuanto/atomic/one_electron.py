@@ -6,14 +6,27 @@ from dataclasses import dataclass
 from math import factorial, gamma
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.pairs import large_norms, small_functions
-from cuanto.atomic.species import Species
+from cuanto.atomic.species import Array, Species
 
-Array = NDArray[np.float64]
+
+def large_norms(species: Species, z_p: Array) -> Array:
+    """Normalisation of r^(l+1) exp(-z r^2)."""
+    power = species.l + 1.5
+    return np.asarray(np.sqrt(2.0 * (2.0 * z_p) ** power / gamma(power)))
+
+
+def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
+    """Norm and v of the normalised small functions norm r^(lbar+1) (1 - v r^2) exp(-z r^2).
+
+    They are proportional, by restricted kinetic balance, to (d/dr + kappa/r) r^(l+1) exp(-z r^2).
+    """
+    norm_p = large_norms(species, z_p) / np.sqrt((2 * species.l + 3) * z_p)
+    if species.kappa < 0:
+        return -2.0 * z_p * norm_p, np.zeros_like(z_p)
+    return (2 * species.l + 1) * norm_p, 2.0 * z_p / (2 * species.l + 1)
 
 
 def overlap(species: Species, z_p: Array, y_p: Array | None = None) -> tuple[Array, Array]:

@@ -14,11 +14,11 @@ doi:10.1039/b515623h; J. Comput. Chem. 29, 167 (2008), doi:10.1002/jcc.20702.
 import re
 
 from cuanto.basis import exchange, library
-from cuanto.basis.basis_set import Basis
+from cuanto.basis.basis_set import Basis, join_names
 from cuanto.basis.library import BasisChoice
 from cuanto.basis.shell import Shell, tabulated_coefficients
 from cuanto.basis.table import ElementTable, ShellTable
-from cuanto.errors import InputError
+from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
@@ -51,9 +51,7 @@ def auxiliary_basis(
     tables, names = {}, {}
     for symbol in dict.fromkeys(molecule.elements):
         tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
-    different = list(dict.fromkeys(names.values()))
-    title = different[0] if len(different) == 1 else ", ".join(f"{s}: {n}" for s, n in names.items())
-    return Basis.from_tables(title, tables, molecule, spherical=orbital_basis.spherical)
+    return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
 
 
 def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementTable, str]:
@@ -88,8 +86,7 @@ def _made_for(orbital: str, kind: str) -> str | None:
 
 def _shells_on(basis: Basis, symbol: str) -> list[Shell]:
     """The shells of the first atom of an element."""
-    if symbol not in basis.symbols:
-        raise InputError(f"the orbital basis has no {symbol}: it belongs to another molecule")
+    require(symbol in basis.symbols, f"the orbital basis has no {symbol}: it belongs to another molecule")
     atom = basis.symbols.index(symbol)
     return [shell for shell in basis.shells if shell.atom == atom]
 
@@ -100,5 +97,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    if kind not in _UNIVERSAL:
-        raise InputError(f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")

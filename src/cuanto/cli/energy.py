@@ -1,4 +1,4 @@
-"""``cuanto energy``: energies of molecules, with a table of iterations that grows while it runs."""
+"""``cuanto energy``: energies of molecules, with a live table of iterations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cuanto.cli.arguments import (
     Charge,
     Device,
     Multiplicity,
+    Verbose,
     complete_basis,
     complete_method,
     examples,
@@ -19,9 +20,8 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, Outputs, carry_out
+from cuanto.cli.calculate import NOT_CONVERGED, Job, carry_out
 from cuanto.cli.many import carry_out_many
-from cuanto.cli.verbose import Verbose
 from cuanto.errors import InputError
 
 __all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
@@ -33,8 +33,7 @@ METHOD_HELP = (
 )
 BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
 OUT_HELP = (
-    "Table of many molecules, its format by the ending: .csv, .jsonl or .parquet. The same command goes on where it "
-    "was stopped."
+    "Write a table of many molecules: .csv, .jsonl or .parquet. After an interruption the same command continues it."
 )
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp -b def2-svp",
@@ -53,26 +52,21 @@ Method = Annotated[
 BasisName = Annotated[
     str | None, typer.Option("--basis", "-b", metavar="NAME", help=BASIS_HELP, autocompletion=complete_basis)
 ]
-Json = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Write a QCSchema AtomicResult for `cuanto report` (-: stdout).", rich_help_panel=FILES
-    ),
-]
-Molden = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the orbitals as a Molden file.", rich_help_panel=FILES)
-]
-Report = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write a page about the result (HTML).", rich_help_panel=FILES)
-]
-Checkpoint = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Keep every iteration in this HDF5 file.", rich_help_panel=FILES)
-]
+
+
+def _file(help: str) -> Any:
+    return typer.Option(metavar="FILE", help=help, rich_help_panel=FILES)
+
+
+Json = Annotated[str | None, _file("Write a QCSchema AtomicResult for `cuanto report` (-: stdout).")]
+Molden = Annotated[str | None, _file("Write the orbitals as a Molden file.")]
+Report = Annotated[str | None, _file("Write a report about the result (HTML).")]
+Checkpoint = Annotated[str | None, _file("Save every iteration in this HDF5 file.")]
 Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="With --out: processes here; 0: this one. \\[default: cores]", rich_help_panel=MANY),
+    typer.Option(min=0, help="With --out: worker processes; 0: none. \\[default: cores]", rich_help_panel=MANY),
 ]
 Scheduler = Annotated[
     str | None,
@@ -102,8 +96,9 @@ def energy(
 ) -> None:
     """Compute energies of molecules; exit status 0 converged, 1 not converged, 2 bad input.
 
-    With several molecules, {name} in the name of an output file stands for the name of the input file.
+    With several molecules, write {name} in the names of output files: it becomes the name of the input file.
     """
+    outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
     job = Job(
         sources=molecules,
         method=method,
@@ -111,14 +106,14 @@ def energy(
         charge=charge,
         multiplicity=multiplicity,
         keywords=options_given(flags),
-        outputs=Outputs(json, molden, checkpoint, report),
+        outputs={name: path for name, path in outputs.items() if path is not None},
         restart=None if restart is None else str(restart),
         quiet=quiet,
     )
     if out is not None:
         status = carry_out_many(job, out, workers, scheduler)
     elif workers is not None or scheduler is not None:
-        raise InputError("--workers and --scheduler are for many molecules: name their table with --out")
+        raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
     else:
         status = carry_out(job)
     if status:

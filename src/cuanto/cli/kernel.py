@@ -1,4 +1,4 @@
-"""``cuanto kernel``: the generated source of one class on standard output, its cost on standard error."""
+"""``cuanto kernel``: the generated source of a kernel on standard output, its cost on standard error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Target, Verbose, examples
 
 EXAMPLES = examples(
     "cuanto kernel 3c 1 0 1 --algorithm hgp --target cuda",
@@ -23,11 +22,6 @@ class Algorithm(StrEnum):
     MD = "md"
 
 
-class Target(StrEnum):
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 def kernel(
     integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, 2c, 3c or 4c.")],
     momenta: Annotated[
@@ -39,7 +33,7 @@ def kernel(
     schedule: Annotated[
         str,
         typer.Option(
-            help="Which thread or lane does what. cpu: lane-per-quartet, table; cuda: quartet-per-thread, "
+            help="How work is divided among threads or lanes. cpu: lane-per-quartet, table; cuda: quartet-per-thread, "
             "group-per-quartet, block-per-integral, block-per-quartet."
         ),
     ] = "auto",
@@ -68,7 +62,7 @@ def kernel(
 
 
 def require_choice(integral: str, algorithm: Algorithm) -> None:
-    """Whoever names an algorithm must not be shown a kernel made by another one."""
+    """Refuse an algorithm for integrals that have only one."""
     from cuanto.errors import InputError
     from cuanto.kernels.describe import SHELL_COUNT
 
@@ -88,4 +82,4 @@ def angular_momentum(word: str) -> int:
     known = {name: l for l, letter in enumerate(letters) for name in (letter, str(l))}
     if word.lower() in known:
         return known[word.lower()]
-    raise InputError(f"{word!r} is no angular momentum; give a number from 0 to {MAX_L} or a letter of {letters}")
+    raise InputError(f"{word!r} is not an angular momentum; give a number from 0 to {MAX_L} or a letter of {letters}")

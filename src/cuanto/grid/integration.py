@@ -1,8 +1,8 @@
 """Energy, electrons and Kohn-Sham matrix of a density, in one precision or in two.
 
-Mixed precision: density and matrix are linear, so a pass may add what has changed since the last one, in single
-precision, to what is known in double. The error is a rounding error of the change: with n electrons moved in all since
-the last pass in double precision at most about 2^-24 times a few n Hartree.
+Mixed precision: density and matrix are linear, so a pass may add the change since the last one, in single precision, to
+the last result in double precision. The error is a rounding error of the change: if n electrons have moved since the
+last pass in double precision, at most about 2^-24 times a few n Hartree.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from typing import Any
 import numpy as np
 
 from cuanto.functionals import XCPotential
-from cuanto.grid.quadrature import Quadrature, orbitals_pay
+from cuanto.grid.base import Quadrature
 
 MOVED = 0.2
-"""Electrons that may be moved by passes in single precision: a few 1e-9 Hartree, 2e-8 at worst."""
+"""Electrons that may move in passes in single precision: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 
 class Integration:
-    """One quadrature; the density from orbitals or from the matrix (`density`), by predicted cost when `auto`."""
+    """One quadrature; `density` from `orbitals`, from the `matrix`, or by predicted cost (`auto`)."""
 
-    def __init__(
-        self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, family: str, density: str = "auto"
-    ) -> None:
-        self.evaluate, self.quadrature, self.w_g = evaluate, quadrature, w_g
-        self.family, self.density = family, density
+    def __init__(self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, density: str = "auto") -> None:
+        self.evaluate, self.quadrature, self.w_g, self.density = evaluate, quadrature, w_g, density
 
     def __call__(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any, Any]:
         """Energy, electrons, matrices."""
@@ -46,7 +43,7 @@ class Integration:
     def _by_orbitals(self, C_spi: Any | None) -> bool:
         if C_spi is None or self.density == "matrix":
             return False
-        return self.density == "orbitals" or orbitals_pay(self.quadrature, self.family, C_spi.shape[2])
+        return self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,7 @@ class _Known:
 
 
 class MixedIntegration:
-    """Passes in double precision while the density changes much, then changes in single precision."""
+    """Passes in double precision while the density changes a lot, then changes in single precision."""
 
     def __init__(self, double: Integration, single: Quadrature) -> None:
         self.double, self.single = double, single
@@ -92,7 +89,7 @@ class MixedIntegration:
         return energy, electrons, F_spq
 
     def _electrons_moved(self, rho_scg: Any, known: _Known, change: float) -> float:
-        """int |rho - rho_known|; also learns how it follows from the change of the density matrix."""
+        """int |rho - rho_known|; also updates its ratio to the change of the density matrix."""
         moved = float((abs(rho_scg[:, 0] - known.rho_scg[:, 0]) @ abs(self.double.w_g)).sum())
         if change > 0:
             self._per_change = max(moved / change, 1e-300)

@@ -1,4 +1,4 @@
-"""Each point's share of its own atom: fuzzy cells of Becke, or of Stratmann and Scuseria.
+"""Weights of the points in the partition of space among the atoms: Becke's fuzzy cells, or Stratmann's.
 
 A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033 (cells, eqs. 19-22; shifts for atoms of different
 size, appendix); O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408 (the square root
@@ -12,27 +12,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import tuning
+from cuanto.arrays import Array, Ints, Ints32, range_members
 from cuanto.backends.base import Backend
 from cuanto.grid.partition import Boxes
-from cuanto.grid.radii import bragg_slater_radii
+from cuanto.grid.rules import bragg_slater_radii
 from cuanto.kernels.grid_setup import BLOCK_POINTS, near_source, weights_scratch, weights_source
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
 SHIFTED = ("becke", "becke-bragg")
-"""Cells that are larger for larger atoms."""
+"""Partitions whose cells are larger for larger atoms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Points [axis, point], their atoms and weights, all by group, and where groups are (arrays of the backend).
+    """Points [axis, point], their atoms and weights by group, and the boxes of the groups (arrays of the backend).
 
-    `first`: where groups begin (on the host).
+    `first`: first point of each group (on the host).
     """
 
     position_xg: Any
@@ -43,15 +40,15 @@ class Placed:
 
 
 def shifts(numbers: Ints, partition: str) -> Array:
-    """a_ij that moves the border between two atoms away from the larger one (Becke, eqs. A2-A6)."""
+    """a_ij that shifts the border between two atoms away from the larger one (Becke, eqs. A2-A6)."""
     radii = bragg_slater_radii()[numbers]
     size = np.sqrt(radii) if partition == "becke" else radii
     u = (size[:, None] - size) / (size[:, None] + size)
     return np.clip(u / (u**2 - 1), -0.5, 0.5)
 
 
-def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
-    """Multiply the weights by each point's share of its own atom; groups in batches whose lists fit in memory."""
+def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
+    """Multiply the weight of each point by the cell function of its atom, for batches of groups."""
     atoms, groups = len(R_ax), len(placed.first) - 1
     if atoms == 1 or not groups:
         return
@@ -64,7 +61,7 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
     fixed |= {name: xp.empty(step, dtype=np.int32) for name in ("list_rows", "list_count")}
     for begin in range(0, groups, step):
         part = slice(begin, min(begin + step, groups))
-        _share(fixed, placed, part, partition == "stratmann", backend)
+        _weigh_groups(fixed, placed, part, partition == "stratmann", backend)
 
 
 def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
@@ -81,8 +78,8 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
     return pair_ij
 
 
-def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Backend) -> None:
-    """Lists of atoms for some groups, then the weights of their points."""
+def _weigh_groups(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Backend) -> None:
+    """Lists of nearby atoms for some groups, then the weights of their points."""
     groups, atoms = part.stop - part.start, fixed["atoms"]
     point, group = _blocks(placed.first[part.start : part.stop + 1])
     values = {
@@ -97,10 +94,8 @@ def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, 
     backend.launch(weights, len(group), values, weights_scratch(language, atoms))
 
 
-def _blocks(first: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Groups cut into blocks: where these begin and, at the end, end; the group of each."""
-    count = -(-np.diff(first) // BLOCK_POINTS)
-    group = np.repeat(np.arange(len(count)), count)
-    within = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+def _blocks(first: Ints) -> tuple[Ints32, Ints32]:
+    """Groups cut into blocks: their first points (and the end), and the group of each."""
+    group, within = range_members(-(-np.diff(first) // BLOCK_POINTS))
     begin = first[group] + BLOCK_POINTS * within
     return np.append(begin, first[-1]).astype(np.int32), group.astype(np.int32)

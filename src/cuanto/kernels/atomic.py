@@ -1,7 +1,7 @@
 """Radial two-electron integrals of atoms: coefficient tables and kernel texts.
 
 Two charge distributions r^a exp(-A r^2), r^b exp(-B r^2) repel each other with (closed sums of the incomplete beta
-function of half-integer order; docs/atoms.md)
+function of half-integer order; docs/develop/atom_notes.md)
 
     R^k = (A + B)^(-(a+b-1)/2) [ 1/B sum_(n=0)^((b-k)/2-1) c_n (A/B)^n + 1/A sum_(n=0)^((a-k)/2-1) c'_n (B/A)^n ],
 

@@ -11,11 +11,12 @@ from cuanto.errors import InputError
 from cuanto.kernels import md_blocks
 from cuanto.kernels.build import choose_algorithm, cost_of, programs_of, source_of, unrolled
 from cuanto.kernels.cost import Cost, StageCost
+from cuanto.kernels.recurrences.one_electron import OPERATORS as ONE_ELECTRON
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import BLOCK_SCHEDULES, MAX_L, KernelSpec, Shells, long_name, schedule_name
 from cuanto.kernels.text import Source
 
-SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
+SHELL_COUNT = {**dict.fromkeys(ONE_ELECTRON, 2), "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
 STRAIGHT = {"cpu": "lane", "cuda": "thread"}
 GENERAL = {"cpu": "table", "cuda": "group"}
 

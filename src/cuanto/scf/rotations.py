@@ -1,43 +1,45 @@
-"""Rotations between occupied and virtual orbitals that remove F_ov: the equations, for single matrices and stacks.
+"""Rotations between occupied and virtual orbitals that remove F_ov, for single matrices and stacks.
 
 J. J. P. Stewart, P. Csaszar and P. Pulay, J. Comput. Chem. 3, 227 (1982), doi:10.1002/jcc.540030214 (one pair after
 the other); J. D. C. Maia et al., J. Chem. Theory Comput. 8, 3072 (2012), doi:10.1021/ct3004645 (all pairs at once).
 The block forms rotate all pairs at once, X_ia = F_ia/(e_i - e_a), and need only matrix products: C_o + C_v X^T and
-C_v - C_o X are orthogonal to each other exactly, so that only the Gram matrices 1 + X X^T and 1 + X^T X are left to be
-removed: by their inverse roots, which change orbitals least, by Cholesky factors, which cost least, or, where rotations
-are small, by the first terms of the series of the inverse root.
+C_v - C_o X are exactly orthogonal to each other, so that only the Gram matrices 1 + X X^T and 1 + X^T X remain to be
+removed: by their inverse roots, which change orbitals least; by Cholesky factors, which cost least; or, for small
+rotations, by the first terms of the series of the inverse root.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import matmul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Linalg
-from cuanto.backends.linalg import transpose
-from cuanto.scf.linear_algebra import add_to_diagonal
+from cuanto.backends.linalg import add_to_diagonal, transpose
 
+Product = Callable[[Any, Any], Any]
+"""The product of two matrices, or of two stacks of them."""
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
 SMALL_NORM = 2e-3
-"""Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
+"""Norm of rotations whose fourth power is negligible: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 
 
-def splits(n_m: NDArray[np.float64]) -> list[Split]:
-    """Where rotations change the density: between occupied and empty orbitals, then (where there are singly occupied
-    ones) between the closed and the open shell, and so on inwards."""
+def splits(n_m: Array) -> list[Split]:
+    """Pairs of blocks whose rotations change the density: occupied and empty orbitals, then (if there are singly
+    occupied ones) the closed and the open shell, and so on inwards."""
     edges = [int(edge) + 1 for edge in np.flatnonzero(np.diff(n_m))]
     return list(pairwise([*edges, len(n_m)]))[::-1]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Within these rotations are safe: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""
+    """Limits of safe rotations: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""
 
     coupling: float = 0.2
     norm: float = 2.0
@@ -45,35 +47,36 @@ class Limits:
     gap: float = 0.01
 
     def allow(self, numbers: Any) -> Any:
-        """Whether `numbers` of `measure` are within the limits; what is not a number never is."""
+        """Whether `numbers` of `measure` are within the limits; NaN never is."""
         coupling, gap, angle, norm = (numbers[..., k] for k in range(4))
         within = (coupling < self.coupling) & (angle < self.angle) & (norm < self.norm)
         return within & (gap > self.gap)
 
 
-def couple(F: Any, C: Any, mid: int) -> tuple[Any, Any, Any]:
+def couple(F: Any, C: Any, mid: int, product: Product = matmul) -> tuple[Any, Any, Any]:
     """F C, its block between the first `mid` orbitals and the others, and the orbital energies."""
-    FC = F @ C
-    return FC, transpose(C[..., :mid]) @ FC[..., mid:], (C * FC).sum(axis=-2)
+    FC = product(F, C)
+    return FC, product(transpose(C[..., :mid]), FC[..., mid:]), (C * FC).sum(axis=-2)
 
 
 def gaps(eps_m: Any, mid: int) -> Any:
-    """e_i - e_a, negative where levels do not cross."""
+    """e_i - e_a, negative unless levels cross."""
     return eps_m[..., :mid, None] - eps_m[..., None, mid:]
 
 
-def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int) -> Any:
-    """Angles nearer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
-    blocks rotated by X, before they are normalised."""
+def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int, product: Product = matmul) -> Any:
+    """Angles closer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
+    blocks rotated by X before normalisation."""
     mid = X.shape[-2]
     for _ in range(sweeps):
-        residual = transpose(C[..., :mid] + C[..., mid:] @ transpose(X)) @ (FC[..., mid:] - FC[..., :mid] @ X)
+        occupied = C[..., :mid] + product(C[..., mid:], transpose(X))
+        residual = product(transpose(occupied), FC[..., mid:] - product(FC[..., :mid], X))
         X = (X + residual / gap).astype(C.dtype, copy=False)
     return X
 
 
 def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
-    """Largest |F_ov|, smallest gap, largest angle, norm of the angles: what `Limits` look at, [..., 4]."""
+    """Largest |F_ov|, smallest gap, largest angle, norm of the angles, [..., 4]: the numbers of `Limits`."""
     mid, both = X.shape[-2], (-2, -1)
     squared = xp.vdot(X, X) if X.ndim == 2 else (X * X).sum(axis=both)
     gap = eps_m[..., mid:].min(axis=-1) - eps_m[..., :mid].max(axis=-1)
@@ -81,48 +84,48 @@ def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
     return xp.stack([number.astype(np.float64) for number in numbers], axis=-1)
 
 
-def rotate(C: Any, X: Any, xp: Any) -> Any:
-    """All pairs at once, not orthonormal: errors of second order remain."""
+def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
+    """All pairs at once, orthonormal to first order only."""
     mid = X.shape[-2]
     rotated = xp.empty_like(C)
-    xp.add(C[..., :mid], C[..., mid:] @ transpose(X), out=rotated[..., :mid])
-    xp.subtract(C[..., mid:], C[..., :mid] @ X, out=rotated[..., mid:])
+    xp.add(C[..., :mid], product(C[..., mid:], transpose(X)), out=rotated[..., :mid])
+    xp.subtract(C[..., mid:], product(C[..., :mid], X), out=rotated[..., mid:])
     return rotated
 
 
-def rotate_nearest(C: Any, X: Any, norm: float, xp: Any) -> Any:
-    """Orthonormal orbitals as near as possible to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
+def rotate_nearest(C: Any, X: Any, norm: float, xp: Any, product: Product = matmul) -> Any:
+    """Orthonormal orbitals closest to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
 
     With W = 1 + X X^T: C_o W^(-1/2), and (1 + X^T X)^(-1/2) = 1 - X^T (W + W^(1/2))^(-1) X for the virtual ones.
     """
-    rotated, mid = rotate(C, X, xp), len(X)
-    W_oo = xp.eye(mid) + X @ X.T
+    rotated, mid = rotate(C, X, xp, product), len(X)
+    W_oo = xp.eye(mid) + product(X, X.T)
     root_oo, inverse_oo = _roots(W_oo, norm * norm, xp)
     correction = xp.linalg.solve(W_oo + root_oo, X)
-    rotated[:, :mid] = rotated[:, :mid] @ inverse_oo
-    rotated[:, mid:] -= (rotated[:, mid:] @ X.T) @ correction
+    rotated[:, :mid] = product(rotated[:, :mid], inverse_oo)
+    rotated[:, mid:] -= product(product(rotated[:, mid:], X.T), correction)
     return rotated
 
 
 def rotate_by_factors(C: Any, X: Any, xp: Any, linalg: Linalg) -> Any:
     """Orthonormal rotated orbitals by Cholesky factors of their Gram matrices: the fewest operations."""
     mid = X.shape[-2]
-    factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp)
+    factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp, linalg.product)
     for part, own in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
         own.divide(part)
     return rotated
 
 
-def rotate_slightly(C: Any, X: Any, xp: Any) -> Any:
+def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     """Rotated orbitals, orthonormal to third order, by products alone: for angles with a norm below `SMALL_NORM`."""
     mid, half = X.shape[-2], X.dtype.type(0.5)
     C_o, C_v, X_vo = C[..., :mid], C[..., mid:], transpose(X)
-    empty, occupied = C_o @ X, C_v @ X_vo
-    parts = [C_o + (occupied - half * (empty @ X_vo)), C_v - (empty + half * (occupied @ X))]
+    empty, occupied = product(C_o, X), product(C_v, X_vo)
+    parts = [C_o + (occupied - half * product(empty, X_vo)), C_v - (empty + half * product(occupied, X))]
     return xp.concatenate(parts, axis=-1)
 
 
-def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray[np.float64]], xp: Any) -> Any:
+def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> Any:
     """Orbitals of every spin with occupations `levels`, rotated by host arrays of angles: one for each of its `splits`,
     all of one spin after the other."""
     angles, rotated = iter(X_ov), []
@@ -135,8 +138,15 @@ def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray
     return xp.stack(rotated)
 
 
-def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """The angles of `rotate_spins` that are joined in one vector."""
+def join_blocks(M_smm: Iterable[Array], levels: Array) -> Array:
+    """Elements between the orbitals of all `splits` of every spin as one vector, in the order of `split_angles`."""
+    spins = zip(M_smm, levels, strict=True)
+    parts = [M_mm[:mid, mid:end].reshape(-1) for M_mm, n_m in spins for mid, end in splits(n_m)]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def split_angles(x: Array, levels: Array) -> list[Array]:
+    """The angles of `rotate_spins` from one vector."""
     angles, begin = [], 0
     for mid, end in (split for n_m in levels for split in splits(n_m)):
         size = mid * (end - mid)
@@ -145,21 +155,20 @@ def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[ND
     return angles
 
 
-def make_orthonormal(C: Any) -> Any:
+def make_orthonormal(C: Any, product: Product = matmul) -> Any:
     """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
 
-    A Newton-Schulz step, and one order more where orbitals were in single precision: every orbital would keep E^2 of
-    about 1e-11, and a thousand of them are seen in the energy. E itself is so small that products with it are good
-    enough in the precision that orbitals had.
+    A Newton-Schulz step, with one more order for orbitals in single precision, whose E^2 of about 1e-11 would be seen
+    in the energy of a thousand orbitals. E is so small that products with it may be in the precision of the orbitals.
     """
     kind, C = C.dtype.type, C.astype(np.float64, copy=False)
-    E = C.T @ C
+    E = product(C.T, C)
     add_to_diagonal(E, -1.0)
     E = E.astype(kind, copy=False)
     change = kind(0.5) * E
     if kind is np.float32:
-        change -= kind(0.375) * (E @ E.T)
-    return C - C.astype(kind, copy=False) @ change
+        change -= kind(0.375) * product(E, E.T)
+    return C - product(C.astype(kind, copy=False), change)
 
 
 def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
@@ -179,7 +188,7 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
 
 
 def jacobi(C_jm: Any, F_ov: Any, eps_m: Any) -> Any:
-    """One pair after the other on vectors already rotated, with F_ov and energies as they were; a NumPy reference.
+    """Rotate one pair after the other with fixed F_ov and energies, in NumPy.
 
     Elements below a twentieth of the largest are left for the next iteration. The angle is taken from tau = tan(angle),
     which keeps its digits where it is small.

@@ -3,14 +3,21 @@
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
 
+import math
 import os
 import re
 from pathlib import Path
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path for messages: bare if it fits on a line, else quoted."""
+    text = os.fspath(path)
+    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
 
 
 def quoted(text: object, limit: int = 40) -> str:
@@ -24,6 +31,12 @@ def parse_real(text: str) -> float | None:
     if _REAL.fullmatch(text) is None:
         return None
     return float(text.translate(str.maketrans("dD", "eE")))
+
+
+def parse_finite(text: str) -> float | None:
+    """A real number that does not overflow, or None."""
+    value = parse_real(text)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def parse_whole(text: str) -> int | None:
@@ -52,8 +65,7 @@ def decoded(data: bytes, problem: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{problem} (it is not UTF-8)") from None
-    if "\0" in text:
-        raise InputError(f"{problem} (it has zero bytes)")
+    require("\0" not in text, f"{problem} (it has zero bytes)")
     return text
 
 

@@ -1,4 +1,4 @@
-"""What an energy term is: a functional of the density together with its derivatives."""
+"""Protocol of an energy term: a functional of the density together with its derivatives."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Term(Protocol):
         return None
 
     def notes(self) -> Sequence[str]:
-        """What a reader of the result should know."""
+        """Notes for the result."""
         return ()
 
     def in_double(self) -> Term | None:
-        """The same term in double precision; None where it is so already."""
+        """The same term in double precision; None if it is already."""
         return None

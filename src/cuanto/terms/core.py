@@ -1,4 +1,4 @@
-"""Electrons alone: kinetic energy, attraction to nuclei and point charges, a uniform electric field."""
+"""One-electron energy: kinetic energy, attraction to nuclei and point charges, external operators such as a field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cuanto.terms.external import Surroundings
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; made beside it: the overlap S."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; computed with it: the overlap S."""
 
     name = "core"
 
@@ -33,10 +33,10 @@ class CoreHamiltonian(Term):
         R = np.concatenate([molecule.R_ax, surroundings.positions])
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
         h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
-        if any(surroundings.field):
-            r_xpq = integrals.dipole(basis, backend=backend)
-            for x in range(3):
-                h_pq = h_pq + surroundings.field[x] * r_xpq[x]
+        for operator, weights in surroundings.weighted_operators():
+            M_xpq = integrals.one_electron(basis, operator.integrals, len(weights), backend=backend)
+            for x, weight in enumerate(weights):
+                h_pq = h_pq + weight * M_xpq[x]
         self.h_pq = h_pq
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ class Coulomb(Term):
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
 
     def notes(self) -> Sequence[str]:
-        """Those of the builder."""
+        """Notes of the builder."""
         return self.builder.notes()
 
     def in_double(self) -> Coulomb | None:

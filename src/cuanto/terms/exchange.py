@@ -16,13 +16,13 @@ class Exchange(Term):
         self.builder, self.fraction, self.name = builder, fraction, name
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """dE/dD_s = -K[D_s], of both electrons together -K[D]/2."""
+        """dE/dD_s = -K[D_s]; with one spin, -K[D]/2."""
         _, K_spq = self.builder(D_spq, C_spi, False, True)
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
 
     def notes(self) -> Sequence[str]:
-        """Those of the builder."""
+        """Notes of the builder."""
         return self.builder.notes()
 
     def in_double(self) -> Exchange | None:

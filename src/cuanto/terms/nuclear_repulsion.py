@@ -1,4 +1,4 @@
-"""Nuclei with nuclei, point charges and field: a constant of the SCF."""
+"""Interaction of nuclei with each other, with point charges and external operators; constant during the SCF."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cuanto.terms.external import Surroundings
 
 
 class NuclearRepulsion(Term):
-    """sum_a<b Z_a Z_b / R_ab + sum_aq Z_a q / R_aq - sum_a Z_a R_a . field."""
+    """sum_a<b Z_a Z_b / R_ab + sum_aq Z_a q / R_aq + the energy in external operators (-sum_a Z_a R_a . field)."""
 
     name = "nuclear repulsion"
 
     def __init__(self, molecule: Molecule, surroundings: Surroundings) -> None:
         Z_a = molecule.nuclei.charges.astype(float)
         atoms = np.flatnonzero(Z_a)  # a point charge may sit on a ghost
-        self.energy = molecule.nuclear_repulsion() - float(Z_a @ molecule.R_ax @ np.array(surroundings.field))
+        self.energy = molecule.nuclear_repulsion() + surroundings.nuclear_energy(Z_a, molecule.R_ax)
         for q, R_x in zip(surroundings.charges, surroundings.positions, strict=True):
             distance_a = np.linalg.norm(molecule.R_ax[atoms] - R_x, axis=1)
             if distance_a.min() < 1e-6:
@@ -30,5 +30,5 @@ class NuclearRepulsion(Term):
             self.energy += float(q * np.sum(Z_a[atoms] / distance_a))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """The density does not enter."""
+        """Independent of the density."""
         return self.energy, None
