@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
@@ -139,7 +140,11 @@ class Schedule:
     rows: Callable[..., FittedTensor]
 
 
-SCHEDULES = {"cpu": Schedule(("rows",), 24, NativeRows), "cuda": Schedule(("blocks", "rows"), 72, GroupedRows)}
+FUNCTIONS = tuning.sizes("fitting.block_functions")
+SCHEDULES = {
+    "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
+    "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
+}
 """By the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
 
 
