@@ -97,7 +97,7 @@ class JobLaunches:
             stride = need.numbers(lanes)
             grid = min(items, 4 * traits.workers)
             extra |= {"scratch": self._backend.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
-        source = replace(general_source("group", job.real_name), threads=traits.group_threads)
+        source = _general("group", job.real_name, traits.group_threads)
         return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared)
 
     def _blocks(self, job: Job, schedule: str) -> Launch:
@@ -117,8 +117,14 @@ class JobLaunches:
             grid = min(grid, 4 * traits.workers, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
             scratch = self._backend.zeros((grid * stride,), dtype.type)
         extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
-        source = replace(general_source(schedule, job.real_name), threads=threads)
+        source = _general(schedule, job.real_name, threads)
         return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
+
+
+@cache
+def _general(schedule: str, real: str, threads: int) -> Source:
+    """A general kernel for so many threads of a block; kept, because its hash is."""
+    return replace(general_source(schedule, real), threads=threads)
 
 
 def _arguments(job: Job, extra: dict[str, Any]) -> dict[str, Any]:
