@@ -32,14 +32,14 @@ from cuanto.batch.table import Table
 from cuanto.cli.main import explain, run
 from cuanto.errors import CompilerError, CuantoError, InputError
 from cuanto.journal import JsonLines
-from cuanto.kernels.build import straight_source
+from cuanto.kernels.build import source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from places import ROOT
 from scripted import drafts, finals
 
-SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
+SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 CALL = ["-b", "sto-3g", "--fitting", "none", "--backend", "cpu"]
 

@@ -18,13 +18,13 @@ from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
-from cuanto.kernels.build import straight_source, table_source
+from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from oracles.integrals import overlap_matrix
 from scripted import compiler_script, drafts, finals, forgotten_compiler, run_python, some_basis, start_python
 from tolerances import INTEGRAL_REL
 
-SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
+SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 
 
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
-    source = table_source("cpu", "double")
+    source = general_source("table", "double")
     final = compiler.library_path(source)
     process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
     time.sleep(0.3)
@@ -246,7 +246,7 @@ def test_the_key_keeps_its_parts_apart() -> None:
 
 
 def test_names_depend_on_all_that_determines_a_binary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {compiler.library_path(SMALL), compiler.library_path(table_source("cpu", "double"))}
+    names = {compiler.library_path(SMALL), compiler.library_path(general_source("table", "double"))}
     found = compiler.find_compiler()
     changes = {
         "FLAGS": (*compiler.FLAGS, "-O3"),

@@ -18,7 +18,7 @@ from cuanto.backends.cuda.backend import CudaBackend, CudaProgram
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
-from cuanto.kernels.build import table_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.text import Source
 from oracle import Array
 from places import DATA
@@ -164,7 +164,7 @@ def test_values_in_global_memory(momenta: tuple[int, int, int]) -> None:
         results.append(device.to_host(out))
         job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bras(bras)[0], **engine.kets(kets)[0]})
         launch = device._launch_of(job)
-        assert launch.program.source.text == table_source("cuda", "double").text
+        assert launch.program.source.text == general_source("group", "double").text
         assert limit == device.traits.shared_limit and (limit > 4000 or launch.scratch == 0)
     assert np.abs(results[0]).max() > 0
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()

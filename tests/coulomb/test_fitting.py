@@ -181,7 +181,7 @@ def test_both_sums_of_the_j_engine(spherical: bool) -> None:
 
 @pytest.mark.parametrize("worth_compiling", [0.0, float("inf")], ids=["straight", "general"])
 def test_gpu_j_engine_on_simt(worth_compiling: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(j_steps, "WORTH_COMPILING", worth_compiling)
+    monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": worth_compiling, "cuda": worth_compiling})
     hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
     basis, aux = Basis("sto-3g", hydrogen), Basis("cc-pvdz", hydrogen)  # s and p: few kernels
     _, D_spq = random_orbitals(basis.nbf, 1, spins=2)

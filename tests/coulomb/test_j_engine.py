@@ -48,11 +48,11 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_straight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(j_steps, "WORTH_COMPILING", 0.0)
+    monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": 0.0, "cuda": 0.0})
 
 
 def all_general(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(j_steps, "WORTH_COMPILING", float("inf"))
+    monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": float("inf"), "cuda": float("inf")})
 
 
 def close(J: Array, exact: Array, tolerance: float = ROUNDING) -> None:

@@ -20,7 +20,7 @@ from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import molecular_points
 from cuanto.grid.quadrature import SCHEDULES, plan_values
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_groups import KERNELS, setup_kernel
+from cuanto.kernels.grid_setup import KERNELS, setup_kernel
 from oracle import random_shell
 from oracles import grid as reference
 from oracles.grid_groups import Extents, extents, reaches, significant

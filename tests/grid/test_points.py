@@ -19,7 +19,7 @@ from cuanto.grid.partition import divide
 from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
 from cuanto.grid.rules import DEGREES, RADIAL_RULES, bragg_slater_radii, lebedev, radial_rule, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
-from cuanto.kernels.grid_weights import near_source, weights_source
+from cuanto.kernels.grid_setup import near_source, weights_source
 from oracles import grid as reference
 from oracles.grid_groups import cell_weights
 

@@ -18,8 +18,7 @@ from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_device import device_kernel, device_values
-from cuanto.kernels.grid_values import COMPONENTS
+from cuanto.kernels.grid_values import COMPONENTS, device_kernel, device_values
 from fitting_cases import budget_of
 from oracle import random_shell
 from oracles import grid as reference
@@ -196,7 +195,7 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
 def test_cuda_text_compiles(family: str, real: str) -> None:
     orbital, _, _ = case("cpu")
     table = ShellTable.of(orbital)
-    names = ("density", "weigh", "scatter", "gather_matrix", "gather_orbitals", "gather_turned")
+    names = ("density", "weigh", "scatter", "gather_matrix", "gather_orbitals", "gather_transposed")
     sources = [device_values((table.kinds, table.columns, family), real)]
     sources += [device_kernel(name, family, real) for name in names]
     for source in sources:

@@ -202,8 +202,10 @@ def test_dipole_moments_must_converge() -> None:
     asked = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
     assert asked.met(1e-10, 1e-6) and not asked.met(1e-8, 1e-6) and not asked.met(1e-10, np.nan)
     assert asked.met(5e-9, 1e-6, energy=-3000.0)  # what rounding leaves of such an energy
-    assert asked.settled(7e-7, 1e-5) and not asked.settled(2e-6, 1e-5)
-    assert asked.settled(2e-7, 1e-7) and not asked.settled(7e-7, 8e-7)  # steps that hardly shrink go on for long
+    assert asked.dipole_converged(7e-7, 1e-5) and not asked.dipole_converged(2e-6, 1e-5)
+    assert asked.dipole_converged(2e-7, 1e-7) and not asked.dipole_converged(
+        7e-7, 8e-7
+    )  # steps that hardly shrink go on for long
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
     careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
     assert careless.iterations < careful.iterations

@@ -182,8 +182,8 @@ def test_nvrtc_compiles_the_texts(orbitals: tuple[int, int]) -> None:
     a, b = orbitals
     texts = [nddo.repulsion_source("cuda", a, b), nddo.exchange_source("cuda", a, b)]
     kind_a, kind_b = ((3 if n == 9 else 2 if n == 4 else 1, n) for n in orbitals)
-    texts += [nddo.core_source("cuda", kind_a, kind_b), nddo.core_gradient_source("cuda", kind_a, kind_b)]
-    texts.append(nddo.repulsion_gradient_source("cuda", a, b))
+    texts += [nddo.core_source("cuda", kind_a, kind_b), nddo.core_source("cuda", kind_a, kind_b, "gradient")]
+    texts.append(nddo.repulsion_source("cuda", a, b, "gradient"))
     for source in texts:
         assert len(compile_nvrtc(source.text, "sm_90")[0]) > 1000
 

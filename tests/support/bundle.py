@@ -18,12 +18,12 @@ from cuanto.backends import Backend
 from cuanto.backends.base import Job, Launch
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import GROUP_THREADS
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis, Shell, shell_matrix
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
+from cuanto.kernels.build import GROUP_THREADS
 from oracle import Array, _libcint_arrays, describe, reference_block
 from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST

@@ -18,7 +18,7 @@ from bundle import CANCELLATION
 from cuanto.arrays import Ints
 from cuanto.backends import Backend
 from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import thread_source
+from cuanto.backends.kinds import kind_of
 from cuanto.basis import Basis, Shell
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, shell_batch
@@ -161,7 +161,7 @@ def _compile_together(device: Backend, groups: list[list[Job]]) -> None:
     if device.traits.schedule == "thread":
         for jobs in groups:
             for job in jobs:
-                device.compile(thread_source(job))
+                device.compile(kind_of(job).source(job.real_name))
         device.finish_compiling()
 
 

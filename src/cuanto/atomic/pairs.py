@@ -15,17 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.species import Array, Species
 from cuanto.backends.base import Backend
 from cuanto.kernels.atomic import COMPONENTS, FIELDS, GROUP, PLANES, THREADS, Task
 
-TASK_ELEMENTS = 1 << 17
-"""Fewest elements of a task: smaller ones cost more to schedule than to compute."""
+TASK_ELEMENTS = tuning.size("cpu", "atomic.task_elements")
 TASKS = 64
 """Fewest tasks, if there is enough work. Independent of the number of threads, so that sums have the same digits."""
-CHUNK_ELEMENTS = 1 << 15
-"""Average number of elements that a thread takes at once in a product with a density: about 0.1 ms."""
+CHUNK_ELEMENTS = tuning.size("cpu", "atomic.chunk_elements")
 
 
 def _padded(count: int) -> int:

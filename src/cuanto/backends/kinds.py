@@ -9,20 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Job
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import straight_source, unrolled
+from cuanto.kernels.build import source_of, unrolled
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 
-SHARED_TARGET = 110_000
-"""Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
-PASSES_AT_ONCE = 4
-"""Passes of a sweep that a block has room for, at least."""
-ACCUMULATORS = 48
-"""Sums that a thread may keep in registers."""
+SHARED_TARGET = tuning.size("cuda", "integrals.shared_bytes")
+PASSES_AT_ONCE = tuning.size("cuda", "integrals.passes_at_once")
+ACCUMULATORS = tuning.size("cuda", "integrals.accumulators")
 
 
 class Kind:
@@ -58,7 +56,7 @@ class Kind:
 
     def source(self, real: str) -> Source:
         """Straight-line kernel with one ket per thread."""
-        return straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
+        return source_of(KernelSpec(*self._class, "thread", real, self.at_once))
 
 
 _kind = cache(Kind)

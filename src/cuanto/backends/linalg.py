@@ -9,39 +9,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
 
-SMALL_PRODUCT = 6e7
-"""Operations of a product below which one thread is faster."""
-TILES = {1024: 96, 2**62: 192}
+SMALL_PRODUCT = tuning.number("cpu", "linalg.small_product")
+TILES = {
+    tuning.size("cpu", "linalg.small_side"): tuning.size("cpu", "linalg.small_tile"),
+    2**62: tuning.size("cpu", "linalg.tile"),
+}
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
-ROWS_SOLVED = 32
-"""Rows that a thread multiplies with a triangle, at least."""
-FACTOR_BLOCK = 256
-"""Rows up to which LAPACK factorises a matrix as a whole."""
-MANY_ORBITALS = 1500
-"""Rows of a matrix above which BLAS threads pay, although they spin for a while when idle."""
-GRAM_ROWS = 384
-"""Rows of a panel of X X^T on a GPU."""
-PANEL = 1024
-"""Columns of a panel of a product with a triangle on a GPU."""
-ROWS_AT_ONCE = 4096
-"""Rows of a product with a triangle on a GPU: bounds the temporary copy."""
-COPIED_ROWS = 16384
-"""Rows that are copied on a GPU to be multiplied with a triangle."""
-ROWS_COMBINED = 64
-"""Rows per item of sums of rows and of products with a vector."""
-SUMMED_AT_ONCE = 2**17
-"""Rows of a product with a vector on a GPU."""
-STACK_TILE = 64
-"""Rows and columns of a tile of sum_i X_i X_i^T."""
-MATRICES_PER_ITEM = 2
-"""Matrices X_i per item of a tile: about half a millisecond."""
-HOST_BLOCK, DEVICE_BLOCK = 64, 512
-"""Columns of a diagonal block in solves with a triangle, on a host and on a GPU."""
+ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
+FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
+MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
+GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
+PANEL = tuning.size("cuda", "linalg.panel_columns")
+ROWS_AT_ONCE = tuning.size("cuda", "linalg.rows_at_once")
+COPIED_ROWS = tuning.size("cuda", "linalg.copied_rows")
+ROWS_COMBINED = tuning.size("cpu", "linalg.rows_combined")
+SUMMED_AT_ONCE = tuning.size("cuda", "linalg.rows_summed")
+STACK_TILE = tuning.size("cpu", "linalg.stack_tile")
+MATRICES_PER_ITEM = tuning.size("cpu", "linalg.stacked")
+TRIANGLE_BLOCK = tuning.sizes("linalg.triangle_block")
 
 
 @dataclass(frozen=True)
@@ -177,7 +168,7 @@ class HostLinalg:
 
     def divisor(self, L: Any) -> BlockFactor:
         """Diagonal blocks that fit into the cache."""
-        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, HOST_BLOCK)])
+        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
         """LAPACK's."""
@@ -346,7 +337,7 @@ class DeviceLinalg:
     def divisor(self, L: Any) -> BlockFactor:
         """Large diagonal blocks: few calls."""
         inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
-        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, DEVICE_BLOCK)])
+        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
         """NaN if there is none."""

@@ -11,29 +11,28 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import unrolled
+from cuanto.kernels.build import choose_algorithm, general_source, source_of, unrolled
+from cuanto.kernels.direct import cpu_bounds, cpu_digest
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
-from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 from cuanto.memory import Budget
 
-CHUNKS = 128
-"""Largest number of chunks: enough to balance many threads, few enough to sum their matrices."""
+CHUNKS = tuning.size("cpu", "direct.chunks")
 VECTOR = 8
 """Approximate number of kets of the longest vector, the smallest chunk."""
 CALLS = 10
 """Expected number of calls for one geometry."""
-LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
-"""Measured time of an operation of a quartet by loops, and of the tables of a class, per built-up value."""
+LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
+TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
 Window = tuple[float, float]
 """Range of the bounds of the selected quartets."""
 Class = tuple[str, Shells, Shells, str]
@@ -83,7 +82,8 @@ class CpuDigest:
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
         """Start to compile the kernels that every molecule needs: integrals, bounds, digestion."""
-        return [backend.compile(source(real)) for source in (cpu_table, cpu_bounds, cpu_digest)]
+        sources = general_source("table", real, "list"), cpu_bounds(real), cpu_digest(real)
+        return [backend.compile(source) for source in sources]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """Records that kernels read."""
@@ -115,8 +115,8 @@ class CpuDigest:
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         wait, straight = traits.schedule == "lane", None
         if wait or (traits.schedule == "auto" and unrolled("cpu", cost) and work > traits.worth_compiling):
-            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name)
-            straight = self.backend.compile(cpu_straight(spec), later=True)
+            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name, consumer="list")
+            straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
     def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:

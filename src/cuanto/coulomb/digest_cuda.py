@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source, source_of
+from cuanto.kernels.direct import cuda_digest, cuda_select
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 from cuanto.memory import Budget
 
-BUFFER_BYTES = 2 * 2**30
-"""Largest buffer for integrals between evaluation and digestion; also at most a quarter of the available memory."""
+BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
 LEAST_BUFFER_BYTES = 2**26
 """Smallest buffer, whatever the limit."""
-SPAN = 1024
-"""Kets that a warp screens for one bra."""
-BLOCKS_PER_PROCESSOR = 16
+SPAN = tuning.size("cuda", "direct.span")
+BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
-MOST_FIXED = 6
-"""Largest number of functions of a shell with specialised digestion kernels."""
+MOST_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
 
 
 class CudaDigest:
@@ -54,7 +53,8 @@ class CudaDigest:
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
         """Start to compile the kernels that every molecule needs: integrals, selection, digestion."""
-        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), cuda_digest(real, None)
+        integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
+        sources = integrals, cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -174,8 +174,9 @@ class CudaDigest:
         work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
         wait = traits.schedule == "thread"
         if wait or (traits.schedule == "auto" and kind.straight and work > traits.worth_compiling):
-            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, kind.at_once)
-            program = self.backend.compile(cuda_straight(spec), later=True)
+            class_ = (job.operator, job.bra, job.ket, job.algorithm)
+            spec = KernelSpec(*class_, "thread", self.name, kind.at_once, consumer="list")
+            program = self.backend.compile(source_of(spec), later=True)
             if wait or program.ready:
                 return program, self._blocks(items, LIST_THREADS), 0, {}
         lanes, shared = group_lanes(job, kind.need, self.real.itemsize, traits.shared_limit - STATIC_SHARED)

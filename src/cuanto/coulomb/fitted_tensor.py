@@ -119,12 +119,17 @@ class StoredRows(CoulombSums):
         integrals.fill(out, list(placed) if isinstance(pairs, list) else placed, integrals.kets())
         self.rows = out[:-1]
         p, q = np.nonzero(np.tril(table >= 0))
-        self._row, self._pair, self._mirror = put(table[p, q]), put(p * self._n + q), table[q, p]
-        self._weight = put(np.where(p == q, 0.5, 1.0))
+        self._row, self._mirror = table[p, q], table[q, p]
+        pair, weight = np.zeros(len(self.rows), dtype=np.int64), np.zeros(len(self.rows))
+        pair[self._row], weight[self._row] = p * self._n + q, np.where(p == q, 0.5, 1.0)
+        lower = np.tril(table) + np.tril(table, -1).T
+        self._pair, self._weight, self._place = put(pair), put(weight), put(np.maximum(lower, 0))
+        self._present = put((lower >= 0).astype(float)) if (lower < 0).any() else None
 
     def solve(self, metric: FittingMetric) -> None:
         """Replace (pq|P) by B_pqP, in the rows of (p, q) and of (q, p)."""
-        metric.half_solve_to(self.rows, self._row, self._backend.to_device(self._mirror))
+        put = self._backend.to_device
+        metric.half_solve_to(self.rows, put(self._row), put(self._mirror))
         self.raw = False
 
     def fit(self, D_spq: Any) -> Any:
@@ -132,17 +137,16 @@ class StoredRows(CoulombSums):
         return self._backend.xp.stack([self._fit(D_pq) for D_pq in D_spq])
 
     def _fit(self, D_pq: Any) -> Any:
-        weights = self._backend.xp.zeros(len(self.rows))
-        weights[self._row] = self._weight * (D_pq + D_pq.T).take(self._pair)
+        weights = self._weight * (D_pq + D_pq.T).take(self._pair)
         return self._backend.linalg.combine_rows(self.rows, weights, self._ranges)
 
     def potential(self, c_sP: Any) -> Any:
         """J_spq from the rows with p >= q."""
-        xp = self._backend.xp
-        J_spq = xp.zeros((len(c_sP), self._n, self._n))
-        for J_pq, c_P in zip(J_spq, c_sP, strict=True):
-            J_pq.reshape(-1)[self._pair] = self._backend.linalg.rows_times(self.rows, c_P, self._ranges)[self._row]
-        return J_spq + xp.tril(J_spq, -1).transpose(0, 2, 1)
+        found = []
+        for c_P in c_sP:
+            J_pq = self._backend.linalg.rows_times(self.rows, c_P, self._ranges).take(self._place)
+            found.append(J_pq if self._present is None else J_pq * self._present)
+        return self._backend.xp.stack(found)
 
 
 class Workspace:

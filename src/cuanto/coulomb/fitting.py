@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
@@ -125,7 +126,7 @@ class FittedJK(JKBuilder):
             raise InputError(
                 f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
             )
-        return self.tensor.integrals.metric()
+        return self.tensor.metric
 
     def notes(self) -> Sequence[str]:
         """The memory plan, and the treatment of a nearly singular metric."""
@@ -163,7 +164,11 @@ class Schedule:
     rows: Callable[..., FittedTensor]
 
 
-SCHEDULES = {"cpu": Schedule(("rows",), 24, NativeRows), "cuda": Schedule(("blocks", "rows"), 72, GroupedRows)}
+FUNCTIONS = tuning.sizes("fitting.block_functions")
+SCHEDULES = {
+    "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
+    "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
+}
 """By the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cuanto import tuning
 from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
@@ -28,8 +29,7 @@ Kind = tuple[tuple[int, bool], ...]
 """The shells (momentum, solid harmonics?) that share a primitive."""
 NEGLIGIBLE = 1e-2
 """Pairs are neglected when their bound is below this times the threshold."""
-CHUNK_NUMBERS = 4_000_000
-"""Expansion coefficients that are computed at once."""
+CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairBlock
 from cuanto.kernels.hermite_build import (
@@ -30,11 +31,8 @@ from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
 from cuanto.kernels.text import Source
 
-WORTH_COMPILING = 1.0e5
-"""Interactions of a class above which a straight-line kernel repays its compilation, now or in later runs: it is about
-three times faster than the general one, and compiling takes as long as some 1e7 interactions."""
-TASK = 2.0e6
-"""Multiply-adds that a thread of a CPU takes at once: less than a millisecond."""
+WORTH_COMPILING = tuning.sizes("j.worth_compiling")
+TASK = tuning.number("cpu", "j.task_operations")
 
 
 @dataclass(frozen=True)
@@ -239,7 +237,7 @@ class Interactions:
 
     def straight(self, target: str) -> Source | None:
         """The straight-line kernel, if the class has one that is worth its compilation."""
-        if not unrolled(target, *self.orders, self.densities) or self.bras * self.kets < WORTH_COMPILING:
+        if not unrolled(target, *self.orders, self.densities) or self.bras * self.kets < WORTH_COMPILING[target]:
             return None
         return straight_source(target, *self.orders, self.densities, self.real)
 

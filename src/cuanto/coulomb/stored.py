@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.coulomb.digest_cpu import CpuDigest, Window
+from cuanto.kernels.direct import cpu_store, cpu_stored
 from cuanto.kernels.layout import STORE
-from cuanto.kernels.listed import cpu_store, cpu_stored
 
 ALIGNED = 64
 """Bytes of the longest vector."""
 UNEVEN = 2
 """Largest ratio of the quartets of a chunk to the average."""
-LITTLE = 2**26
-"""Bytes up to which a chunk is always counted."""
+LITTLE = tuning.size("cpu", "direct.stored_chunk_bytes")
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.functionals.functional import Functional
 
-CHUNK = 2048
-"""Points per chunk on the CPU: a fraction of a millisecond."""
+CHUNK = tuning.size("cpu", "grid.functional_points")
 REALS = {"double": np.float64, "float": np.float32}
 
 

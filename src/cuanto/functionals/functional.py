@@ -74,7 +74,7 @@ class Functional:
         """Energy density, then its derivative by each of the variables x[i], as one graph."""
         return _expressions(self.parts, spins, VARIABLES[spins][self.family])
 
-    def source(self, target: str, spins: int, real: str = "double", consumer: str = "values") -> Source:
+    def source(self, target: str, spins: int, real: str = "double", consumer: str = "store") -> Source:
         """Source of the kernel."""
         name = "".join(letter if letter.isalnum() else "_" for letter in self.name)
         return functional_source(self.expressions(spins), name, self.family, spins, target, real, consumer)

@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.arrays import Ints, range_members
 from cuanto.backends.base import Backend
 from cuanto.grid.base import Quadrature
 from cuanto.grid.cost import COSTS, DeviceCost
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_device import DENSITY_POINTS, SQUARE, device_kernel, device_values
+from cuanto.kernels.grid_values import DENSITY_POINTS, SQUARE, device_kernel, device_values
 
-LEAST_BATCH = 1 << 24
-"""Bytes of working memory below which batches would be too small to be worth a launch."""
+LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
 """Points of pieces, the largest first: the choice of least predicted time is taken."""
@@ -126,7 +126,7 @@ class BatchQuadrature(Quadrature):
     def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
         """The two factors of the density: orbitals twice, or, cheaper for gga, functions and sum_i C_pi psi_i."""
         width = C_pi.shape[1]
-        transposed = self._gathered("gather_turned", batch, (width, batch.rows), C_pi, width)
+        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
         if self.family != "gga":
             psi = self._products(transposed, chi)
             return psi, psi

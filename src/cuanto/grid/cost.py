@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array, Ints
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import Points, molecular_points
@@ -59,13 +60,15 @@ class DeviceCost:
         return product + functions**2 * self.element + self.group
 
 
-COSTS = {
-    "cpu": DeviceCost(3.7e-11, 8.5e-9, 1.0e-9, 5.0e-5, 768, 24, 8),
-    "cuda": DeviceCost(1.15e-13, 2.8e-11, 1.4e-11, 1.0e-7, 512, 64, 32, 1.5e-4),
-}
-"""Measured, GGA. CPU: one core with AVX-512, 16 to 128 waters in 15 partitions (right within 18 %; not all pairs of
-functions are multiplied, and that is in `product`). CUDA: an H200, seconds of each kernel for taxol and 24 to 128
-waters; a batch is the host's time for its launches."""
+def _measured(language: str, points: int, functions: int) -> DeviceCost:
+    names = ("product", "value", "element", "piece", "batch")
+    product, value, element, group, batch = (tuning.number(language, f"grid.{name}_seconds") for name in names)
+    piece = tuning.size(language, "grid.piece_points")
+    return DeviceCost(product, value, element, group, piece, points, functions, batch)
+
+
+COSTS = {"cpu": _measured("cpu", 24, 8), "cuda": _measured("cuda", 64, 32)}
+"""The CPU's predictions are right within 18 % (16 to 128 waters in 15 partitions)."""
 
 
 def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettings) -> tuple[float, float]:

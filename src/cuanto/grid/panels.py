@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.arrays import Array, Flags, Ints, Ints32, add_transpose, range_starts
 from cuanto.backends.base import Launch
 from cuanto.grid.base import Quadrature
@@ -33,20 +34,14 @@ TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a task: enough to hide the cost of gathering and scattering a group's part of a matrix."""
 TILE = 4
 """Functions that share one depth of products in kernels (DEPTH_TILE there)."""
-TRANSPOSE_TILE = 128
-"""Rows and columns that are transposed at once."""
+TRANSPOSE_TILE = tuning.size("cpu", "grid.transposed_rows")
 ROWS = 24
 """Functions are padded to a multiple of this."""
-LOCAL_FUNCTIONS = 500
-"""Functions of a block whose matrix (2 MiB) stays in the cache. 360 are slower: more is copied (128 waters: 0.5 instead
-of 0.3 GB)."""
-GROWTH = 1.3
-"""Largest ratio of the functions of a block to those of its first group, if these exceed `LOCAL_FUNCTIONS`."""
-MOST_GROUPS = 32
-BLOCKS = 192
-"""Blocks of a small molecule: enough for many threads, large enough to be worth a matrix each."""
-SHRINKING = 1.5
-"""Exponent with which the remaining work decreases from block to block."""
+LOCAL_FUNCTIONS = tuning.size("cpu", "grid.local_functions")
+GROWTH = tuning.number("cpu", "grid.block_growth")
+MOST_GROUPS = tuning.size("cpu", "grid.block_groups")
+BLOCKS = tuning.size("cpu", "grid.blocks")
+SHRINKING = tuning.number("cpu", "grid.block_shrinking")
 
 
 class PanelQuadrature(Quadrature):

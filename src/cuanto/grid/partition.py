@@ -19,7 +19,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.points import Points
-from cuanto.kernels.grid_groups import setup_kernel
+from cuanto.kernels.grid_setup import setup_kernel
 
 REACH_STEP, REACH_END = 0.05, 80.0
 """Bohr: distances at which the size of a function is evaluated."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array, Ints, Ints32, range_members
 from cuanto.backends.base import Backend
 from cuanto.grid.partition import Boxes
 from cuanto.grid.rules import bragg_slater_radii
-from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scratch, weights_source
+from cuanto.kernels.grid_setup import BLOCK_POINTS, near_source, weights_scratch, weights_source
 
-ENTRIES_AT_ONCE = 1 << 22
-"""Entries of all lists of atoms that are in memory at once; memory that is reused is faster than new memory."""
+ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
 SHIFTED = ("becke", "becke-bragg")
 """Partitions whose cells are larger for larger atoms."""
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cuanto import tuning
 from cuanto.arrays import Array, add_transpose
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
@@ -25,8 +26,7 @@ from cuanto.system import Molecule
 
 PAIR_THRESHOLD = 1e-18
 """Primitive pairs below this contribute nothing in double precision."""
-POTENTIALS_AT_ONCE = 32_000_000
-"""Elements of the nuclear attraction that are kept before they are summed over the charges."""
+POTENTIALS_AT_ONCE = tuning.size("cpu", "integrals.potentials_at_once")
 TRANSPOSE_TILE = 1024
 """Rows and columns that are transposed at once."""
 

@@ -18,9 +18,9 @@ from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import FOUR_CENTRE_LOSS
 from cuanto.kernels.abi import bra_fields, ket_fields
+from cuanto.kernels.build import choose_algorithm
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import BLOCK_SCHEDULES, Shells, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 
 ALGORITHMS = ("auto", "hgp", "md")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
-HOST_FUNCTIONS = 160
-"""Matrices up to this size are diagonalised on the host, which is faster than the launches of a GPU's solver."""
+HOST_FUNCTIONS = tuning.size("cuda", "scf.host_functions")
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import transpose
@@ -34,8 +35,7 @@ MEMORY_FRACTION = 0.45
 """Part of the budget that a batch may take."""
 BATCH = "batch of molecules"
 """Name of the reservation."""
-MOLECULES = {"cpu": 64, "cuda": 1024}
-"""Maximum size of a batch, by the language of the kernels."""
+MOLECULES = tuning.sizes("semiempirical.molecules")
 AUFBAU = 1e-5
 """Tolerated electrons outside the lowest orbitals of the converged Fock matrix."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cuanto import tuning
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Diagonaliser, Full
@@ -12,8 +13,7 @@ from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
 from cuanto.semiempirical.purify import Purification
 
-PSEUDO_ORBITALS = {"cpu": 200, "cuda": 450}
-"""Orbitals above which rotations are faster than full diagonalisation (measured)."""
+PSEUDO_ORBITALS = tuning.sizes("semiempirical.pseudo_orbitals")
 SINGLE_PAYS = {"cpu": True, "cuda": False}
 """Whether early rotations in single precision are faster."""
 SP2 = "sp2"

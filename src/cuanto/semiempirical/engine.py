@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
@@ -22,10 +23,8 @@ from cuanto.kernels.nddo import (
     GAUSSIANS,
     OFFSETS,
     RECORD,
-    core_gradient_source,
     core_source,
     exchange_source,
-    repulsion_gradient_source,
     repulsion_source,
 )
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS
@@ -42,8 +41,7 @@ MEMORY_FRACTION = 2 / 3
 """Part of the budget that G may take: matrices of the SCF need the rest."""
 REPULSION = "repulsion between atoms"
 """Name of the reservation."""
-GRAIN = 1024
-"""Pairs per chunk on a CPU, in whole rows: some hundred microseconds."""
+GRAIN = tuning.size("cpu", "semiempirical.pairs_at_once")
 
 CARBON_PAIR = 9.278465
 """Factor of PM6's term for carbon with carbon."""
@@ -234,8 +232,10 @@ class PairEngine:
         D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single
         values = {"D": D_bspq, **self.model, "spins": spins, "factor": 1.0 if spins == 2 else 0.5}
         values["gradient"] = self.backend.zeros((self.molecules, self.atoms, 3), np.float64)
-        launches = self._launches(repulsion_gradient_source, self.layout.by_orbitals, values, "gradient")
-        launches += self._launches(core_gradient_source, self.layout.kinds, values, "gradient")
+        launches = self._launches(
+            partial(repulsion_source, consumer="gradient"), self.layout.by_orbitals, values, "gradient"
+        )
+        launches += self._launches(partial(core_source, consumer="gradient"), self.layout.kinds, values, "gradient")
         self.backend.launch_all(launches)
         return values["gradient"]
 

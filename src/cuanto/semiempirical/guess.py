@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.log import logger
 from cuanto.memory import Budget
@@ -29,12 +30,10 @@ from cuanto.semiempirical.terms import start_density
 
 Atoms = NDArray[np.int64]
 
-FRAGMENT_ORBITALS = 200
-"""Orbitals above which computing the molecules first pays."""
+FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
 BONDED = 1.3
 """Atoms belong to one molecule below this multiple of the sum of their radii."""
-MAX_FRAGMENT_ORBITALS = 120
-"""Most orbitals of a molecule."""
+MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")
 FRAGMENT_TOLERANCES = (1e-6, 1e-4)
 """Tolerances of the molecules' energies (Hartree) and gradients: neighbours will change them by more, but with a
 gradient of 1e-2 it is not certain that the lowest orbitals are occupied."""

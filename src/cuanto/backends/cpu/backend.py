@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits, when_ready
@@ -29,19 +30,15 @@ from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.build import straight_source, table_source, unrolled
+from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
 
-WORTH_COMPILING = 3.0e6
-"""Operations of a job above which compiling a straight-line kernel pays, if not now then in the next run."""
-L1_VALUES = 2048
-"""Values of a stage (8 bytes per lane) that the table kernel may have in use per vector: half of a typical L1 cache."""
-CACHE_BYTES = 500_000
-"""Bytes of result rows that a thread fills at a time: they fit into a typical L2 cache beside the kernel's values."""
-PORTION_BYTES = 64_000_000
-"""Bytes of arguments of jobs that are collected before they are run."""
+WORTH_COMPILING = tuning.number("cpu", "integrals.worth_compiling")
+L1_VALUES = tuning.size("cpu", "integrals.l1_values")
+CACHE_BYTES = tuning.size("cpu", "integrals.cache_bytes")
+PORTION_BYTES = tuning.size("cpu", "integrals.portion_bytes")
 
 
 def cores() -> int:
@@ -254,14 +251,14 @@ class CpuBackend:
     def _specialised(self, job: Job) -> CpuProgram:
         """The straight-line kernel of a class, compiled in the background."""
         spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-        return self.compile(straight_source(spec), later=True)
+        return self.compile(source_of(spec), later=True)
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
         known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
         tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
-        return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
+        return self.compile(general_source("table", job.real_name)).variant({**job.arguments, **tables})
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
+from cuanto import tuning
 from cuanto.backends.cpu.compiler import load_library
 from cuanto.kernels.text import Source
 from cuanto.log import report_progress
@@ -23,8 +24,7 @@ PROGRESS = 5.0
 """Seconds between progress reports of a long job."""
 CHUNKS = 64
 """Chunks of a launch with sums, for any number of threads: results are bitwise reproducible."""
-CHUNKS_PER_THREAD = 8
-"""Chunks of other launches: enough to balance the work."""
+CHUNKS_PER_THREAD = tuning.size("cpu", "threads.chunks")
 
 _LAUNCH = struct.Struct("9q")
 _VARIANT = struct.Struct("2q")

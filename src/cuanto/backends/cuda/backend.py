@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
-from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, typed
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
+from cuanto.kernels.build import GROUP_THREADS
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 
@@ -31,8 +33,7 @@ ALIGNMENT = 256
 """Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
 """Fraction of all memory that CuPy's pool may hold back from a memory plan."""
-STREAMS = 16
-"""Streams for concurrent launches."""
+STREAMS = tuning.size("cuda", "integrals.streams")
 
 
 @cache

@@ -9,23 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Launch
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
-from cuanto.kernels.build import block_source, table_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.spec import BLOCK_SCHEDULES
 from cuanto.kernels.text import Source
 
-THREAD_BLOCK = 128
-GROUP_THREADS = 256
-WORTH_COMPILING = 1.0e6
-"""Operations of a job above which compiling a straight-line kernel pays."""
-SUMS_TARGET = 48 * 1024
-"""Bytes of shared memory up to which a block per quartet keeps its sums there."""
+WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
+SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
 LARGEST_GRID = 2**31 - 1
-SCRATCH_LIMIT = 1 << 29
-"""Bytes of sums in global memory, of all blocks together."""
+SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 
 
 def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
@@ -43,11 +39,6 @@ def blocks_of(source: Source, items: int) -> int:
 def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]]:
     casts: dict[str, Callable[[Any], Any]] = {"INDEX": np.int64, "int": np.int32, "double": np.float64}
     return [(casts.get(kind), name) for kind, name in arguments]
-
-
-def thread_source(job: Job) -> Source:
-    """Straight-line kernel with one ket per thread."""
-    return replace(kind_of(job).source(job.real_name), threads=THREAD_BLOCK, per_block=THREAD_BLOCK)
 
 
 def _block_arguments(job: Job) -> dict[str, Any]:
@@ -77,7 +68,7 @@ class JobLaunches:
         kind, wanted = kind_of(job), self._backend.traits.schedule
         schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
-            program = self._backend.compile(thread_source(job))
+            program = self._backend.compile(kind.source(job.real_name))
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
@@ -106,7 +97,7 @@ class JobLaunches:
             stride = need.numbers(lanes)
             grid = min(items, 4 * traits.workers)
             extra |= {"scratch": self._backend.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
-        source = replace(table_source("cuda", job.real_name), threads=traits.group_threads)
+        source = _general("group", job.real_name, traits.group_threads)
         return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared)
 
     def _blocks(self, job: Job, schedule: str) -> Launch:
@@ -126,8 +117,14 @@ class JobLaunches:
             grid = min(grid, 4 * traits.workers, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
             scratch = self._backend.zeros((grid * stride,), dtype.type)
         extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
-        source = replace(block_source(schedule, job.real_name), threads=threads)
+        source = _general(schedule, job.real_name, threads)
         return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
+
+
+@cache
+def _general(schedule: str, real: str, threads: int) -> Source:
+    """A general kernel for so many threads of a block; kept, because its hash is."""
+    return replace(general_source(schedule, real), threads=threads)
 
 
 def _arguments(job: Job, extra: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 #define AXES (GRADIENT ? 3 : 0)
 #define VALUES (1 + AXES)
 
-// Values of all functions of a shell, handed to `store(column, component, function, value)`.
+// Pass the values of all functions of a shell to `store(column, component, function, value)`.
 template <class S>
 FN void shell_values(const int* shell, const double* primitive, WIDE x, WIDE y, WIDE z, const S& store) {
     const int count = shell[1], columns = shell[2];

@@ -1,4 +1,4 @@
-// Any class of integrals from index tables on the GPU: all bras with all kets, into one large result.
+// Any class of integrals from index tables on the GPU: all bras with all kets, into one matrix.
 
 struct GroupStore {
     const INDEX* rows;
@@ -13,12 +13,11 @@ struct GroupStore {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     extern __shared__ REAL shared_memory[];
     const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
-    const Sides sides = {bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
-    const Tables tables = {bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
-                           ket_table, ket_constants, bra_table, bra_constants};
+    const Sides sides = SIDES;
+    const Tables tables = TABLES;
     REAL* memory = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
     const GroupWork work = group_work(sides, tables, slots, memory, w);
     const Program& last = work.bra_sweep;

@@ -1,4 +1,4 @@
-// Any class of integrals from index tables: all bras of a range with all kets, into one large result.
+// Any class of integrals from index tables: all bras of a range with all kets, into one matrix.
 
 template <int NV> struct Store {
     const INDEX* rows;
@@ -17,9 +17,8 @@ template <int NV> struct Store {
 };
 
 template <int NV> static void table_batch(PARAMETERS) {
-    const Sides sides{bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
-    const Tables tables{bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
-                        ket_table, ket_constants, bra_table, bra_constants};
+    const Sides sides = SIDES;
+    const Tables tables = TABLES;
     TableWork<NV> work(sides, tables);
     const Program& last = work.sweeps[1];
     const INDEX step = NV * LANES;
@@ -36,7 +35,7 @@ template <int NV> static void table_batch(PARAMETERS) {
     }
 }
 
-extern "C" void ENTRY(PARAMETERS) {
+KERNEL(1) ENTRY(PARAMETERS) {
     switch (vectors) {
     case 1: table_batch<1>(ARGUMENTS); break;
     case 2: table_batch<2>(ARGUMENTS); break;

@@ -6,9 +6,9 @@ struct Keep {
     void operator()(const int* pc, const VEC* value) const { out[pc[3] * ket_functions + pc[4]] = *value; }
 };
 
-extern "C" void ENTRY(PARAMETERS) {
-    const Sides& x = *(const Sides*)sides;
-    const Tables& t = *(const Tables*)tables;
+KERNEL(1) ENTRY(PARAMETERS) {
+    const Sides x = SIDES;
+    const Tables t = TABLES;
     TableWork<1> work(x, t);
     const int ket_functions = work.sweeps[1].repeat();
     VEC* target = (VEC*)out;

@@ -1,5 +1,5 @@
-// Any class of integrals from index tables on the GPU: a list of (bra, ket), `lanes` neighbours of which share their bra
-// (ket -1 fills up); results [column, bra function, ket function, item].
+// Any class of integrals from index tables on the GPU for a list of (bra, ket). Every `lanes` consecutive items share
+// their bra (padded with ket -1); results [column, bra function, ket function, item].
 
 struct GroupKeep {
     REAL* out;  // of this item and column
@@ -11,7 +11,7 @@ struct GroupKeep {
     }
 };
 
-// Kets of a list may have different numbers of primitives: the longest one sets the pace.
+// The largest number of primitives among the kets of a block.
 FN INDEX group_longest(INDEX mine, const Workers& w) {
     __shared__ int longest;
     if (threadIdx.x == 0) longest = 0;
@@ -21,12 +21,11 @@ FN INDEX group_longest(INDEX mine, const Workers& w) {
     return longest;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     extern __shared__ REAL shared_memory[];
     const Workers w = {lanes, (int)threadIdx.x % lanes, (int)threadIdx.x / lanes, (int)blockDim.x / lanes};
-    const Sides sides = {bra_first, bra_record, bra_coefficient, columns, bra_shell, ket_first, ket_record, ket_shell, boys_table, CUTOFF};
-    const Tables tables = {bra_fields, ket_fields, width, bra_functions, primitive_table, primitive_constants,
-                           ket_table, ket_constants, bra_table, bra_constants};
+    const Sides sides = SIDES;
+    const Tables tables = TABLES;
     REAL* memory = scratch_stride ? scratch + blockIdx.x * scratch_stride : shared_memory;
     const GroupWork work = group_work(sides, tables, slots, memory, w);
     const int ket_functions = work.bra_sweep.repeat();
