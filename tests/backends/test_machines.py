@@ -174,7 +174,7 @@ def test_doctor_describes_the_gpu(install: Callable[[Any], None]) -> None:
     text = "NVIDIA H200, 140 GiB, compute capability 9.0, CUDA driver 13.1, CuPy 14.1"
     assert doctor.gpu() == (text, True)
     install(cupy(4))
-    assert doctor.gpu() == doctor.Finding(text + "; 4 devices", found=True)
+    assert doctor.gpu() == (text + "; 4 devices", True)
 
 
 def test_a_gpu_that_refuses_to_work_is_not_found(install: Callable[[Any], None]) -> None:
