@@ -249,7 +249,7 @@ def test_impossible_exponents_and_settings() -> None:
         with pytest.raises(InputError):
             call()
     basis = AtomBasis(([1.0, 2.0],))
-    with pytest.raises(InputError, match="give as many"):
+    with pytest.raises(InputError, match="give the same number of both"):
         Atom(Nucleus(2), basis, Occupation((1, 0, 0)))
     with pytest.raises(InputError, match="give more"):
         Atom(Nucleus(6), basis, Occupation((3,)))

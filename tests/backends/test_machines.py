@@ -25,7 +25,7 @@ from cuanto.backends.cpu.backend import cores
 from cuanto.backends.cuda import nvrtc
 from cuanto.backends.cuda.backend import CudaBackend, why_no_gpu
 from cuanto.backends.host import main_memory
-from cuanto.cli import basis_search, doctor
+from cuanto.cli import doctor, optimisation
 from cuanto.errors import CompilerError, InputError, MissingDependencyError
 
 # ------------------------------------------------------------------------------------------- processors, systems
@@ -172,9 +172,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
 def test_doctor_describes_the_gpu(install: Callable[[Any], None]) -> None:
     install(cupy(1))
     text = "NVIDIA H200, 140 GiB, compute capability 9.0, CUDA driver 13.1, CuPy 14.1"
-    assert doctor.gpu() == doctor.Finding(text, found=True)
+    assert doctor.gpu() == (text, True)
     install(cupy(4))
-    assert doctor.gpu() == doctor.Finding(text + "; 4 devices", found=True)
+    assert doctor.gpu() == (text + "; 4 devices", True)
 
 
 def test_a_gpu_that_refuses_to_work_is_not_found(install: Callable[[Any], None]) -> None:
@@ -182,7 +182,7 @@ def test_a_gpu_that_refuses_to_work_is_not_found(install: Callable[[Any], None])
         raise RuntimeError("cudaErrorDevicesUnavailable:\nbusy")
 
     install(cupy(1, taken))
-    assert doctor.look(doctor.gpu) == doctor.Finding("RuntimeError: cudaErrorDevicesUnavailable: busy", found=False)
+    assert doctor.run_probe(doctor.gpu) == ("RuntimeError: cudaErrorDevicesUnavailable: busy", False)
 
 
 def test_cupy_without_a_device_is_no_gpu(install: Callable[[Any], None]) -> None:
@@ -208,7 +208,7 @@ def test_doctor_says_what_missing_packages_would_bring(monkeypatch: pytest.Monke
         return "3.10"
 
     monkeypatch.setattr(doctor, "version", version)
-    text = doctor.extras().text
+    text = doctor.extras()[0]
     assert text.startswith("h5py 3.10; not installed: ") and "rdkit (SMILES)" in text
 
 
@@ -219,16 +219,16 @@ def test_a_basis_search_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MissingDependencyError("a cluster needs Dask")
 
     console = Console(file=io.StringIO(), width=200)
-    monkeypatch.setattr(workers, "dask_distributed", missing)
+    monkeypatch.setattr(optimisation, "dask_distributed", missing)
     with ExitStack() as stack:
         with console.capture() as said:
-            assert isinstance(basis_search._runner(stack, console, None, 0), workers.SerialRunner)
+            assert isinstance(optimisation.make_runner(stack, console, None, 0), workers.SerialRunner)
         assert said.get() == ""
         with console.capture() as said:
-            assert isinstance(basis_search._runner(stack, console, None, None), workers.SerialRunner)
+            assert isinstance(optimisation.make_runner(stack, console, None, None), workers.SerialRunner)
         assert said.get().startswith("Dask is not installed: one optimisation at a time")
         for scheduler, count in (("tcp://node:8786", None), (None, 4)):
             with pytest.raises(MissingDependencyError, match="needs Dask"):
-                basis_search._runner(stack, console, scheduler, count)
+                optimisation.make_runner(stack, console, scheduler, count)
         with pytest.raises(InputError, match="leave out --workers"):
-            basis_search._runner(stack, console, "tcp://node:8786", 4)
+            optimisation.make_runner(stack, console, "tcp://node:8786", 4)

@@ -76,7 +76,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("selftest now", "unexpected argument 'now';"),
         ("energy h2.xyz -o h2.json", "files are written with --json, --molden, --report"),
         ("energy h2.xyz -m b3lip", "unknown method 'b3lip'; did you mean b3lyp"),
-        ("atom ne", "ne is no input file: for the element write --element Ne"),
+        ("atom ne", "ne is not an input file: for the element write --element Ne"),
         ("run h2.xyz", "to compute a molecule, use `cuanto energy h2.xyz`"),
         ("energy h2.xyz -o damping=2", "--option: damping is 2: give a number from 0 to 0.95"),
     ],

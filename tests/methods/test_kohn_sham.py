@@ -230,7 +230,7 @@ def test_settings_of_a_grid_are_keywords() -> None:
     assert found.keywords["grid"] == {"level": (30, 110), "partition": "stratmann"}
     assert GridSettings.of(json.loads(json.dumps(found.keywords["grid"]))) == settings
     assert GridSettings.of("coarse").plain == "coarse"
-    with pytest.raises(InputError, match="unknown grid setting 'rule'; there are level, radial"):
+    with pytest.raises(InputError, match="unknown grid setting 'rule'; choose one of level, radial"):
         GridSettings.of({"rule": "becke"})
 
 
