@@ -67,6 +67,7 @@ def sources() -> list[Source]:
     chosen.append(listed.cpu_straight(KernelSpec("coulomb", *direct, "hgp", "lane")))
     chosen.append(listed.cuda_straight(KernelSpec("coulomb", *direct, "hgp", "thread")))
     chosen += [listed.cpu_digest("double"), listed.cuda_digest("double", None), listed.cuda_select()]
+    chosen += [listed.cpu_forces("double"), listed.cuda_digest("double", (1, 3, 3), one_sided=True)]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]

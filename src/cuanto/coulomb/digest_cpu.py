@@ -30,8 +30,6 @@ CHUNKS = 128
 VECTOR = 8
 """Kets of the longest vector, about: no chunk is smaller."""
 
-CALLS = 10
-"""Calls to expect of one geometry."""
 LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
 """Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
 
@@ -60,10 +58,21 @@ class CpuDigest:
 
     storable = True
     """Integrals can be kept."""
+    digest_source = staticmethod(cpu_digest)
+    """What is done with the integrals, by the type of numbers."""
+    calls = 10
+    """Calls to expect of one geometry."""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self,
+        backend: Backend,
+        pairs: Sequence[PairClass],
+        algorithm: str,
+        real: type[np.floating[Any]],
+        cutoff: float,
+        bras: Sequence[PairClass] = (),
     ) -> None:
+        """`bras`: those that meet all pairs as kets; without them the pairs meet each other, every two of them once."""
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
@@ -73,17 +82,22 @@ class CpuDigest:
         self.pairs = self._with_bounds(pairs)
         self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR) for p in self.pairs))
         device = [DevicePairs(p, backend, self.real) for p in self.pairs]
+        others = [DevicePairs(p, backend, self.real) for p in self._with_bounds(bras)]
+        met = [others or device[: y + 1] for y in range(len(device))]
         kets = [{name.removeprefix("ket_"): value for name, value in p.ket.items()} for p in device]
+        counts = np.array([len(mine) for mine in met])
+        for ket, first, count in zip(kets, np.cumsum(counts) - counts, counts, strict=True):
+            ket |= {"first_bras": first, "bra_classes": count}
         self._kets = self.records(KET_CLASS, kets)
-        meeting = [(bra, ket) for y, ket in enumerate(device) for bra in device[: y + 1]]
+        meeting = [(bra, ket) for ket, mine in zip(device, met, strict=True) for bra in mine]
         self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in meeting])
         self._kernels = self._bras.array
-        self._open = {i: self._choose(bra.host, ket.host) for i, (bra, ket) in enumerate(meeting)}
+        self._open = {i: self._choose(x.host, y.host, x.host.bra.count) for i, (x, y) in enumerate(meeting)}
 
-    @staticmethod
-    def begin(backend: Backend, real: str) -> list[Program]:
+    @classmethod
+    def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Begin to compile the kernels that are needed whatever the molecule: integrals, bounds, digestion."""
-        return [backend.compile(source(real)) for source in (cpu_table, cpu_bounds, cpu_digest)]
+        return [backend.compile(source(real)) for source in (cpu_table, cpu_bounds, cls.digest_source)]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """In memory that kernels reach."""
@@ -102,13 +116,14 @@ class CpuDigest:
 
     # ---- kernels ------------------------------------------------------------------------------------------
 
-    def _choose(self, bra: PairClass, ket: PairClass) -> Choice:
+    def _choose(self, bra: PairClass, ket: PairClass, bras: int) -> Choice:
+        """Loops where they serve for all kets with so many bras."""
         shells, traits = (bra.bra.shells, ket.bra.shells), self.backend.traits
         primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
-            if self._loops_pay(bra, ket, primitives):
+            if self._loops_pay(bra, ket, bras, primitives):
                 algorithm = "md"
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         cost = class_cost(operator, *shells, algorithm)
@@ -119,14 +134,14 @@ class CpuDigest:
             straight = self.backend.compile(cpu_straight(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
-    def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:
+    def _loops_pay(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
         """Few quartets of high momenta: done by loops before the tables of their class would be made."""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
-        run = bra.bra.count * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
-        return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
+        run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
+        return self.calls * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
         """Addresses of the best kernel there is now and of its tables."""
@@ -164,7 +179,7 @@ class CpuDigest:
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
-            kernel, tables = self._kernel(self._choose(p, p))
+            kernel, tables = self._kernel(self._choose(p, p, 1))
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
@@ -202,7 +217,7 @@ class CpuDigest:
         if K is not None:
             K += sums[-1].transpose(0, 2, 1)
 
-    def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool) -> Records:
+    def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool, **more: int) -> Records:
         """What kernels are told of densities [density, row, column] and of the quartets that are wanted."""
         row = {
             "nbf": D.shape[1],
@@ -214,8 +229,10 @@ class CpuDigest:
             "upper": window[1],
             "want_j": int(want_j),
             "want_k": int(want_k),
+            "rows": D.shape[1],
+            "products": 0,
         }
-        return self.records(DENSITIES, [row])
+        return self.records(DENSITIES, [row | more])
 
     def run(self, program: Program, densities: Records, values: dict[str, Any], sums: str = "") -> None:
         """Run a kernel on all chunks, with `bras()` unless others are given."""

@@ -32,10 +32,19 @@ class CudaDigest:
 
     storable = False
     """Integrals can be kept."""
+    one_sided = False
+    """K is made for functions of the first shell alone."""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self,
+        backend: Backend,
+        pairs: Sequence[PairClass],
+        algorithm: str,
+        real: type[np.floating[Any]],
+        cutoff: float,
+        bras: Sequence[PairClass] = (),
     ) -> None:
+        """`bras`: those that meet all pairs as kets; without them the pairs meet each other, every two of them once."""
         self.backend, self.algorithm, self.cutoff = backend, algorithm, cutoff
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
@@ -44,12 +53,15 @@ class CudaDigest:
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
-        self._device = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
+        kets = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
+        others = [DevicePairs(self._with_bounds(pair), backend, self.real) for pair in bras]
+        self._meeting = [(bra, ket) for y, ket in enumerate(kets) for bra in others or kets[: y + 1]]
 
-    @staticmethod
-    def begin(backend: Backend, real: str) -> list[Program]:
+    @classmethod
+    def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Begin to compile the kernels that are needed whatever the molecule: integrals, selection, digestion."""
-        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), cuda_digest(real, None)
+        digest = cuda_digest(real, None, cls.one_sided)
+        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), digest
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -57,8 +69,14 @@ class CudaDigest:
 
         `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window`: bounds from .. to.
         """
-        xp = self.backend.xp
         top = float(largest.max()) * (2.0 if J is not None else 1.0)
+        return self.digest(D, largest, window, (J, K), top)
+
+    def digest(
+        self, D: Any, largest: Any, window: tuple[float, float], matrices: tuple[Any | None, Any | None], top: float
+    ) -> Any:
+        """J and K from all that meet; `top`: the largest factor of densities in a bound."""
+        xp, (J, K) = self.backend.xp, matrices
         common = {
             "D": xp.ascontiguousarray(D),
             "J": J if J is not None else D,
@@ -71,31 +89,30 @@ class CudaDigest:
             "segments": len(largest),
             "lower": window[0],
             "upper": window[1],
+            "rows": D.shape[1] if K is None else K.shape[1],
+            "products": int(self.one_sided),
         }
         chunks = [
-            (x, y, begin, end)
-            for y in range(len(self.pairs))
-            for x in range(y + 1)
-            for begin, end in self._chunks(x, y, top, window[0])
+            (bra, ket, begin, end)
+            for bra, ket in self._meeting
+            for begin, end in self._chunks(bra.host, ket.host, top, window[0])
         ]
         counts = self.backend.zeros((len(chunks), 2), np.int32)
-        for number, (x, y, begin, end) in enumerate(chunks):
-            self._chunk(x, y, begin, end, counts[number], top, common)
-        columns = self.backend.to_device(np.array([self.pairs[x].columns for x, *_ in chunks]))
+        for number, (bra, ket, begin, end) in enumerate(chunks):
+            self._chunk(bra, ket, begin, end, counts[number], top, common)
+        columns = self.backend.to_device(np.array([bra.host.columns for bra, *_ in chunks]))
         return (counts[:, 1] * columns).sum()
 
-    def _capacity(self, x: int, y: int) -> int:
+    def _capacity(self, bra: PairClass, ket: PairClass) -> int:
         """Quartets whose integrals fit the buffer."""
         free, _ = self.backend.memory()
-        bra, ket = self.pairs[x], self.pairs[y]
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
         return min(BUFFER_BYTES, free // 4) // size
 
-    def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
+    def _chunks(self, bra: PairClass, ket: PairClass, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of bras that can matter, so many at once that all their quartets would fit."""
-        bra, ket = self.pairs[x], self.pairs[y]
         bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
-        step = max(1, self._capacity(x, y) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
+        step = max(1, self._capacity(bra, ket) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
     def _buffer(self, name: str, size: int, dtype: Any) -> Any:
@@ -105,8 +122,9 @@ class CudaDigest:
             self._buffers[name] = self.backend.xp.empty(size, dtype=dtype)
         return self._buffers[name]
 
-    def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:
-        bra, ket = self._device[x], self._device[y]
+    def _chunk(
+        self, bra: DevicePairs, ket: DevicePairs, begin: int, end: int, count: Any, top: float, common: dict[str, Any]
+    ) -> None:
         spans = -(-ket.host.ket.count // SPAN)
         stride = (end - begin) * (ket.host.ket.count + 32 * spans)  # quartets at most, each span filled up
         functions = bra.host.columns * prod(bra.host.functions) * prod(ket.host.functions)
@@ -121,7 +139,7 @@ class CudaDigest:
             "bra_end": end,
             "span": SPAN,
             "pad": extra.get("lanes", 1),
-            "same": int(x == y),
+            "same": int(bra is ket),
             "reach": float(ket.host.ket_bound.max()) * top,
             "list": self._buffer("list", 2 * stride, np.int32),
             "count": count,
@@ -142,12 +160,10 @@ class CudaDigest:
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """For these numbers of functions of b, c and d when it is compiled, meanwhile for any."""
-        if (
-            max(sizes) <= MOST_FIXED
-            and (special := self.backend.compile(cuda_digest(self.name, sizes), later=True)).ready
-        ):
-            return special
-        return self._any_digest
+        if max(sizes) > MOST_FIXED:
+            return self._any_digest
+        special = self.backend.compile(cuda_digest(self.name, sizes, self.one_sided), later=True)
+        return special if special.ready else self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:
         """Classes and counts, for the choice of a kernel."""

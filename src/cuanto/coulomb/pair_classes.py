@@ -13,6 +13,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
+from cuanto.integrals.derivative import DerivativeShells
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
 from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
 from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
@@ -96,12 +97,28 @@ class _Together(RowMap):
 def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> list[PairClass]:
     """All pairs of shells, high momenta first; primitive pairs below `threshold` are left out. Bounds are zero yet."""
     classes = segments(basis)
+    owner, _ = segment_of_function(classes, basis.nbf)
     found = []
     for x in reversed(range(len(classes))):
         for y in reversed(range(x + 1)):
             for batch in pair_batches(classes[x], classes[y], x == y, _Together(basis.nbf, False), threshold, False):
                 functions = classes[x].functions, classes[y].functions
-                found.append(_pair_class(basis, classes, batch, functions, omega))
+                found.append(_pair_class(batch, owner, basis.nbf, functions, omega))
+    return found
+
+
+def derivative_pair_classes(
+    basis: Basis, shells: DerivativeShells, threshold: float, omega: float | None = None
+) -> list[PairClass]:
+    """Pairs of a shell of derivatives with a shell of the basis, as bras; the first one is in its parent's segment."""
+    owner, _ = segment_of_function(segments(basis), basis.nbf)
+    parent = np.zeros(shells.size, dtype=np.int64)
+    parent[shells.function] = shells.p
+    found = []
+    for a in reversed(shells.classes):
+        for b in reversed(segments(basis)):
+            for batch in pair_batches(a, b, False, _Together(basis.nbf, False), threshold, False):
+                found.append(_pair_class(batch, owner, basis.nbf, (a.functions, b.functions), omega, parent))
     return found
 
 
@@ -117,14 +134,19 @@ def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints
 
 
 def _pair_class(
-    basis: Basis, classes: Sequence[SegmentClass], batch: BraBatch, functions: tuple[int, int], omega: float | None
+    batch: BraBatch,
+    owner: Ints,
+    nbf: int,
+    functions: tuple[int, int],
+    omega: float | None,
+    parent: Indices | None = None,
 ) -> PairClass:
-    owner, _ = segment_of_function(classes, basis.nbf)
+    """`owner`: segment of each function; `parent`: the function whose derivative a first function is part of."""
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
-    ao = np.stack(np.divmod(first, basis.nbf), axis=-1).astype(np.int32)
-    segment = owner[ao[:, 0]]
-    own = segment[:, 0] == segment[:, 1]
+    ao = np.stack(np.divmod(first, nbf), axis=-1).astype(np.int32)
+    segment = owner[np.stack([ao[:, 0, 0] if parent is None else parent[ao[:, 0, 0]], ao[:, 0, 1]], axis=-1)]
+    own = (segment[:, 0] == segment[:, 1]) & (parent is None)
     weight = np.repeat(np.where(own, 0.5, 1.0), np.diff(batch.first))
     # Kets carry their pair and column instead of places in a result.
     names = np.stack(np.broadcast_arrays(np.arange(batch.count)[:, None], np.arange(columns)), axis=-1)

@@ -112,16 +112,11 @@ class QuartetEngine:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
         xp = self.backend.xp
         J, K = (xp.zeros_like(D_npq) if wanted else None for wanted in (want_j and not antisymmetric, want_k))
-        largest = self._largest(D_npq)
+        largest = _largest(D_npq, self._members)
         self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
         sign = -1.0 if antisymmetric else 1.0
         J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))
         return (xp.zeros_like(D_npq) if want_j and J is None else J), K
-
-    def _largest(self, D_npq: Any) -> Any:
-        """Largest |D| between every two segments."""
-        A = abs(D_npq).max(axis=0)
-        return A[self._members].max(axis=1)[:, self._members].max(axis=2)
 
     @property
     def statistics(self) -> Statistics:
@@ -132,6 +127,16 @@ class QuartetEngine:
         left_out = max(0, self._possible - sum(done))
         error = self.threshold * left_out**0.5 + SINGLE_ERROR * largest * single**0.5
         return Statistics(sum(done), single, self._possible, error)
+
+
+def largest_by_segments(basis: Basis, D_npq: Any, backend: Backend) -> Any:
+    """Largest |D| between every two segments of a basis."""
+    return _largest(D_npq, backend.to_device(_members(basis)))
+
+
+def _largest(D_npq: Any, members: Any) -> Any:
+    A = abs(D_npq).max(axis=0)
+    return A[members].max(axis=1)[:, members].max(axis=2)
 
 
 def _members(basis: Basis) -> Any:

@@ -118,9 +118,10 @@ BRA_CLASS = Layout(
 
 KET_CLASS = Layout(
     "KetClass",
-    "Kets of a class; all classes of bras up to the same number meet them.",
+    "Kets of a class.",
     """
     INDEX kets, nc, nd;
+    INDEX first_bras, bra_classes;  // classes of bras that meet them
     const double* bound;  // [ket]
     const int* pair;  // [ket]
     const int* ao;  // [ket, 2]
@@ -138,6 +139,8 @@ DENSITIES = Layout(
     double lower;
     double upper;  // quartets whose bound lies between
     INDEX want_j, want_k;
+    INDEX rows;  // of K
+    INDEX products;  // are bounds those of products of two densities?
 """,
 )
 

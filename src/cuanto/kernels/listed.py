@@ -27,6 +27,10 @@ CPU_QUARTETS = declared(
     "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
 )
 CPU_DIGEST: abi.Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
+CPU_FORCES: abi.Arguments = (
+    *CPU_DIGEST,
+    *declared("INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"),
+)
 CPU_STORE: abi.Arguments = (*CPU_QUARTETS, ("void*", "stores"))
 CPU_STORED: abi.Arguments = (*CPU_STORE, ("double*", "sums"))
 
@@ -45,13 +49,13 @@ CUDA_SELECT = declared(
     "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
     "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
     "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
-    "int same, int want_j, int* list, int* count"
+    "int same, int want_j, int products, int* list, int* count"
 )
 
 CUDA_DIGEST = declared(
     "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
     "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
-    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
+    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k, INDEX rows"
 )
 
 
@@ -72,6 +76,14 @@ def cpu_table(real: str) -> Source:
 def cpu_digest(real: str) -> Source:
     """Selection of quartets, their integrals by one of the kernels above, and J and K."""
     return integral_source("digest", "cpu", real, CPU_DIGEST, (*QUARTETS, "digest_cpu.h", "direct_cpu.h"))
+
+
+@cache
+def cpu_forces(real: str) -> Source:
+    """The same for bras with derivatives of functions, and the forces of exchange."""
+    return integral_source(
+        "exchange_forces", "cpu", real, CPU_FORCES, (*QUARTETS, "digest_cpu.h", "exchange_forces_cpu.h")
+    )
 
 
 @cache
@@ -115,8 +127,13 @@ def cuda_select() -> Source:
 
 
 @cache
-def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
-    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
+def cuda_digest(real: str, sizes: tuple[int, int, int] | None, one_sided: bool = False) -> Source:
+    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any.
+
+    `one_sided`: K_ac and K_ad alone, for functions a that are not those of the density.
+    """
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
-    text = integral_source("digest", "cuda", real, CUDA_DIGEST, ("digest.cuh",), FIXED=len(known), **known)
+    entry = "digest_one_sided" if one_sided else "digest"
+    macros = {"ONE_SIDED": int(one_sided), "FIXED": len(known), **known}
+    text = integral_source(entry, "cuda", real, CUDA_DIGEST, ("digest.cuh",), **macros)
     return replace(text, threads=LIST_THREADS)

@@ -1,6 +1,7 @@
 // What the integrals of a list of quartets add to J and K (their halves, see digest_cpu.h): one thread for a quartet.
 // Integrals are [column, bra function, ket function, item]. Neighbours in the list mostly share a, b and c: what they add
 // to the same element is summed up in the warp first.
+// ONE_SIDED: K_ac and K_ad alone; a is a function that the densities do not know, K has rows of its own.
 // FIXED: NB, NC and ND, functions of b, c and d, are known to the compiler; otherwise they come with the quartet.
 #if !FIXED
 #define NB x.nb
@@ -37,16 +38,23 @@ FN void add_shared(const Quartet& x, double* place, double value) {
 
 #if FIXED
 FN void digest_k(const Quartet& x, const double* D, double* K) {
+#if !ONE_SIDED
     double bc[NB][NC], bd[NB][ND];
     UNROLL for (int j = 0; j < NB; ++j) {
         UNROLL for (int k = 0; k < NC; ++k) bc[j][k] = 0;
         UNROLL for (int l = 0; l < ND; ++l) bd[j][l] = 0;
     }
+#endif
     NO_UNROLL for (int i = 0; i < x.na; ++i) {
         const INDEX row = (x.a + i) * x.n;
-        double ac[NC], ad[ND], Dac[NC], Dad[ND];
-        UNROLL for (int k = 0; k < NC; ++k) ac[k] = 0, Dac[k] = D[row + x.c + k];
-        UNROLL for (int l = 0; l < ND; ++l) ad[l] = 0, Dad[l] = D[row + x.d + l];
+        double ac[NC], ad[ND];
+        UNROLL for (int k = 0; k < NC; ++k) ac[k] = 0;
+        UNROLL for (int l = 0; l < ND; ++l) ad[l] = 0;
+#if !ONE_SIDED
+        double Dac[NC], Dad[ND];
+        UNROLL for (int k = 0; k < NC; ++k) Dac[k] = D[row + x.c + k];
+        UNROLL for (int l = 0; l < ND; ++l) Dad[l] = D[row + x.d + l];
+#endif
         UNROLL for (int j = 0; j < NB; ++j) {
             const double* Db = D + (x.b + j) * x.n;
             UNROLL for (int k = 0; k < NC; ++k)
@@ -54,17 +62,21 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
                     const double I = integral(x, i, j, k, l);
                     ac[k] = fma(I, Db[x.d + l], ac[k]);
                     ad[l] = fma(I, Db[x.c + k], ad[l]);
+#if !ONE_SIDED
                     bc[j][k] = fma(I, Dad[l], bc[j][k]);
                     bd[j][l] = fma(I, Dac[k], bd[j][l]);
+#endif
                 }
         }
         UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + row + x.c + k, ac[k]);
         UNROLL for (int l = 0; l < ND; ++l) add(x, K + row + x.d + l, ad[l]);
     }
+#if !ONE_SIDED
     UNROLL for (int j = 0; j < NB; ++j) {
         UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + (x.b + j) * x.n + x.c + k, bc[j][k]);
         UNROLL for (int l = 0; l < ND; ++l) add(x, K + (x.b + j) * x.n + x.d + l, bd[j][l]);
     }
+#endif
 }
 #else
 FN void digest_k(const Quartet& x, const double* D, double* K) {
@@ -83,6 +95,7 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
             add(x, K + row + x.d + l, s);
         }
     }
+#if !ONE_SIDED
     for (int j = 0; j < NB; ++j) {
         const INDEX row = (x.b + j) * x.n;
         for (int k = 0; k < NC; ++k) {
@@ -98,6 +111,7 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
             add(x, K + row + x.d + l, s);
         }
     }
+#endif
 }
 #endif
 
@@ -138,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
                            na, nb, nc, nd, weight, lane, last, first};
         for (INDEX density = 0; density < densities; ++density) {
             const INDEX matrix = density * nbf * nbf;
-            if (want_k) digest_k(x, D + matrix, K + matrix);
+            if (want_k) digest_k(x, D + matrix, K + density * rows * nbf);
             if (want_j) digest_j(x, D + matrix, J + matrix);
         }
     }
