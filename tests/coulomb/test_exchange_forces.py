@@ -15,7 +15,7 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
 from cuanto.coulomb.base import DirectBuilder
-from cuanto.coulomb.exchange_forces import exchange_gradient
+from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_gradient
 from cuanto.errors import InputError
 from cuanto.kernels.listed import cuda_digest
 from cuanto.terms.exchange import Exchange
@@ -88,6 +88,26 @@ def test_f_functions(name: str) -> None:
     basis = few_shells("spdf")
     D_spq = symmetric(basis, 2)
     np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
+
+
+@on("cpu-table", "cuda-group")
+def test_tight_functions_of_copper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponents up to 76,000 and cartesian f functions; the usual threshold."""
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    basis = basis_of(System("CuO", "6-31g**", False))
+    C_spi = 0.1 * np.random.default_rng(0).normal(size=(2, basis.nbf, 14))
+    D_spq = C_spi @ C_spi.transpose(0, 2, 1)
+    found = gradient(name, basis, D_spq, threshold=THRESHOLD)
+    np.testing.assert_allclose(found, by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
+
+
+@pytest.mark.parametrize("precision, error", [("mixed", 1e-8), ("single", 1e-4)])
+@on("cpu-table", "cuda-group")
+def test_precisions(name: str, precision: str, error: float) -> None:
+    basis = bundle(CASES[1])[0]
+    D_spq = symmetric(basis, 2)
+    found = gradient(name, basis, D_spq, precision=precision, threshold=THRESHOLD)
+    assert 0.0 < np.abs(found - gradient(name, basis, D_spq)).max() < error
 
 
 @on("cpu-lane", "cuda-thread")
@@ -166,10 +186,12 @@ def test_bits_do_not_depend_on_threads() -> None:
     assert np.array_equal(one, two)
 
 
-def test_a_wrong_threshold_is_refused() -> None:
+def test_wrong_options_are_refused() -> None:
     basis = few_shells("s")
     with pytest.raises(InputError):
         gradient("cpu-table", basis, symmetric(basis, 1), threshold=0.0)
+    with pytest.raises(InputError):
+        gradient("cpu-table", basis, symmetric(basis, 1), precision="half")
     with pytest.raises(InputError):
         gradient("cpu-table", basis, symmetric(basis, 1), omega=-1.0)
 

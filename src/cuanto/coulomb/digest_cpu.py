@@ -30,6 +30,8 @@ CHUNKS = 128
 VECTOR = 8
 """Kets of the longest vector, about: no chunk is smaller."""
 
+CALLS = 10
+"""Calls to expect of one geometry."""
 LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
 """Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
 
@@ -60,8 +62,6 @@ class CpuDigest:
     """Integrals can be kept."""
     digest_source = staticmethod(cpu_digest)
     """What is done with the integrals, by the type of numbers."""
-    calls = 10
-    """Calls to expect of one geometry."""
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class CpuDigest:
         self.pairs = self._with_bounds(pairs)
         self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR) for p in self.pairs))
         device = [DevicePairs(p, backend, self.real) for p in self.pairs]
-        others = [DevicePairs(p, backend, self.real) for p in self._with_bounds(bras)]
+        self.bras_alone = self._with_bounds(bras)
+        others = [DevicePairs(p, backend, self.real) for p in self.bras_alone]
         met = [others or device[: y + 1] for y in range(len(device))]
         kets = [{name.removeprefix("ket_"): value for name, value in p.ket.items()} for p in device]
         counts = np.array([len(mine) for mine in met])
@@ -141,7 +142,7 @@ class CpuDigest:
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
         run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
-        return self.calls * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
+        return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
         """Addresses of the best kernel there is now and of its tables."""

@@ -52,9 +52,10 @@ class CudaDigest:
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
-        self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
-        kets = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
-        others = [DevicePairs(self._with_bounds(pair), backend, self.real) for pair in bras]
+        self.pairs, self.bras_alone = (
+            [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in given] for given in (pairs, bras)
+        )
+        kets, others = ([DevicePairs(p, backend, self.real) for p in given] for given in (self.pairs, self.bras_alone))
         self._meeting = [(bra, ket) for y, ket in enumerate(kets) for bra in others or kets[: y + 1]]
 
     @classmethod

@@ -20,42 +20,45 @@ from cuanto.basis import Basis
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.pair_classes import derivative_pair_classes, pair_classes
-from cuanto.coulomb.quartets import PRIMITIVE_SHARE, SIZE_SHARE, largest_by_segments
+from cuanto.coulomb.quartets import PRIMITIVE_SHARE, SIZE_SHARE, in_single, largest_by_segments
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.derivative import DerivativeShells, derivative_shells
 from cuanto.integrals.segments import Array, Indices
 from cuanto.kernels.listed import cpu_forces
+from cuanto.options import PRECISIONS
 
 THRESHOLD = 1e-11
-"""What a quartet of shells may add to a force and be left out, in Hartree/Bohr."""
+"""What a quartet of shells may add to a force and be left out, in Hartree/Bohr: 1e-9 in all for naphthalene."""
+SINGLE_BOUND = 1e-5
+"""Quartets that add less may be evaluated in single precision, when precision is mixed."""
+Window = tuple[float, float]
+"""Bounds of the quartets that are wanted, from .. to."""
 
 
 @dataclass(frozen=True)
-class Forces:
-    """What a digest returns: sum_r K'_kr D_pr for every term of the derivatives, by atom and axis; and its quartets."""
+class Terms:
+    """The derivatives of all functions, made of functions of other shells, and the atom of each function."""
 
-    gradient: Array
-    quartets: int
+    shells: DerivativeShells
+    atom_p: Indices
+    atoms: int
 
 
 class CpuForces(CpuDigest):
     """K' of a vector of kets is contracted with D as soon as it is complete."""
 
     digest_source = staticmethod(cpu_forces)
-    calls = 1
 
-    def forces(
-        self, D_npq: Array, largest: Array, threshold: float, shells: DerivativeShells, atoms: Indices
-    ) -> Forces:
-        """Sums of all quartets; `atoms`: of every function."""
-        gradient, quartets = np.zeros((int(atoms.max()) + 1, 3)), np.zeros(self.chunks, dtype=np.int64)
-        more = {"rows": shells.size, "products": 1}
-        densities = self.densities(D_npq, largest, (threshold, np.inf), False, True, **more)
-        terms = {"function": shells.function, "parent": shells.p, "weight": shells.weight, "terms": len(shells.p)}
-        terms |= {"target": 3 * atoms[shells.p] + shells.x, "quartets": quartets, "gradient": gradient}
-        self.run(self._digest, densities, terms, sums="gradient")
-        return Forces(gradient, int(quartets.sum()))
+    def forces(self, D_npq: Array, largest: Array, window: Window, terms: Terms) -> Array:
+        """Sums over r of K'_kr D_pr for all terms, [atom, axis]."""
+        shells = terms.shells
+        gradient, quartets = np.zeros((terms.atoms, 3)), np.zeros(self.chunks, dtype=np.int64)
+        densities = self.densities(D_npq, largest, window, False, True, rows=shells.size, products=1)
+        values = {"function": shells.function, "parent": shells.p, "weight": shells.weight, "terms": len(shells.p)}
+        values |= {"target": 3 * terms.atom_p[shells.p] + shells.x, "quartets": quartets, "gradient": gradient}
+        self.run(self._digest, densities, values, sums="gradient")
+        return gradient
 
 
 class CudaForces(CudaDigest):
@@ -63,16 +66,16 @@ class CudaForces(CudaDigest):
 
     one_sided = True
 
-    def forces(self, D_npq: Any, largest: Any, threshold: float, shells: DerivativeShells, atoms: Indices) -> Forces:
-        """Sums of all quartets; `atoms`: of every function."""
-        backend = self.backend
+    def forces(self, D_npq: Any, largest: Any, window: Window, terms: Terms) -> Array:
+        """Sums over r of K'_kr D_pr for all terms, [atom, axis]."""
+        backend, shells = self.backend, terms.shells
         K_nkr = backend.zeros((len(D_npq), shells.size, D_npq.shape[1]), np.float64)
-        quartets = self.digest(D_npq, largest, (threshold, np.inf), (None, K_nkr), float(largest.max()) ** 2)
-        gradient, place = np.zeros((int(atoms.max()) + 1, 3)), backend.upload({"k": shells.function, "p": shells.p})
+        self.digest(D_npq, largest, window, (None, K_nkr), float(largest.max()) ** 2)
+        gradient, place = np.zeros((terms.atoms, 3)), backend.upload({"k": shells.function, "p": shells.p})
         for K_kr, D_rp in zip(K_nkr, D_npq, strict=True):
             values = backend.to_host(backend.linalg.product(K_kr, D_rp)[place["k"], place["p"]])
-            np.add.at(gradient, (atoms[shells.p], shells.x), shells.weight * values)
-        return Forces(gradient, int(quartets))
+            np.add.at(gradient, (terms.atom_p[shells.p], shells.x), shells.weight * values)
+        return gradient
 
 
 FORCES: dict[str, type[CpuForces] | type[CudaForces]] = {"cpu": CpuForces, "cuda": CudaForces}
@@ -80,23 +83,45 @@ FORCES: dict[str, type[CpuForces] | type[CudaForces]] = {"cpu": CpuForces, "cuda
 
 
 def exchange_gradient(
-    basis: Basis, D_spq: Any, backend: Backend, threshold: float = THRESHOLD, omega: float | None = None
+    basis: Basis,
+    D_spq: Any,
+    backend: Backend,
+    threshold: float = THRESHOLD,
+    omega: float | None = None,
+    precision: str = "double",
 ) -> Array:
     """dE/dR of E = -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed symmetric D_spq, [atom, axis]; on the host.
 
     With one spin, whose density holds both electrons, E is half of that. `omega`: of erf(omega r)/r in place of 1/r.
+    `precision`: as in `DirectJK`.
     """
     if not 0.0 < threshold < 1.0:
         raise InputError(f"threshold is {threshold}; give a positive number such as {THRESHOLD:.0e}")
+    if precision not in PRECISIONS:
+        raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
     smearing(omega)  # refuses what is no omega
     shells = derivative_shells(basis)
-    primitive = threshold * PRIMITIVE_SHARE
-    bras, kets = derivative_pair_classes(basis, shells, primitive, omega), pair_classes(basis, primitive, omega)
-    digest = FORCES[backend.traits.language](backend, kets, "auto", np.float64, threshold * SIZE_SHARE, bras)
+    atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+    terms = Terms(shells, atom_p, len(basis.R_ax))
     D_npq = backend.xp.asarray(D_spq, dtype=np.float64).reshape(-1, basis.nbf, basis.nbf)
-    atoms = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
-    made = digest.forces(D_npq, largest_by_segments(basis, D_npq, backend), threshold, shells, atoms)
+    largest = largest_by_segments(basis, D_npq, backend)
+    gradient = np.zeros((terms.atoms, 3))
+    for digest, window in _parts(basis, shells, backend, threshold, omega, precision):
+        gradient += digest.forces(D_npq, largest, window, terms)
     # A function moves with its atom: d/dR = -d/dr. Four of them, each with -1/2, or with -1/4 where D has both spins.
-    gradient = np.zeros((len(basis.R_ax), 3))
-    gradient[: len(made.gradient)] = (1.0 if len(D_npq) == 1 else 2.0) * made.gradient
-    return gradient
+    return gradient if len(D_npq) == 1 else 2.0 * gradient
+
+
+def _parts(
+    basis: Basis, shells: DerivativeShells, backend: Backend, threshold: float, omega: float | None, precision: str
+) -> list[tuple[CpuForces | CudaForces, Window]]:
+    """In which precision quartets are evaluated, by their bounds."""
+    make, cutoff, primitive = FORCES[backend.traits.language], threshold * SIZE_SHARE, threshold * PRIMITIVE_SHARE
+    bras, kets = derivative_pair_classes(basis, shells, primitive, omega), pair_classes(basis, primitive, omega)
+    double = make(backend, kets, "auto", np.float64, cutoff, bras)
+    if precision == "double":
+        return [(double, (threshold, np.inf))]
+    bras, kets = ([in_single(pair) for pair in pairs] for pairs in (double.bras_alone, double.pairs))
+    single = make(backend, kets, "auto", np.float32, cutoff, bras)
+    split = SINGLE_BOUND if precision == "mixed" else np.inf
+    return [(single, (threshold, split)), (double, (split, np.inf))][: 1 + (precision == "mixed")]

@@ -68,11 +68,11 @@ class QuartetEngine:
         cutoff = threshold * SIZE_SHARE
         # Bounds need double precision, whatever the integrals have.
         double = make(backend, pairs, algorithm, np.float64, cutoff)
-        in_single = [_in_single(pair) for pair in double.pairs]
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
-            self._parts.append((make(backend, in_single, algorithm, np.float32, cutoff), (threshold, split)))
+            rounded = [in_single(pair) for pair in double.pairs]
+            self._parts.append((make(backend, rounded, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
             self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
         # Of a pair with itself all combinations of columns are made.
@@ -147,7 +147,7 @@ def _members(basis: Basis) -> Any:
     return np.array([np.resize(own, size) for own in members])
 
 
-def _in_single(pairs: PairClass) -> PairClass:
+def in_single(pairs: PairClass) -> PairClass:
     """Centres of charge in two numbers of single precision."""
     bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
     for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):
