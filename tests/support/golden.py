@@ -67,6 +67,7 @@ def sources() -> list[Source]:
     """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
+    chosen += [direct.cpu_forces("double"), direct.cuda_digest("double", (1, 3, 3), one_sided=True)]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.arrays import Array
+from cuanto.arrays import Array, range_starts
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
@@ -58,10 +58,19 @@ class CpuDigest:
 
     storable = True
     """Can integrals be stored?"""
+    digest_source = staticmethod(cpu_digest)
+    """The kernel that selects quartets and uses their integrals, by the type of numbers."""
 
     def __init__(
-        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self,
+        budget: Budget,
+        pairs: Sequence[PairClass],
+        algorithm: str,
+        real: type[np.floating[Any]],
+        cutoff: float,
+        bra_pairs: Sequence[PairClass] = (),
     ) -> None:
+        """`bra_pairs` are bras for all `pairs` as kets; without them each two of the `pairs` are combined once."""
         backend = budget.backend
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
@@ -72,17 +81,23 @@ class CpuDigest:
         self.pairs = self._with_bounds(pairs)
         self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR) for p in self.pairs))
         device = [DevicePairs(p, backend, self.real) for p in self.pairs]
+        self.bra_pairs = self._with_bounds(bra_pairs)
+        others = [DevicePairs(p, backend, self.real) for p in self.bra_pairs]
+        bras_of = [others or device[: y + 1] for y in range(len(device))]
         kets = [{name.removeprefix("ket_"): value for name, value in p.ket.items()} for p in device]
+        counts = np.array([len(bras) for bras in bras_of])
+        for ket, first, count in zip(kets, range_starts(counts)[:-1], counts, strict=True):
+            ket |= {"first_bras": first, "bra_classes": count}
         self._kets = self.records(KET_CLASS, kets)
-        meeting = [(bra, ket) for y, ket in enumerate(device) for bra in device[: y + 1]]
+        meeting = [(bra, ket) for ket, bras in zip(device, bras_of, strict=True) for bra in bras]
         self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in meeting])
         self._kernels = self._bras.array
-        self._open = {i: self._choose(bra.host, ket.host) for i, (bra, ket) in enumerate(meeting)}
+        self._open = {i: self._choose(x.host, y.host, x.host.bra.count) for i, (x, y) in enumerate(meeting)}
 
-    @staticmethod
-    def begin(backend: Backend, real: str) -> list[Program]:
+    @classmethod
+    def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Start to compile the kernels that every molecule needs: integrals, bounds, digestion."""
-        sources = general_source("table", real, "list"), cpu_bounds(real), cpu_digest(real)
+        sources = general_source("table", real, "list"), cpu_bounds(real), cls.digest_source(real)
         return [backend.compile(source) for source in sources]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
@@ -102,13 +117,14 @@ class CpuDigest:
 
     # ---- kernels ------------------------------------------------------------------------------------------
 
-    def _choose(self, bra: PairClass, ket: PairClass) -> Choice:
+    def _choose(self, bra: PairClass, ket: PairClass, bras: int) -> Choice:
+        """Choose for this number of bras with all kets."""
         shells, traits = (bra.bra.shells, ket.bra.shells), self.backend.traits
         primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
-            if self._loops_pay(bra, ket, primitives):
+            if self._loops_pay(bra, ket, bras, primitives):
                 algorithm = "md"
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         cost = class_cost(operator, *shells, algorithm)
@@ -119,13 +135,13 @@ class CpuDigest:
             straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
-    def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:
+    def _loops_pay(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
         """Are loops faster than making the tables of a class, for few quartets of high momenta?"""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
-        run = bra.bra.count * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
+        run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
         return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
@@ -164,7 +180,7 @@ class CpuDigest:
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
-            kernel, tables = self._kernel(self._choose(p, p))
+            kernel, tables = self._kernel(self._choose(p, p, 1))
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
@@ -202,8 +218,8 @@ class CpuDigest:
         if K is not None:
             K += sums[-1].transpose(0, 2, 1)
 
-    def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool) -> Records:
-        """Record of densities [density, row, column] and of the window of quartets."""
+    def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool, **more: int) -> Records:
+        """Record of densities [density, row, column] and of the window of quartets; `more`: other values of fields."""
         row = {
             "nbf": D.shape[1],
             "segments": len(largest),
@@ -214,8 +230,10 @@ class CpuDigest:
             "upper": window[1],
             "want_j": int(want_j),
             "want_k": int(want_k),
+            "rows": D.shape[1],
+            "products": 0,
         }
-        return self.records(DENSITIES, [row])
+        return self.records(DENSITIES, [row | more])
 
     def run(self, program: Program, densities: Records, values: dict[str, Any], sums: str = "") -> None:
         """Run a kernel on all chunks, with `bras()` unless `values` has others."""

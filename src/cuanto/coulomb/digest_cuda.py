@@ -34,10 +34,19 @@ class CudaDigest:
 
     storable = False
     """Can integrals be stored?"""
+    one_sided = False
+    """Is K wanted only for functions of the first shell, which are not those of the densities?"""
 
     def __init__(
-        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self,
+        budget: Budget,
+        pairs: Sequence[PairClass],
+        algorithm: str,
+        real: type[np.floating[Any]],
+        cutoff: float,
+        bra_pairs: Sequence[PairClass] = (),
     ) -> None:
+        """`bra_pairs` are bras for all `pairs` as kets; without them each two of the `pairs` are combined once."""
         backend = budget.backend
         self.backend, self.budget, self.algorithm, self.cutoff = backend, budget, algorithm, cutoff
         self.real = np.dtype(real)
@@ -47,14 +56,17 @@ class CudaDigest:
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self._reservation = f"quartet buffers, {self.name} precision"
-        self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
-        self._device = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
+        self.pairs, self.bra_pairs = (
+            [self._with_bounds(p) if not p.ket_bound.any() else p for p in given] for given in (pairs, bra_pairs)
+        )
+        kets, others = ([DevicePairs(p, backend, self.real) for p in given] for given in (self.pairs, self.bra_pairs))
+        self._meeting = [(bra, ket) for y, ket in enumerate(kets) for bra in others or kets[: y + 1]]
 
-    @staticmethod
-    def begin(backend: Backend, real: str) -> list[Program]:
+    @classmethod
+    def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Start to compile the kernels that every molecule needs: integrals, selection, digestion."""
         integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
-        sources = integrals, cuda_select(), cuda_digest(real, None)
+        sources = integrals, cuda_select(), cuda_digest(real, None, cls.one_sided)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -62,8 +74,14 @@ class CudaDigest:
 
         `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds.
         """
-        xp = self.backend.xp
         top = float(largest.max()) * (2.0 if J is not None else 1.0)
+        return self.digest(D, largest, window, (J, K), top)
+
+    def digest(
+        self, D: Any, largest: Any, window: tuple[float, float], matrices: tuple[Any | None, Any | None], top: float
+    ) -> Any:
+        """Add to J and K, unless they are None; `top`: largest factor of the densities in a bound."""
+        xp, (J, K) = self.backend.xp, matrices
         common = {
             "D": xp.ascontiguousarray(D),
             "J": J if J is not None else D,
@@ -76,31 +94,30 @@ class CudaDigest:
             "segments": len(largest),
             "lower": window[0],
             "upper": window[1],
+            "rows": D.shape[1] if K is None else K.shape[1],
+            "products": int(self.one_sided),
         }
         chunks = [
-            (x, y, begin, end)
-            for y in range(len(self.pairs))
-            for x in range(y + 1)
-            for begin, end in self._chunks(x, y, top, window[0])
+            (bra, ket, begin, end)
+            for bra, ket in self._meeting
+            for begin, end in self._chunks(bra.host, ket.host, top, window[0])
         ]
         counts = self.backend.zeros((len(chunks), 2), np.int32)
-        for number, (x, y, begin, end) in enumerate(chunks):
-            self._chunk(x, y, begin, end, counts[number], top, common)
-        columns = self.backend.to_device(np.array([self.pairs[x].columns for x, *_ in chunks]))
+        for number, (bra, ket, begin, end) in enumerate(chunks):
+            self._chunk(bra, ket, begin, end, counts[number], top, common)
+        columns = self.backend.to_device(np.array([bra.host.columns for bra, *_ in chunks]))
         return (counts[:, 1] * columns).sum()
 
-    def _capacity(self, x: int, y: int) -> int:
+    def _capacity(self, bra: PairClass, ket: PairClass) -> int:
         """Quartets whose integrals fit into the buffer."""
-        bra, ket = self.pairs[x], self.pairs[y]
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
         available = self.budget.available() + self.budget.reserved.get(self._reservation, 0)
         return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
 
-    def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
+    def _chunks(self, bra: PairClass, ket: PairClass, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of significant bras, of which all quartets fit into the buffer."""
-        bra, ket = self.pairs[x], self.pairs[y]
         bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
-        step = max(1, self._capacity(x, y) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
+        step = max(1, self._capacity(bra, ket) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
     def _buffer(self, name: str, size: int, dtype: Any) -> Any:
@@ -111,8 +128,9 @@ class CudaDigest:
             self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return self._buffers[name]
 
-    def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:
-        bra, ket = self._device[x], self._device[y]
+    def _chunk(
+        self, bra: DevicePairs, ket: DevicePairs, begin: int, end: int, count: Any, top: float, common: dict[str, Any]
+    ) -> None:
         spans = -(-ket.host.ket.count // SPAN)
         # Upper bound of the quartets, with padding of each span.
         stride = (end - begin) * (ket.host.ket.count + 32 * spans)
@@ -128,7 +146,7 @@ class CudaDigest:
             "bra_end": end,
             "span": SPAN,
             "pad": extra.get("lanes", 1),
-            "same": int(x == y),
+            "same": int(bra is ket),
             "reach": float(ket.host.ket_bound.max()) * top,
             "list": self._buffer("list", 2 * stride, np.int32),
             "count": count,
@@ -149,12 +167,10 @@ class CudaDigest:
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """The kernel for these numbers of functions of b, c and d if it is compiled, else for any."""
-        if (
-            max(sizes) <= MOST_FIXED
-            and (special := self.backend.compile(cuda_digest(self.name, sizes), later=True)).ready
-        ):
-            return special
-        return self._any_digest
+        if max(sizes) > MOST_FIXED:
+            return self._any_digest
+        special = self.backend.compile(cuda_digest(self.name, sizes, self.one_sided), later=True)
+        return special if special.ready else self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:
         """Classes and counts, by which a kernel is chosen."""

@@ -14,8 +14,9 @@ from cuanto.basis import Basis
 from cuanto.integrals.api import basis_pairs
 from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
+from cuanto.integrals.derivative import DerivativeShells
 from cuanto.integrals.engine import bra_arrays, ket_arrays
-from cuanto.integrals.pairs import pair_kets
+from cuanto.integrals.pairs import pair_batches, pair_kets
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
 from cuanto.kernels.recurrences.components import function_count
@@ -89,6 +90,22 @@ def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> 
     return [_pair_class(n, owner, batch, omega) for batch in batches]
 
 
+def derivative_pair_classes(
+    basis: Basis, shells: DerivativeShells, threshold: float, omega: float | None = None
+) -> list[PairClass]:
+    """Pairs of a shell of derivatives and a shell of the basis without bounds, as bras."""
+    n, classes = basis.nbf, segments(basis)
+    owner, _ = segment_of_function(classes, n)
+    owner_k = np.zeros(shells.size, dtype=np.int32)
+    owner_k[shells.function] = owner[shells.p]
+    found = []
+    for a in reversed(shells.classes):
+        for b in reversed(classes):
+            batches = pair_batches(a, b, False, lambda k, q: k * n + q, threshold, split=False)
+            found += [_pair_class(n, owner, batch, omega, owner_k) for batch in batches]
+    return found
+
+
 def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints32, int]:
     """Segment of each basis function, and the number of segments."""
     owner = np.zeros(nbf, dtype=np.int32)
@@ -100,13 +117,17 @@ def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints
     return owner, count
 
 
-def _pair_class(nbf: int, owner: Ints32, batch: BraBatch, omega: float | None) -> PairClass:
+def _pair_class(
+    nbf: int, owner: Ints32, batch: BraBatch, omega: float | None, owner_k: Ints32 | None = None
+) -> PairClass:
+    """`owner`: segment of each function; `owner_k`: of each first function, if that is part of a derivative."""
     na, nb = (function_count(l, pure) for l, pure in zip(batch.shells.l, batch.shells.pure, strict=True))
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
     ao = np.stack(np.divmod(first, nbf), axis=-1).astype(np.int32)
-    segment = owner[ao[:, 0]]
-    weight = np.repeat(np.where(segment[:, 0] == segment[:, 1], 0.5, 1.0), np.diff(batch.first))
+    segment = np.stack([(owner if owner_k is None else owner_k)[ao[:, 0, 0]], owner[ao[:, 0, 1]]], axis=-1)
+    own = (segment[:, 0] == segment[:, 1]) & (owner_k is None)
+    weight = np.repeat(np.where(own, 0.5, 1.0), np.diff(batch.first))
     # Kets have their pair and column in place of columns of a result.
     names = np.stack(np.broadcast_arrays(np.arange(batch.count)[:, None], np.arange(columns)), axis=-1)
     batch = replace(batch, coefficient=batch.coefficient * weight[:, None], rows=names.reshape(batch.count, -1))

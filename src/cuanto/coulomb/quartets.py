@@ -68,11 +68,11 @@ class QuartetEngine:
         cutoff = threshold * SIZE_SHARE
         # Bounds are always evaluated in double precision.
         double = make(budget, pairs, algorithm, np.float64, cutoff)
-        in_single = [_in_single(pair) for pair in double.pairs]
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
-            self._parts.append((make(budget, in_single, algorithm, np.float32, cutoff), (threshold, split)))
+            rounded = [in_single(pair) for pair in double.pairs]
+            self._parts.append((make(budget, rounded, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
             self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
         # All combinations of the columns of a pair with itself are evaluated.
@@ -112,16 +112,11 @@ class QuartetEngine:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
         xp = self.backend.xp
         J, K = (xp.zeros_like(D_npq) if wanted else None for wanted in (want_j and not antisymmetric, want_k))
-        largest = self._largest(D_npq)
+        largest = _largest(D_npq, self._members)
         self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
         sign = -1.0 if antisymmetric else 1.0
         J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))
         return (xp.zeros_like(D_npq) if want_j and J is None else J), K
-
-    def _largest(self, D_npq: Any) -> Any:
-        """Largest |D| between every two segments."""
-        A = abs(D_npq).max(axis=0)
-        return A[self._members].max(axis=1)[:, self._members].max(axis=2)
 
     @property
     def statistics(self) -> Statistics:
@@ -134,6 +129,16 @@ class QuartetEngine:
         return Statistics(sum(done), single, self._possible, error)
 
 
+def largest_by_segments(basis: Basis, D_npq: Any, backend: Backend) -> Any:
+    """Largest |D| between every two segments of a basis."""
+    return _largest(D_npq, backend.to_device(_members(basis)))
+
+
+def _largest(D_npq: Any, members: Any) -> Any:
+    A = abs(D_npq).max(axis=0)
+    return A[members].max(axis=1)[:, members].max(axis=2)
+
+
 def _members(basis: Basis) -> Any:
     """[segment, place]: the functions of every segment, filled up by repeating them."""
     owner, count = segment_of_function(segments(basis), basis.nbf)
@@ -142,7 +147,7 @@ def _members(basis: Basis) -> Any:
     return np.array([np.resize(own, size) for own in members])
 
 
-def _in_single(pairs: PairClass) -> PairClass:
+def in_single(pairs: PairClass) -> PairClass:
     """The same pairs with centres of charge as sums of two numbers of single precision."""
     bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
     for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):

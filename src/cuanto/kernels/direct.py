@@ -19,6 +19,10 @@ CPU_QUARTETS = declared(
     "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
 )
 CPU_DIGEST: Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
+CPU_FORCES: Arguments = (
+    *CPU_DIGEST,
+    *declared("INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"),
+)
 CPU_STORE: Arguments = (*CPU_QUARTETS, ("void*", "stores"))
 CPU_STORED: Arguments = (*CPU_STORE, ("double*", "sums"))
 
@@ -31,13 +35,13 @@ CUDA_SELECT = declared(
     "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
     "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
     "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
-    "int same, int want_j, int* list, int* count"
+    "int same, int want_j, int products, int* list, int* count"
 )
 
 CUDA_DIGEST = declared(
     "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
     "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
-    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
+    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k, INDEX rows"
 )
 
 
@@ -45,6 +49,13 @@ CUDA_DIGEST = declared(
 def cpu_digest(real: str) -> Source:
     """Select quartets, evaluate their integrals by a kernel for lists, add them to J and K."""
     return integral_source("digest", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST), {})
+
+
+@cache
+def cpu_forces(real: str) -> Source:
+    """Select quartets of derivatives, evaluate their integrals by a kernel for lists, add the forces of exchange."""
+    skeleton = Skeleton((*QUARTETS, "digest_cpu.h", "exchange_forces_cpu.h"), CPU_FORCES)
+    return integral_source("exchange_forces", "cpu", real, skeleton, {})
 
 
 @cache
@@ -75,8 +86,12 @@ def cuda_select() -> Source:
 
 
 @cache
-def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
-    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
+def cuda_digest(real: str, sizes: tuple[int, int, int] | None, one_sided: bool = False) -> Source:
+    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any.
+
+    `one_sided`: only K_ac and K_ad, for functions a that are not those of the densities.
+    """
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
     skeleton = Skeleton(("digest.cuh",), CUDA_DIGEST, LIST_THREADS)
-    return integral_source("digest", "cuda", real, skeleton, {"FIXED": len(known), **known})
+    macros = {"ONE_SIDED": int(one_sided), "FIXED": len(known), **known}
+    return integral_source("digest_one_sided" if one_sided else "digest", "cuda", real, skeleton, macros)

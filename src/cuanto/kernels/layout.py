@@ -126,9 +126,10 @@ BRA_CLASS = Layout(
 
 KET_CLASS = Layout(
     "KetClass",
-    "Kets of a class, combined with all classes of bras up to the same number.",
+    "Kets of a class.",
     """
     INDEX kets, nc, nd;
+    INDEX first_bras, bra_classes;  // classes of bras they are combined with
     const double* bound;  // [ket]
     const int* pair;  // [ket]
     const int* ao;  // [ket, 2]
@@ -146,6 +147,8 @@ DENSITIES = Layout(
     double lower;
     double upper;  // quartets with lower <= bound < upper
     INDEX want_j, want_k;
+    INDEX rows;  // of K
+    INDEX products;  // is the product of two densities in a bound, instead of one?
 """,
 )
 

@@ -61,7 +61,7 @@ static void gather(const Densities& x, const KetClass& k, INDEX first, Kets& v) 
                     v.D_cd[(density * v.nc + f) * v.nd + g][lane] = D[(v.d[lane] + g) * n + v.c[lane] + f];
         }
     }
-    for (INDEX i = 0; i < x.count * n * v.functions; ++i) v.K[i] = ACC{};
+    for (INDEX i = 0; i < x.count * x.rows * v.functions; ++i) v.K[i] = ACC{};
     for (INDEX i = 0; i < x.count * v.nc * v.nd; ++i) v.J_cd[i] = ACC{};
 }
 
@@ -175,7 +175,8 @@ static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, I
     for (INDEX b = 0; b < bra.bras; ++b) {
         if (bra.bound[b] * v.largest_bound * largest < x.lower) break;
         const int* segment = bra.segment + 2 * b;
-        ACC density = larger(v.near[segment[0]], v.near[segment[1]]);
+        const ACC near_a = v.near[segment[0]], near_b = v.near[segment[1]];
+        ACC density = x.products ? near_a * near_b : larger(near_a, near_b);
         if (x.want_j) density = larger(density, larger(v.own, acc_set(2 * x.largest[segment[0] * x.segments + segment[1]])));
         const ACC bound = bra.bound[b] * v.bound * density;
         ACC weight = {};
@@ -208,12 +209,12 @@ static Work workspace(const Densities& x, const KetClass& k, const BraClass* bra
     }
     const INDEX numbers = largest_item > INTEGRALS ? largest_item : INTEGRALS;
     const INDEX items = numbers / LANES;
-    const INDEX matrix = x.count * x.nbf * (k.nc + k.nd), block = x.count * k.nc * k.nd;
-    char* memory = (char*)digest_workspace.ask((2 * matrix + 2 * block + x.segments + items) * sizeof(ACC) +
+    const INDEX row = x.count * (k.nc + k.nd), block = x.count * k.nc * k.nd;
+    char* memory = (char*)digest_workspace.ask(((x.nbf + x.rows) * row + 2 * block + x.segments + items) * sizeof(ACC) +
                                                up(numbers * sizeof(REAL)) + up(2 * items * sizeof(int)));
     Work w;
     Kets& v = w.kets;
-    v.D = (ACC*)memory, v.K = v.D + matrix, v.D_cd = v.K + matrix, v.J_cd = v.D_cd + block, v.near = v.J_cd + block;
+    v.D = (ACC*)memory, v.K = v.D + x.nbf * row, v.D_cd = v.K + x.rows * row, v.J_cd = v.D_cd + block, v.near = v.J_cd + block;
     w.weights = v.near + x.segments;
     w.integrals = (REAL*)(w.weights + items);
     w.list = (int*)((char*)w.integrals + up(numbers * sizeof(REAL)));
@@ -224,6 +225,7 @@ static Work workspace(const Densities& x, const KetClass& k, const BraClass* bra
 static double largest_density(const Densities& x) {
     double largest = 0;
     for (INDEX i = 0; i < x.segments * x.segments; ++i) largest = x.largest[i] > largest ? x.largest[i] : largest;
+    if (x.products) return largest * largest;
     return x.want_j ? 2 * largest : largest;
 }
 
@@ -235,12 +237,13 @@ static void vectors_of_chunk(const Densities& x, const KetClass* kets, const Bra
     INDEX turn = chunk;
     for (INDEX y = 0; y < classes; ++y) {
         const INDEX vectors = (kets[y].kets + LANES - 1) / LANES;
-        const BraClass* bra = bras + y * (y + 1) / 2;
+        const BraClass* bra = bras + kets[y].first_bras;
+        const INDEX count = kets[y].bra_classes;
         if (turn < vectors) {
-            Work w = workspace(x, kets[y], bra, y + 1);
+            Work w = workspace(x, kets[y], bra, count);
             for (; turn < vectors; turn += chunks) {
                 gather(x, kets[y], turn * LANES, w.kets);
-                visit(w, kets[y], bra, y + 1, turn * LANES);
+                visit(w, kets[y], bra, count, turn * LANES);
             }
         }
         turn -= vectors;

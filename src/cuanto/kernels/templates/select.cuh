@@ -21,7 +21,8 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         bool alive = ket < end && (!same || bra_pair[b] >= ket_pair[ket]);
         if (alive) {
             const int c = ket_segment[2 * ket], d = ket_segment[2 * ket + 1];
-            double density = fmax(fmax(near_a[c], near_a[d]), fmax(near_b[c], near_b[d]));
+            const double with_a = fmax(near_a[c], near_a[d]), with_b = fmax(near_b[c], near_b[d]);
+            double density = products ? with_a * with_b : fmax(with_a, with_b);
             if (want_j) density = fmax(density, fmax(own, 2 * largest[(INDEX)c * segments + d]));
             const double all = bound * ket_bound[ket] * density;
             alive = all >= lower && all < upper;

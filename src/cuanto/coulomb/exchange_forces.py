@@ -1,0 +1,125 @@
+"""The gradient of exact exchange without density fitting, from quartets of shells.
+
+The four functions of an integral are equivalent in E = -1/2 sum_pqrt D_pr D_qt (pq|rt) of a spin, hence dE/dR is four
+times the derivative with respect to the first one. That is a sum over monomials k of shells of higher and lower
+momentum (`integrals.derivative`): the kernels of K give K'_kr = sum_qt (kq|rt) D_qt, which is contracted with D.
+Integrals are digested as those of K (`quartets`) and not stored.
+
+A quartet adds at most Q_kb Q_cd max |D_ac D_bd| to a force (Schwarz; a: the shell of which k is a derivative); quartets
+below the threshold are neglected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array, Ints
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.base import DirectOptions
+from cuanto.coulomb.digest_cpu import CpuDigest
+from cuanto.coulomb.digest_cuda import CudaDigest
+from cuanto.coulomb.pair_classes import derivative_pair_classes, pair_classes
+from cuanto.coulomb.quartets import PRIMITIVE_SHARE, SIZE_SHARE, in_single, largest_by_segments
+from cuanto.integrals.derivative import DerivativeShells, derivative_shells
+from cuanto.kernels.direct import cpu_forces
+from cuanto.memory import Budget
+
+THRESHOLD = 1e-11
+"""Largest neglected contribution of a quartet to a force, in Hartree/Bohr; the error of naphthalene is 1e-9."""
+SINGLE_BOUND = 1e-5
+"""Quartets that add less are evaluated in single precision, when precision is mixed."""
+Window = tuple[float, float]
+"""Range of the bounds of the selected quartets."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The derivatives of all functions in terms of functions of other shells, and the atom of each function."""
+
+    shells: DerivativeShells
+    atom_p: Ints
+    atoms: int
+
+
+class CpuForces(CpuDigest):
+    """Contracts K' of each vector of kets with D."""
+
+    digest_source = staticmethod(cpu_forces)
+
+    def forces(self, D_npq: Array, largest: Array, window: Window, terms: Terms) -> Array:
+        """Sums over r of K'_kr D_pr for all terms, [atom, axis]."""
+        shells = terms.shells
+        gradient, quartets = np.zeros((terms.atoms, 3)), np.zeros(self.chunks, dtype=np.int64)
+        densities = self.densities(D_npq, largest, window, False, True, rows=shells.size, products=1)
+        values = {"function": shells.function, "parent": shells.p, "weight": shells.weight, "terms": len(shells.p)}
+        values |= {"target": 3 * terms.atom_p[shells.p] + shells.x, "quartets": quartets, "gradient": gradient}
+        self.run(self._digest, densities, values, sums="gradient")
+        return gradient
+
+
+class CudaForces(CudaDigest):
+    """Contracts the whole matrix K' with D."""
+
+    one_sided = True
+
+    def forces(self, D_npq: Any, largest: Any, window: Window, terms: Terms) -> Array:
+        """Sums over r of K'_kr D_pr for all terms, [atom, axis]."""
+        backend, shells = self.backend, terms.shells
+        K_nkr = backend.zeros((len(D_npq), shells.size, D_npq.shape[1]), np.float64)
+        self.digest(D_npq, largest, window, (None, K_nkr), float(largest.max()) ** 2)
+        gradient, place = np.zeros((terms.atoms, 3)), backend.upload({"k": shells.function, "p": shells.p})
+        for K_kr, D_rp in zip(K_nkr, D_npq, strict=True):
+            values = backend.to_host(backend.linalg.product(K_kr, D_rp)[place["k"], place["p"]])
+            np.add.at(gradient, (terms.atom_p[shells.p], shells.x), shells.weight * values)
+        return gradient
+
+
+FORCES: dict[str, type[CpuForces] | type[CudaForces]] = {"cpu": CpuForces, "cuda": CudaForces}
+"""By the language of kernels."""
+
+
+def exchange_gradient(
+    basis: Basis,
+    D_spq: Any,
+    backend: Backend,
+    threshold: float = THRESHOLD,
+    omega: float | None = None,
+    precision: str = "double",
+) -> Array:
+    """dE/dR of E = -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed symmetric D_spq, [atom, axis]; on the host.
+
+    With one spin, whose density holds both electrons, E is half of that. `threshold`: largest neglected contribution
+    of a quartet to a force. `omega` and `precision`: as in `DirectOptions`.
+    """
+    options = DirectOptions(threshold=threshold, omega=omega, precision=precision)
+    shells = derivative_shells(basis)
+    atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+    terms = Terms(shells, atom_p, len(basis.R_ax))
+    D_npq = backend.xp.asarray(D_spq, dtype=np.float64).reshape(-1, basis.nbf, basis.nbf)
+    largest = largest_by_segments(basis, D_npq, backend)
+    gradient = np.zeros((terms.atoms, 3))
+    for digest, window in _parts(basis, shells, Budget(backend), options):
+        gradient += digest.forces(D_npq, largest, window, terms)
+    # A function moves with its atom: d/dR = -d/dr; the factor is 4 times -1/2, or -1/4 if D holds both spins.
+    return gradient if len(D_npq) == 1 else 2.0 * gradient
+
+
+def _parts(
+    basis: Basis, shells: DerivativeShells, budget: Budget, options: DirectOptions
+) -> list[tuple[CpuForces | CudaForces, Window]]:
+    """The digests of each precision, with the bounds of their quartets."""
+    make, threshold, omega = FORCES[budget.backend.traits.language], options.threshold, options.omega
+    cutoff, primitive = threshold * SIZE_SHARE, threshold * PRIMITIVE_SHARE
+    bras, kets = derivative_pair_classes(basis, shells, primitive, omega), pair_classes(basis, primitive, omega)
+    double = make(budget, kets, options.algorithm, np.float64, cutoff, bras)
+    if options.precision == "double":
+        return [(double, (threshold, np.inf))]
+    bras, kets = ([in_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
+    single = make(budget, kets, options.algorithm, np.float32, cutoff, bras)
+    if options.precision == "single":
+        return [(single, (threshold, np.inf))]
+    return [(single, (threshold, SINGLE_BOUND)), (double, (SINGLE_BOUND, np.inf))]

@@ -1,0 +1,74 @@
+// Forces of exact exchange on the CPU. Bras (kb| have a monomial k of the derivative of a function; with a vector of kets they
+// give K'_kc += I D_bd and K'_kd += I D_bc, which stay in the cache and are contracted with D after the last bra: term i adds
+// weight[i] sum_r K'_kr D_pr, with k = function[i] and p = parent[i], to element target[i] of the gradient.
+
+// Add one bra with the vector of kets to K'; NC and ND are 0 when they are not compile-time constants.
+template <int NC, int ND>
+static void digest_derivative(const VEC* integrals, ACC weight, INDEX na, INDEX nb, const ACC* Db, ACC* Ka, const Kets& v) {
+    const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
+    for (INDEX i = 0; i < na; ++i) {
+        ACC sum[NC ? NC + ND : 96];
+        for (INDEX f = 0; f < width; ++f) sum[f] = ACC{};
+        for (INDEX j = 0; j < nb; ++j)
+            for (INDEX k = 0; k < nc; ++k)
+                for (INDEX l = 0; l < nd; ++l) {
+                    const ACC I = __builtin_convertvector(*integrals++, ACC);
+                    sum[k] += I * Db[j * width + nc + l];
+                    sum[nc + l] += I * Db[j * width + k];
+                }
+        for (INDEX f = 0; f < width; ++f) Ka[i * width + f] += sum[f] * weight;
+    }
+}
+
+typedef void (*Digest)(const VEC*, ACC, INDEX, INDEX, const ACC*, ACC*, const Kets&);
+static Digest digest_for(INDEX nc, INDEX nd) {
+    switch (10 * nc + nd) {
+    case 11: return digest_derivative<1, 1>;
+    case 31: return digest_derivative<3, 1>;
+    case 33: return digest_derivative<3, 3>;
+    case 51: return digest_derivative<5, 1>;
+    case 53: return digest_derivative<5, 3>;
+    case 55: return digest_derivative<5, 5>;
+    case 61: return digest_derivative<6, 1>;
+    case 63: return digest_derivative<6, 3>;
+    case 66: return digest_derivative<6, 6>;
+    default: return digest_derivative<0, 0>;
+    }
+}
+
+extern "C" void ENTRY(PARAMETERS) {
+    const Densities& x = *(const Densities*)densities;
+    const double largest = largest_density(x);
+    for (INDEX chunk = begin; chunk < end; ++chunk) {
+        INDEX found = 0;
+        vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
+                         [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
+            const Kets& v = w.kets;
+            const Digest digest = digest_for(k.nc, k.nd);
+            for (INDEX i = 0; i < count; ++i) {
+                const INDEX columns = bra[i].columns, na = bra[i].na, nb = bra[i].nb;
+                found += all_bras(x, bra[i], largest, first, w, [&](INDEX items) {
+                    bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);
+                    const VEC* integrals = (const VEC*)w.integrals;
+                    for (INDEX item = 0; item < items; ++item)
+                        for (INDEX q = 0; q < columns; ++q, integrals += na * nb * k.nc * k.nd) {
+                            const int* ao = bra[i].ao + 2 * (w.list[2 * item] * columns + q);
+                            for (INDEX s = 0; s < x.count; ++s)
+                                digest(integrals, w.weights[item], na, nb, v.D + (s * x.nbf + ao[1]) * v.functions,
+                                       v.K + (s * x.rows + ao[0]) * v.functions, v);
+                        }
+                });
+            }
+            for (INDEX i = 0; i < terms; ++i) {
+                ACC sum = {};
+                for (INDEX s = 0; s < x.count; ++s) {
+                    const ACC* K = v.K + (s * x.rows + function[i]) * v.functions;
+                    const ACC* D = v.D + (s * x.nbf + parent[i]) * v.functions;
+                    for (INDEX f = 0; f < v.functions; ++f) sum += K[f] * D[f];
+                }
+                sums[target[i]] += weight[i] * acc_sum(sum);
+            }
+        });
+        quartets[chunk] = found;
+    }
+}

@@ -1,0 +1,201 @@
+"""The gradient of exact exchange against the derivatives of libcint and finite differences of the energy."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bundle import HAS_PYSCF, Case, backend, bundle, on
+from cuanto import Basis
+from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.basis import Shell
+from cuanto.coulomb import DirectJK, IncrementalJK
+from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_gradient
+from cuanto.errors import InputError
+from cuanto.kernels.direct import cuda_digest
+from cuanto.terms.exchange import Exchange
+from direct_reference import DATA, Array, System, basis_of, density
+from oracle import _libcint_arrays
+
+AGREEMENT = 1e-8
+OMEGA = 0.4
+
+
+def symmetric(basis: Basis, spins: int) -> Array:
+    """Random symmetric densities."""
+    A = np.random.default_rng(7).normal(size=(spins, basis.nbf, basis.nbf)) / basis.nbf**0.5
+    return A + A.transpose(0, 2, 1)
+
+
+def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
+    """On a backend, with a very small threshold unless another one is given."""
+    device = backend(name)
+    assert device is not None
+    return exchange_gradient(basis, device.to_device(D_spq), device, **{"threshold": 1e-14, **options})
+
+
+# ---------------------------------------------------------------------------------------- against libcint
+
+
+@cache
+def derivatives(basis: Basis, omega: float | None) -> Array:
+    """(d/dr p q|r t), [axis, p, q, r, t]."""
+    from pyscf import gto
+
+    atm, bas, env = _libcint_arrays(basis.shells, [basis.R_ax[shell.atom] for shell in basis.shells])
+    env[gto.mole.PTR_RANGE_OMEGA] = omega or 0.0
+    kind = "_cart" if any(shell.l > 1 and not shell.pure for shell in basis.shells) else "_sph"
+    values: Array = gto.moleintor.getints("int2e_ip1" + kind, atm, bas, env, comp=3)
+    return values.reshape(3, *(basis.nbf,) * 4)
+
+
+def by_libcint(basis: Basis, D_spq: Array, omega: float | None) -> Array:
+    """E = -1/2 sum D_pr D_qt (pq|rt) of every spin, or half of it; a function moves with its atom.
+
+    Where PySCF is not installed (as on a machine with a GPU), the result of the CPU is the reference.
+    """
+    if not HAS_PYSCF:
+        return gradient("cpu-table", basis, D_spq, omega=omega)
+    moved_px = np.einsum("xpqrt,spr,sqt->px", derivatives(basis, omega), D_spq, D_spq, optimize=True)
+    expected = np.zeros((len(basis.R_ax), 3))
+    atoms = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+    np.add.at(expected, atoms, (1.0 if len(D_spq) == 1 else 2.0) * moved_px)
+    return expected
+
+
+CASES = [Case("pure", "general", l_max=1), Case("pure", "contracted", l_max=2), Case("cartesian", "primitive", l_max=2)]
+
+
+@pytest.mark.parametrize("omega", [None, OMEGA])
+@pytest.mark.parametrize("case", CASES, ids=str)
+@on("cpu-table", "cuda-group")
+def test_against_libcint(name: str, case: Case, omega: float | None) -> None:
+    basis = bundle(case)[0]
+    for spins in (1, 2):
+        D_spq = symmetric(basis, spins)
+        found, expected = gradient(name, basis, D_spq, omega=omega), by_libcint(basis, D_spq, omega)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=AGREEMENT)
+        np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=AGREEMENT)
+
+
+@on("cpu-table", "cuda-group")
+def test_f_functions(name: str) -> None:
+    basis = few_shells("spdf")
+    D_spq = symmetric(basis, 2)
+    np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
+
+
+@on("cpu-table", "cuda-group")
+def test_tight_functions_of_copper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponents up to 76,000 and cartesian f functions; the default threshold."""
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    basis = basis_of(System("CuO", "6-31g**", False))
+    C_spi = 0.1 * np.random.default_rng(0).normal(size=(2, basis.nbf, 14))
+    D_spq = C_spi @ C_spi.transpose(0, 2, 1)
+    found = gradient(name, basis, D_spq, threshold=THRESHOLD)
+    np.testing.assert_allclose(found, by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
+
+
+@pytest.mark.parametrize("precision, error", [("mixed", 1e-8), ("single", 1e-4)])
+@on("cpu-table", "cuda-group")
+def test_precisions(name: str, precision: str, error: float) -> None:
+    basis = bundle(CASES[1])[0]
+    D_spq = symmetric(basis, 2)
+    found = gradient(name, basis, D_spq, precision=precision, threshold=THRESHOLD)
+    assert 0.0 < np.abs(found - gradient(name, basis, D_spq)).max() < error
+
+
+@on("cpu-lane", "cuda-thread")
+def test_straight_line_kernels(name: str) -> None:
+    basis = bundle(CASES[0])[0]
+    D_spq = symmetric(basis, 2)
+    np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
+
+
+@pytest.mark.parametrize("name, omega", [("simt-group", None), ("simt-thread", OMEGA)])
+def test_on_simt(name: str, omega: float | None) -> None:
+    basis = few_shells("sp")
+    D_spq = symmetric(basis, 2)
+    found = gradient(name, basis, D_spq, omega=omega)
+    np.testing.assert_allclose(found, by_libcint(basis, D_spq, omega), rtol=0.0, atol=AGREEMENT)
+
+
+@cache
+def few_shells(momenta: str) -> Basis:
+    """Contracted shells, each at its own centre; the first one has two columns."""
+    rng = np.random.default_rng(5)
+    shells = []
+    for atom, letter in enumerate(momenta):
+        table = rng.uniform(0.3, 1.0, (2, 2 if atom == 0 else 1))
+        shells.append(Shell.from_table(atom, "spdf".index(letter), rng.uniform(0.3, 3.0, 2), table, True))
+    return Basis.from_shells(shells, rng.normal(size=(len(shells), 3)))
+
+
+# -------------------------------------------------------------------------------- against our own energy
+
+
+def energy(basis: Basis, D_spq: Array, omega: float | None) -> float:
+    term = Exchange(IncrementalJK(DirectJK(basis, backend=backend("cpu-table"), threshold=1e-15, omega=omega)))
+    return float(term.fock(D_spq, None)[0])
+
+
+def moved(basis: Basis, atom: int, axis: int, step: float) -> Basis:
+    R_ax = basis.R_ax.copy()
+    R_ax[atom, axis] += step
+    return Basis.from_shells(list(basis.shells), R_ax)
+
+
+@pytest.mark.parametrize("spins, omega", [(1, None), (2, OMEGA)])
+def test_finite_differences(spins: int, omega: float | None) -> None:
+    """Both forms of shells; two steps, extrapolated."""
+    basis = bundle(Case("both", "contracted", l_max=2))[0]
+    D_spq = symmetric(basis, spins)
+    found = gradient("cpu-table", basis, D_spq, omega=omega)
+    for atom, axis in ((0, 0), (2, 1), (4, 2)):
+        one, two = (
+            (energy(moved(basis, atom, axis, h), D_spq, omega) - energy(moved(basis, atom, axis, -h), D_spq, omega))
+            / (2.0 * h)
+            for h in (1e-3, 2e-3)
+        )
+        assert abs(found[atom, axis] - (4.0 * one - two) / 3.0) < AGREEMENT
+
+
+# ------------------------------------------------------------------------------------------------- screening
+
+
+def test_threshold_bounds_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is at most a hundred times the threshold."""
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    basis = basis_of(System("alkane_03", "sto-3g", True))
+    D_spq = density(basis)[None]
+    exact = gradient("cpu-table", basis, D_spq, threshold=1e-15)
+    for threshold in (1e-6, 1e-8, 1e-10):
+        error = np.abs(gradient("cpu-table", basis, D_spq, threshold=threshold) - exact).max()
+        assert 0.0 < error < 100 * threshold
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    basis = bundle(CASES[0])[0]
+    D_spq = symmetric(basis, 1)
+    one, two = (exchange_gradient(basis, D_spq, CpuBackend(threads=n, schedule="table")) for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
+def test_wrong_options_are_refused() -> None:
+    basis = few_shells("s")
+    with pytest.raises(InputError):
+        gradient("cpu-table", basis, symmetric(basis, 1), threshold=0.0)
+    with pytest.raises(InputError):
+        gradient("cpu-table", basis, symmetric(basis, 1), precision="half")
+    with pytest.raises(InputError):
+        gradient("cpu-table", basis, symmetric(basis, 1), omega=-1.0)
+
+
+@pytest.mark.parametrize("sizes", [None, (3, 6, 1)])
+def test_nvrtc_compiles(sizes: tuple[int, int, int] | None) -> None:
+    cubin, log = compile_nvrtc(cuda_digest("double", sizes, one_sided=True).text, "sm_90")
+    assert cubin.startswith(b"\x7fELF") and "warning" not in log, log
