@@ -77,12 +77,15 @@ def sources() -> list[Source]:
         chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_gradient_source(target, 4, 4)]
         chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_gradient_source(target, (3, 9), (2, 4))]
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
-        chosen += [grid_weights.weights_source(target, stratmann) for stratmann in (False, True)]
+        for make in (grid_weights.weights_source, grid_weights.gradient_source):
+            chosen += [make(target, stratmann) for stratmann in (False, True)]
     for family in ("lda", "mgga"):
         chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_device.device_values((GRID_SHELLS, 1, family), "double"))
-        chosen += [grid_device.device_kernel(name, family, "double") for name in ("density", "weigh")]
+        chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family)))
+        names = ("density", "weigh", "right", "force")
+        chosen += [grid_device.device_kernel(name, family, "double") for name in names]
     return chosen
 
 

@@ -21,10 +21,12 @@ class GroupedGrid:
 
     `list_shell`, `list_row`: shells of a group and where their functions begin in it; `ao`: its functions. On the CPU
     functions are numbered within the group, large ones first, and none is larger than its `bound` at any point there.
-    A grid made on a device has no bounds, and its positions and lists (`Any`) are there.
+    A grid made on a device has no bounds, and its positions and lists (`Any`) are there. `own_g`: the atom with which
+    each point moves (not known of points from elsewhere).
     """
 
     position_xg: Any
+    own_g: Any | None
     w_g: Array
     point_first: Ints
     list_first: Ints

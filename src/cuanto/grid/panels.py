@@ -22,9 +22,12 @@ from cuanto.grid.shells import ShellTable
 from cuanto.kernels.grid_values import (
     BLOCK_POINTS,
     COMPONENTS,
+    ORDER,
     PANEL_PAD,
+    VALUES,
     ShellTexts,
     cpu_density,
+    cpu_gradient,
     cpu_matrix,
     cpu_values,
 )
@@ -66,8 +69,9 @@ class PanelQuadrature:
         self.grid, self.backend, self.family, self.real = grid, backend, family, real
         self.nbf, self.components = basis.nbf, COMPONENTS[family]
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
-        self.values = 1 if family == "lda" else 4
+        self.values = VALUES[ORDER[family]]
         self.kept: NDArray[Any] | None = None
+        self._atoms, self._shell_atom = len(basis.R_ax), np.array([s.atom for s in basis.shells], dtype=np.int32)
         table = ShellTable.of(basis)
         self._texts: ShellTexts = (table.kinds, table.columns, family)
         tasks = _cut_into_tasks(grid)
@@ -126,10 +130,7 @@ class PanelQuadrature:
         padded = -(-width // 8) * 8  # the kernels' largest tile
         packed = 2 * rows * (rows if C_spi is None else padded)
         room = spins * packed + PANEL_PAD * (2 * self.values * rows + 4 * padded)
-        local = 0
-        if self._blocks.local:
-            most = int(self._blocks.functions.max())
-            local = -(-spins * most * (width or most) // 16) * 16
+        local = self._local_numbers(spins, width)
         values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local, "out": out}
         source = cpu_density(self._texts, self.real, C_spi is not None)
         self._run(source, values, self.dtype.itemsize * (local + room))
@@ -148,6 +149,25 @@ class PanelQuadrature:
         for F_pq in F_spq:
             add_transpose(F_pq)
         return F_spq
+
+    def gradient(self, D_spq: NDArray[Any], potential_scg: NDArray[Any], moving: bool) -> NDArray[np.float64]:
+        """dE/dR [atom, axis] at fixed density matrices and weights; `moving`: points move with their atoms."""
+        given, potential = (np.ascontiguousarray(array, dtype=self.dtype) for array in (D_spq, potential_scg))
+        spins, rows, local = len(given), self._most_rows, self._local_numbers(len(given), 0)
+        products = {"lda": 1, "gga": 2, "mgga": 4}[self.family]
+        room = spins * rows * rows + PANEL_PAD * rows * (VALUES[ORDER[self.family] + 1] + 2 * products + 1)
+        gradient = np.zeros((self._atoms, 3))
+        values = {"given": given, "nbf": self.nbf, "spins": spins, "local": local, "potential": potential}
+        values |= {"shell_atom": self._shell_atom, "own": self.grid.own_g, "moving": int(moving), "out": gradient}
+        self._run(cpu_gradient(self._texts), values, self.dtype.itemsize * (local + room), sums="out")
+        return gradient
+
+    def _local_numbers(self, spins: int, width: int) -> int:
+        """Room for matrices, or orbitals, of a block."""
+        if not self._blocks.local:
+            return 0
+        most = int(self._blocks.functions.max())
+        return -(-spins * most * (width or most) // 16) * 16
 
     @property
     def _most_rows(self) -> int:

@@ -49,6 +49,9 @@ class Quadrature(Protocol):
     def matrix(self, potential_scg: Any) -> Any:
         """sum_g v_0 chi_p chi_q + v . grad chi_p chi_q + v_tau grad chi_p . grad chi_q plus its transpose."""
 
+    def gradient(self, D_spq: Any, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+        """dE/dR [atom, axis] on the host, at fixed D and weights; `moving`: points move with their atoms."""
+
 
 SCHEDULES: dict[str, Callable[..., Quadrature]] = {"cpu": PanelQuadrature, "cuda": BatchQuadrature}
 """A thread of a CPU has a block of groups in its cache; a GPU wants large batches of equal work."""

@@ -20,8 +20,8 @@ from cuanto.grid.batches import cut
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.shells import ShellTable
-from cuanto.kernels.grid_device import DENSITY_POINTS, SQUARE, device_kernel, device_values
-from cuanto.kernels.grid_values import COMPONENTS, ShellTexts
+from cuanto.kernels.grid_device import DENSITY_POINTS, ELEMENT_THREADS, SQUARE, device_kernel, device_values
+from cuanto.kernels.grid_values import COMPONENTS, ORDER, VALUES, ShellTexts
 
 LEAST_BATCH = 1 << 24
 """Bytes of working memory below which batches would be too small to be worth a launch."""
@@ -59,7 +59,7 @@ class BatchQuadrature:
     ) -> None:
         self.grid, self.backend, self.family, self.real = grid, backend, family, real
         self.nbf, self.components = basis.nbf, COMPONENTS[family]
-        self.values = 1 if family == "lda" else 4
+        self.values = VALUES[ORDER[family]]
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
         table = ShellTable.of(basis)
         self._texts: ShellTexts = (table.kinds, table.columns, family)
@@ -71,8 +71,10 @@ class BatchQuadrature:
             "list_row": resident(grid.list_row, backend),
         }
         self._ao = resident(grid.ao, backend)
-        batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
-        self.batches = list(self._batches(batch_bytes))
+        atom_p = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+        self._atoms, self._function_atom = len(basis.R_ax), atom_p.astype(np.int32)
+        self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
+        self.batches = list(self._batches(2 * self.values + 1))
         self.kept: list[Any] | None = None
 
     @cached_property
@@ -124,6 +126,35 @@ class BatchQuadrature:
                 self._launch("scatter", batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
+    def gradient(self, D_spq: Any, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+        """dE/dR [atom, axis] at fixed density matrices and weights; `moving`: points move with their atoms."""
+        xp, family = self.backend.xp, self.family
+        given, potential = (xp.ascontiguousarray(array, dtype=self.dtype) for array in (D_spq, potential_scg))
+        atom_p, out = self.backend.to_device(self._function_atom), xp.zeros((self._atoms, 3))
+        point_xg = xp.zeros((3, len(self.grid.w_g)))
+        right, products = {"lda": (1, 1), "gga": (1, 2), "mgga": (4, 4)}[family]
+        for batch in self._batches(VALUES[ORDER[family] + 1] + right + products + 3):
+            chi = self._values(batch, higher=1)
+            place = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            for D_pq, v_cg in zip(given, potential, strict=True):
+                weighed, force = (xp.empty((n, *chi.shape[1:]), dtype=self.dtype) for n in (right, 3))
+                common = {**batch.tables, "values": chi, "potential": v_cg}
+                self._launch("right", batch.elements(1) // ELEMENT_THREADS, {**common, "weighed": weighed})
+                part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
+                product = self._products(part, xp.stack([weighed[0], chi[0]]) if family == "gga" else weighed)
+                values = {**common, "product": product, "function_atom": atom_p, "force": force, "out": out}
+                self._launch("force", batch.tasks * batch.rows, values)
+                if moving:
+                    point_xg[:, place] += force.sum(axis=2)
+        gradient = np.asarray(self.backend.to_host(out))
+        if moving:
+            gradient += self._sums_by_owner(point_xg)
+        return gradient
+
+    def _sums_by_owner(self, point_xg: Any) -> NDArray[np.float64]:
+        sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self._atoms) for row in point_xg]
+        return np.stack(self.backend.download(sums), axis=1)
+
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
         """sum_q D_pq chi_q, for the kinetic-energy density also of the slopes."""
         part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
@@ -156,9 +187,11 @@ class BatchQuadrature:
     def _chi(self, number: int) -> Any:
         return self._values(self.batches[number]) if self.kept is None else self.kept[number]
 
-    def _values(self, batch: Batch) -> Any:
-        chi = self.backend.xp.empty((self.values, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
-        program = self.backend.compile(device_values(self._texts, self.real))
+    def _values(self, batch: Batch, higher: int = 0) -> Any:
+        """Of functions and their derivatives, with `higher` ones than the density needs."""
+        count = VALUES[ORDER[self.family] + higher]
+        chi = self.backend.xp.empty((count, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
+        program = self.backend.compile(device_values(self._texts, self.real, higher))
         values = {**self._fixed, **batch.tables, "stride": len(self.grid.w_g), "values": chi}
         self.backend.launch(program, batch.tasks * batch.points, values)
         return chi
@@ -167,8 +200,9 @@ class BatchQuadrature:
         program = self.backend.compile(device_kernel(name, self.family, self.real))
         self.backend.launch(program, blocks, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
 
-    def _batches(self, batch_bytes: int) -> Iterator[Batch]:
-        """Pieces of equal size, as many at once as fit. One copy takes the tables of all to the device."""
+    def _batches(self, arrays: int) -> Iterator[Batch]:
+        """Pieces of equal size, as many at once as fit with so many arrays. One copy takes the tables of all to the
+        device."""
         grid, pieces = self.grid, cut(self.grid)
         group_t = pieces.group_t
         tables = self.backend.upload(
@@ -182,8 +216,8 @@ class BatchQuadrature:
         )
         for begin, end in pairwise(pieces.bounds()):
             rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
-            size = rows * ((2 * self.values + 1) * points + 2 * rows) * self.dtype.itemsize
-            step = max(1, batch_bytes // size)
+            size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize
+            step = max(1, self._batch_bytes // size)
             for first in range(begin, end, step):
                 tasks = min(step, end - first)
                 part = {name: table[first : first + tasks] for name, table in tables.items()}

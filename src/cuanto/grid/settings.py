@@ -45,6 +45,8 @@ class GridSettings:
     `threshold`: functions that stay below it in a whole group are left out there.
     `store`: keep the functions' values, or make them in every pass; `density`: from occupied orbitals or the matrix.
     `batch_bytes`: working memory of a pass on a device.
+    `response`: forces are derivatives of the energy, with points and weights that follow the atoms; without it, of the
+    functions alone, as in many programs.
     """
 
     level: Level = "fine"
@@ -57,6 +59,7 @@ class GridSettings:
     store: str = "auto"
     density: str = "auto"
     batch_bytes: int = 1 << 30
+    response: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", _level(self.level))

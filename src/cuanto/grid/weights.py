@@ -1,4 +1,4 @@
-"""Each point's share of its own atom: fuzzy cells of Becke, or of Stratmann and Scuseria.
+"""Each point's share of its own atom, and its derivative: fuzzy cells of Becke, or of Stratmann and Scuseria.
 
 A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033 (cells, eqs. 19-22; shifts for atoms of different
 size, appendix); O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408 (the square root
@@ -8,22 +8,25 @@ doi:10.1016/0009-2614(96)00600-8 (cells that are exactly 0 and 1 outside |mu| < 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, Launch
 from cuanto.grid.partition import Boxes
 from cuanto.grid.radii import bragg_slater_radii
-from cuanto.kernels.grid_weights import BLOCK_POINTS, near_source, weights_scratch, weights_source
+from cuanto.kernels.grid_weights import BLOCK_POINTS, gradient_source, near_source, weights_scratch, weights_source
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ENTRIES_AT_ONCE = 1 << 22
 """Atoms in all lists that are at work together: few, since memory that was used before is faster than new memory."""
+COPIES = {"cpu": 1, "cuda": 64}
+"""Of the sums of a gradient: blocks of threads that add to one number wait for each other."""
 SHIFTED = ("becke", "becke-bragg")
 """Cells that are larger for larger atoms."""
 
@@ -51,7 +54,28 @@ def shifts(numbers: Ints, partition: str) -> Array:
 
 
 def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
-    """Multiply the weights by each point's share of its own atom; groups in batches whose lists fit in memory."""
+    """Multiply the weights by each point's share of its own atom."""
+    language = backend.traits.language
+    program = backend.compile(weights_source(language, partition == "stratmann"))
+    for blocks, values in _with_lists(placed, R_ax, numbers, partition, backend):
+        backend.launch(program, blocks, values, weights_scratch(language, len(R_ax)))
+
+
+def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
+    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; points move with their atoms."""
+    language = backend.traits.language
+    program = backend.compile(gradient_source(language, partition == "stratmann"))
+    copies = COPIES[language]
+    out = backend.zeros((copies, *R_ax.shape), np.float64)
+    for blocks, values in _with_lists(placed, R_ax, numbers, partition, backend):
+        backend.launch_all([Launch(program, blocks, {**values, "copies": copies, "out": out}, sums="out")])
+    return np.asarray(backend.to_host(out).sum(axis=0))
+
+
+def _with_lists(
+    placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Groups in batches whose lists of atoms fit in memory: blocks of points, and the arguments of a kernel."""
     atoms, groups = len(R_ax), len(placed.first) - 1
     if atoms == 1 or not groups:
         return
@@ -62,9 +86,18 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
     step = min(groups, max(1, ENTRIES_AT_ONCE // atoms))
     fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}
     fixed |= {name: xp.empty(step, dtype=np.int32) for name in ("list_rows", "list_count")}
+    near = backend.compile(near_source(backend.traits.language, partition == "stratmann"))
     for begin in range(0, groups, step):
         part = slice(begin, min(begin + step, groups))
-        _share(fixed, placed, part, partition == "stratmann", backend)
+        point, group = _blocks(placed.first[part.start : part.stop + 1])
+        values = {
+            **fixed,
+            **backend.upload({"block_point": point, "block_list": group}),
+            "centre": placed.boxes.centre[part],
+            "radius": placed.boxes.radius[part],
+        }
+        backend.launch(near, part.stop - part.start, values)
+        yield len(group), values
 
 
 def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
@@ -79,22 +112,6 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
     if partition in SHIFTED:
         pair_ij[:, :, 1] = backend.to_device(shifts(numbers, partition))
     return pair_ij
-
-
-def _share(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Backend) -> None:
-    """Lists of atoms for some groups, then the weights of their points."""
-    groups, atoms = part.stop - part.start, fixed["atoms"]
-    point, group = _blocks(placed.first[part.start : part.stop + 1])
-    values = {
-        **fixed,
-        **backend.upload({"block_point": point, "block_list": group}),
-        "centre": placed.boxes.centre[part],
-        "radius": placed.boxes.radius[part],
-    }
-    language = backend.traits.language
-    near, weights = (backend.compile(make(language, stratmann)) for make in (near_source, weights_source))
-    backend.launch(near, groups, values)
-    backend.launch(weights, len(group), values, weights_scratch(language, atoms))
 
 
 def _blocks(first: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import declared
-from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, THREADS, ShellTexts, functions_text
+from cuanto.kernels.grid_values import COMPONENTS, ORDER, SHELL_FIELDS, THREADS, ShellTexts, functions_text
 from cuanto.kernels.text import Source, assemble
 
 SIZES = declared("INDEX tasks, INDEX rows, INDEX points")
@@ -26,6 +26,7 @@ WEIGH = SIZES + declared(
     "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
 SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
+FORCE = WEIGH[:-1] + FUNCTIONS + declared("const REAL* product, const int* function_atom, REAL* force, double* out")
 ELEMENT_THREADS = 256
 ROW_THREADS = 128
 """Threads for a row of a matrix."""
@@ -49,20 +50,23 @@ def _defines(family: str) -> dict[str, object]:
 
 
 @cache
-def device_values(shells: ShellTexts, real: str) -> Source:
-    """A thread for a point: all functions of its task."""
+def device_values(shells: ShellTexts, real: str, higher: int = 0) -> Source:
+    """A thread for a point: all functions of its task; `higher`: derivatives beyond those that the density needs."""
     kinds, columns, family = shells
-    defines = {**_defines(family), "MAX_COLUMNS": columns}
-    body = (functions_text(kinds, family != "lda", "cuda"), "ao_shells.h", "grid_values.cuh")
+    order = ORDER[family] + higher
+    defines = {**_defines(family), "ORDER": order, "MAX_COLUMNS": columns}
+    body = (functions_text(kinds, order, "cuda"), "ao_shells.h", "grid_values.cuh")
     entry = f"grid_values_{family}"
     return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
 
 
 @cache
 def device_kernel(name: str, family: str, real: str) -> Source:
-    """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or `scatter`."""
-    arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
+    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_turned` or
+    `scatter`."""
+    known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE}
+    arguments = known.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    threads = ELEMENT_THREADS if name in ("density", "weigh") else ROW_THREADS
-    entry, body = f"grid_{name}_{family}", ("grid_batch.cuh",)
+    threads = ELEMENT_THREADS if name in ("density", "weigh", "right") else ROW_THREADS
+    entry, body = f"grid_{name}_{family}", ("grid_gradient.cuh" if name in ("right", "force") else "grid_batch.cuh",)
     return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto.kernels.abi import Arguments, declared
-from cuanto.kernels.text import Source, assemble
+from cuanto.kernels.text import SUMS, Source, assemble
 
 BLOCK_POINTS = 128
 """Points of a block of threads, at most: a part of a group, which has a list of atoms."""
@@ -51,6 +51,15 @@ def weights_source(target: str, stratmann: bool) -> Source:
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
     body = ("grid_cells.h", WEIGHTS[target])
     arguments = (*RANGE, *COMMON, *SCRATCH[target])
+    return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
+
+
+@cache
+def gradient_source(target: str, stratmann: bool) -> Source:
+    """The derivative of weights with respect to atoms, times `weight`."""
+    entry = "grid_weights_gradient_stratmann" if stratmann else "grid_weights_gradient_becke"
+    arguments = (*RANGE, *COMMON, *declared("INDEX copies, double* out"), *SUMS[target])
+    body = ("grid_cells.h", "grid_weights_gradient.h")
     return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
+from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
@@ -69,6 +70,14 @@ class ExchangeCorrelation(Term):
         """E and dE/dD of each spin, or with one spin of both electrons together."""
         energy, self.electrons, F_spq = self._integrate(D_spq, C_spi)
         return energy, F_spq
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> Any:
+        """dE/dR_ax in double precision, with the response of the grid where the settings have it."""
+        if self.precision == "single" and (double := self.in_double()) is not None:
+            return double.gradient(D_spq, C_spi)
+        return energy_gradient(
+            self._plain, D_spq, C_spi, self.molecule, self.settings.partition, self.settings.response
+        )
 
     def notes(self) -> Sequence[str]:
         """Of the grid, and how well it integrates."""

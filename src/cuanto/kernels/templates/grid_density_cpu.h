@@ -9,32 +9,6 @@ FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
             for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
 }
 
-// The same of a symmetric matrix D of all functions. With `half` elements right of the diagonal are zero, those left of it
-// doubled, which is enough for rho and tau, but not for the gradient.
-FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
-                    const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
-    for (INDEX p = 0; p < rows; p += TILE) {
-        const INDEX depth = tile_depth[p / DEPTH_TILE];
-        for (int i = 0; i < TILE; ++i) {
-            if (p + i >= functions) {
-                for (INDEX q = 0; q < depth; ++q) A[(p * functions) + q * TILE + i] = 0;
-                continue;
-            }
-            const REAL* row = D + ao[p + i] * nbf;
-            for (int k = 0; k < runs && run_row[k] < depth; ++k) {
-                const INDEX end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
-                const REAL* source = row + run_ao[k] - run_row[k];
-                REAL* place = A + p * functions + i;
-                if (!half)
-                    for (INDEX q = run_row[k]; q < end; ++q) place[q * TILE] = source[q];
-                else
-                    for (INDEX q = run_row[k]; q < end; ++q)
-                        place[q * TILE] = q < p + i ? 2 * source[q] : q == p + i ? source[q] : REAL(0);
-            }
-        }
-    }
-}
-
 // rho, and with `gradient` its gradient: sums over rows of value * product.
 FN void finish_density(const REAL* values, const REAL* product, INDEX rows, INDEX stride, REAL* out, bool gradient) {
     VEC rho[VECTORS], slope[3][VECTORS];
