@@ -63,29 +63,30 @@ def case(backend: str) -> tuple[Basis, GroupedGrid]:
 
 
 @lru_cache
-def random_case(family: str, backend: str) -> tuple[Any, Any, dict[bool, Any]]:
-    """Density matrices, potentials, and the gradient with points that rest and that move."""
+def random_case(family: str, backend: str) -> tuple[Any, Any, Any, dict[bool, Any]]:
+    """Orbitals, density matrices, potentials, and the gradient with points that rest and that move."""
     orbital, grid = case(backend)
     rng = np.random.default_rng(2)
-    D_spq = rng.normal(size=(2, orbital.nbf, orbital.nbf))
-    D_spq = D_spq + D_spq.transpose(0, 2, 1)
+    C_spi = rng.normal(size=(2, orbital.nbf, 7))
+    D_spq = C_spi @ C_spi.transpose(0, 2, 1)
     v_scg = rng.normal(size=(2, COMPONENTS[family], len(grid.w_g))) * grid.w_g
     found = {m: expected_gradient(orbital, grid, D_spq, v_scg, m, backend) for m in (False, True)}
-    return D_spq, v_scg, found
+    return C_spi, D_spq, v_scg, found
 
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_kernels_give_the_gradient_of_the_twin(family: str, backend: str) -> None:
     orbital, grid = case(backend)
-    D_spq, v_scg, expected = random_case(family, backend)
+    C_spi, D_spq, v_scg, expected = random_case(family, backend)
     put = get_backend(backend).to_device
     for store, moving in (("recompute", True), ("keep", False)):
         settings = GridSettings(**SETTINGS, store=store, batch_bytes=1 << 20)
         quadrature, _ = make_quadrature(grid, orbital, get_backend(backend), family, settings, budget_of(LIMIT))
-        found = quadrature.gradient(put(D_spq), put(v_scg), moving)
-        assert isinstance(found, np.ndarray)
-        assert abs(found - expected[moving]).max() < EXACT * abs(expected[moving]).max()
+        for orbitals in (None, put(C_spi)):
+            found = quadrature.gradient(put(D_spq), orbitals, put(v_scg), moving)
+            assert isinstance(found, np.ndarray)
+            assert abs(found - expected[moving]).max() < EXACT * abs(expected[moving]).max()
 
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
@@ -99,7 +100,7 @@ def test_high_momenta_and_general_contractions(pure: bool, backend: str) -> None
     quadrature, _ = make_quadrature(grid, orbital, device, "mgga", settings, budget_of(LIMIT))
     D = rng.normal(size=(1, orbital.nbf, orbital.nbf))
     D_spq, v_scg = D + D.transpose(0, 2, 1), rng.normal(size=(1, 5, len(grid.w_g))) * grid.w_g
-    found = quadrature.gradient(device.to_device(D_spq), device.to_device(v_scg), False)
+    found = quadrature.gradient(device.to_device(D_spq), None, device.to_device(v_scg), False)
     expected = expected_gradient(orbital, grid, D_spq, v_scg, False, backend)
     assert abs(found - expected).max() < EXACT * abs(expected).max()
 
@@ -111,25 +112,28 @@ def test_gradient_does_not_depend_on_the_width_of_a_vector(
 ) -> None:
     make = panels.cpu_gradient
     monkeypatch.setattr(
-        panels, "cpu_gradient", lambda texts: replace(make(texts), text=f"#define LANES {lanes}\n{make(texts).text}")
+        panels, "cpu_gradient", lambda *given: replace(make(*given), text=f"#define LANES {lanes}\n{make(*given).text}")
     )
     orbital, grid = case("cpu")
-    D_spq, v_scg, expected = random_case(family, "cpu")
+    C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
     settings = GridSettings(**SETTINGS)
     quadrature, _ = make_quadrature(grid, orbital, get_backend("cpu"), family, settings, budget_of(LIMIT))
-    found = quadrature.gradient(D_spq, v_scg, True)
-    assert abs(found - expected[True]).max() < EXACT * abs(expected[True]).max()
+    for orbitals in (None, C_spi):
+        found = quadrature.gradient(D_spq, orbitals, v_scg, True)
+        assert abs(found - expected[True]).max() < EXACT * abs(expected[True]).max()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LOCAL_FUNCTIONS", 4)
     orbital, grid = case("cpu")
-    D_spq, v_scg, expected = random_case(family, "cpu")
+    C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
     settings = GridSettings(**SETTINGS)
     made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, "double", settings, LIMIT)
     assert made._blocks.local
-    assert abs(made.gradient(D_spq, v_scg, True) - expected[True]).max() < EXACT * abs(expected[True]).max()
+    for orbitals in (None, C_spi):
+        found = made.gradient(D_spq, orbitals, v_scg, True)
+        assert abs(found - expected[True]).max() < EXACT * abs(expected[True]).max()
 
 
 CLUSTER = "7\n\nFe 0 0 0\nCl 0 0 2.1\nHe 1.9 0.3 -1.2\nH 0 5 0.2\nO 0.3 5.7 0.8\nH -0.5 6.2 1.2\nLi 9 0 0.5\n"

@@ -107,6 +107,7 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
         ({"radial": "simpson"}, "unknown radial"),
         ({"partition": "voronoi"}, "unknown partition"),
         ({"cube_edge": 0.0}, "cube_edge of a grid is 0"),
+        ({"response": "no"}, "response of a grid is true or false"),
         ({"sphere_fraction": 1.5}, "sphere_fraction"),
         ({"threshold": float("nan")}, "must be a number"),
     ],

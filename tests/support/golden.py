@@ -83,7 +83,7 @@ def sources() -> list[Source]:
         chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_device.device_values((GRID_SHELLS, 1, family), "double"))
-        chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family)))
+        chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family), False))
         names = ("density", "weigh", "right", "force")
         chosen += [grid_device.device_kernel(name, family, "double") for name in names]
     return chosen

@@ -167,10 +167,12 @@ def test_cuda_agrees_with_the_cpu(functional: str, spins: int) -> None:
         for backend in ("cpu", "cuda"):
             term, C_spi = small_term(functional, spins, backend, settings=dict(settings))
             put = get_backend(backend).to_device
-            energy, F_spq = term.fock(put(C_spi @ C_spi.transpose(0, 2, 1)), put(C_spi))
-            found.append((float(energy), get_backend(backend).to_host(F_spq), float(term.electrons)))
-        (e, F, n), (energy, F_spq, electrons) = found
-        assert abs(energy - e) < CPU_CUDA and abs(electrons - n) < CPU_CUDA and abs(F_spq - F).max() < CPU_CUDA
+            D_spq = put(C_spi @ C_spi.transpose(0, 2, 1))
+            energy, F_spq = term.fock(D_spq, put(C_spi))
+            numbers = float(energy), get_backend(backend).to_host(F_spq), float(term.electrons)
+            found.append((*numbers, term.gradient(D_spq, put(C_spi))))
+        for one, other in zip(*found, strict=True):
+            assert abs(one - other).max() < CPU_CUDA
 
 
 @pytest.mark.gpu

@@ -34,7 +34,7 @@ def energy_gradient(
             "points from elsewhere do not move with atoms: compute the gradient without response of the grid"
         )
     e_g, potential_scg = integrate.evaluate(integrate.rho(D_spq, C_spi), integrate.w_g)
-    gradient = integrate.quadrature.gradient(D_spq, potential_scg, response)
+    gradient = integrate.gradient(D_spq, C_spi, potential_scg, response)
     if response:
         placed = placed_points(grid, integrate.w_g * e_g, backend)
         gradient = gradient + share_gradient(placed, molecule.R_ax, molecule.numbers, partition, backend)

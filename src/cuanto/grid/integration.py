@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.functionals import XCPotential
 from cuanto.grid.quadrature import Quadrature, orbitals_pay
@@ -41,12 +42,18 @@ class Integration:
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:
         """Densities at the points."""
-        return self.quadrature.density(D_spq, C_spi if self._by_orbitals(C_spi) else None)
+        return self.quadrature.density(D_spq, self._orbitals(C_spi, self.family))
 
-    def _by_orbitals(self, C_spi: Any | None) -> bool:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+        """dE/dR [atom, axis] at fixed weights; `moving`: points move with their atoms."""
+        return self.quadrature.gradient(D_spq, self._orbitals(C_spi, "gradient"), potential_scg, moving)
+
+    def _orbitals(self, C_spi: Any | None, step: str) -> Any | None:
+        """The orbitals where a step is to be done with them: the density of a family, or the `gradient`."""
         if C_spi is None or self.density == "matrix":
-            return False
-        return self.density == "orbitals" or orbitals_pay(self.quadrature, self.family, C_spi.shape[2])
+            return None
+        wanted = self.density == "orbitals" or orbitals_pay(self.quadrature, step, C_spi.shape[2])
+        return C_spi if wanted else None
 
 
 @dataclass(frozen=True, eq=False)

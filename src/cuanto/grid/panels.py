@@ -51,9 +51,14 @@ class PanelQuadrature:
     Pairs of functions whose product stays below the threshold of the settings in a group are left out there.
     """
 
-    products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (0.5, 1.0), "gga": (1.0, 2.0), "mgga": (2.5, 4.0)}
-    """Of matrices for the density: functions by functions from a density matrix, functions by orbitals. Only half of a
-    symmetric product is made where that is enough."""
+    products: ClassVar[dict[str, tuple[float, float]]] = {
+        "lda": (0.5, 1.0),
+        "gga": (1.0, 2.0),
+        "mgga": (2.5, 4.0),
+        "gradient": (1.0, 2.0),
+    }
+    """Of matrices for the density, or of a product for the gradient: functions by functions from a density matrix,
+    functions by orbitals. Only half of a symmetric product is made where that is enough."""
     reading_pays: ClassVar[bool] = False
 
     def __init__(
@@ -150,16 +155,21 @@ class PanelQuadrature:
             add_transpose(F_pq)
         return F_spq
 
-    def gradient(self, D_spq: NDArray[Any], potential_scg: NDArray[Any], moving: bool) -> NDArray[np.float64]:
+    def gradient(
+        self, D_spq: NDArray[Any], C_spi: NDArray[Any] | None, potential_scg: NDArray[Any], moving: bool
+    ) -> NDArray[np.float64]:
         """dE/dR [atom, axis] at fixed density matrices and weights; `moving`: points move with their atoms."""
-        given, potential = (np.ascontiguousarray(array, dtype=self.dtype) for array in (D_spq, potential_scg))
-        spins, rows, local = len(given), self._most_rows, self._local_numbers(len(given), 0)
+        given, potential = (np.ascontiguousarray(array) for array in (D_spq if C_spi is None else C_spi, potential_scg))
+        spins, rows, width = len(given), self._most_rows, 0 if C_spi is None else given.shape[2]
+        padded, local = -(-width // 8) * 8, self._local_numbers(spins, width)
         products = {"lda": 1, "gga": 2, "mgga": 4}[self.family]
-        room = spins * rows * rows + PANEL_PAD * rows * (VALUES[ORDER[self.family] + 1] + 2 * products + 1)
+        room = spins * (rows * rows if C_spi is None else 2 * rows * padded)
+        room += PANEL_PAD * (rows * (VALUES[ORDER[self.family] + 1] + 2 * products + 1) + padded)
         gradient = np.zeros((self._atoms, 3))
-        values = {"given": given, "nbf": self.nbf, "spins": spins, "local": local, "potential": potential}
-        values |= {"shell_atom": self._shell_atom, "own": self.grid.own_g, "moving": int(moving), "out": gradient}
-        self._run(cpu_gradient(self._texts), values, self.dtype.itemsize * (local + room), sums="out")
+        values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local}
+        values |= {"potential": potential, "own": self.grid.own_g, "moving": int(moving), "out": gradient}
+        values |= {"shell_atom": self._shell_atom}
+        self._run(cpu_gradient(self._texts, C_spi is not None), values, 8 * (local + room), sums="out")
         return gradient
 
     def _local_numbers(self, spins: int, width: int) -> int:

@@ -22,8 +22,8 @@ from cuanto.memory import Budget
 class Quadrature(Protocol):
     """A grid with the functions of a basis on it.
 
-    `products` of matrices that the density of a family takes, from a density matrix and from orbitals; `reading_pays`:
-    values that are kept are read faster than they are made.
+    `products` of matrices that the density of a family takes, from a density matrix and from orbitals, and the same for
+    a product of the gradient; `reading_pays`: values that are kept are read faster than they are made.
     Densities and potentials are [spin, component, point]: the density, for gga its gradient, for mgga also the
     kinetic-energy density 1/2 sum_i |grad psi_i|^2.
     """
@@ -49,7 +49,7 @@ class Quadrature(Protocol):
     def matrix(self, potential_scg: Any) -> Any:
         """sum_g v_0 chi_p chi_q + v . grad chi_p chi_q + v_tau grad chi_p . grad chi_q plus its transpose."""
 
-    def gradient(self, D_spq: Any, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
         """dE/dR [atom, axis] on the host, at fixed D and weights; `moving`: points move with their atoms."""
 
 
@@ -77,8 +77,8 @@ def make_quadrature(
     return made, plan
 
 
-def orbitals_pay(quadrature: Quadrature, family: str, orbitals: int) -> bool:
-    """Is the density cheaper from so many orbitals than from the density matrix?"""
+def orbitals_pay(quadrature: Quadrature, step: str, orbitals: int) -> bool:
+    """Is the density of a family, or the `gradient`, cheaper from so many orbitals than from the density matrix?"""
     points, functions = quadrature.grid.points.astype(float), quadrature.grid.functions
-    by_matrix, by_orbitals = quadrature.products[family]
+    by_matrix, by_orbitals = quadrature.products[step]
     return bool(by_orbitals * orbitals * (points * functions).sum() < by_matrix * (points * quadrature.pairs).sum())

@@ -44,7 +44,12 @@ class Batch:
 class BatchQuadrature:
     """A grid and a basis; `family`: lda, gga or mgga; working memory by the settings, or an eighth of the limit."""
 
-    products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (1.0, 1.0), "gga": (1.0, 2.0), "mgga": (4.0, 4.0)}
+    products: ClassVar[dict[str, tuple[float, float]]] = {
+        "lda": (1.0, 1.0),
+        "gga": (1.0, 2.0),
+        "mgga": (4.0, 4.0),
+        "gradient": (1.0, 2.0),
+    }
     reading_pays: ClassVar[bool] = True
 
     def __init__(
@@ -126,30 +131,36 @@ class BatchQuadrature:
                 self._launch("scatter", batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
-    def gradient(self, D_spq: Any, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
         """dE/dR [atom, axis] at fixed density matrices and weights; `moving`: points move with their atoms."""
-        xp, family = self.backend.xp, self.family
-        given, potential = (xp.ascontiguousarray(array, dtype=self.dtype) for array in (D_spq, potential_scg))
-        atom_p, out = self.backend.to_device(self._function_atom), xp.zeros((self._atoms, 3))
-        point_xg = xp.zeros((3, len(self.grid.w_g)))
-        right, products = {"lda": (1, 1), "gga": (1, 2), "mgga": (4, 4)}[family]
-        for batch in self._batches(VALUES[ORDER[family] + 1] + right + products + 3):
+        xp = self.backend.xp
+        given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
+        out, point_xg = xp.zeros((self._atoms, 3)), xp.zeros((3, len(self.grid.w_g)))
+        fixed = {"function_atom": self.backend.to_device(self._function_atom), "out": out}
+        for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
             place = batch.tables["task_point"][:, None] + xp.arange(batch.points)
-            for D_pq, v_cg in zip(given, potential, strict=True):
-                weighed, force = (xp.empty((n, *chi.shape[1:]), dtype=self.dtype) for n in (right, 3))
-                common = {**batch.tables, "values": chi, "potential": v_cg}
+            for s in range(len(given)):
+                common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
+                weighed, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
                 self._launch("right", batch.elements(1) // ELEMENT_THREADS, {**common, "weighed": weighed})
-                part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
-                product = self._products(part, xp.stack([weighed[0], chi[0]]) if family == "gga" else weighed)
-                values = {**common, "product": product, "function_atom": atom_p, "force": force, "out": out}
-                self._launch("force", batch.tasks * batch.rows, values)
+                right = (weighed[0], chi[0]) if self.family == "gga" else weighed
+                if C_spi is None:
+                    part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), given[s], self.nbf)
+                    product = self._products(part, right)
+                else:
+                    product = self._by_orbitals(batch, right, given[s])
+                self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
                     point_xg[:, place] += force.sum(axis=2)
         gradient = np.asarray(self.backend.to_host(out))
-        if moving:
-            gradient += self._sums_by_owner(point_xg)
-        return gradient
+        return gradient + self._sums_by_owner(point_xg) if moving else gradient
+
+    @cached_property
+    def _gradient_batches(self) -> list[Batch]:
+        """Room for values, what the density matrix is multiplied by, products, and forces."""
+        products = {"lda": 2, "gga": 3, "mgga": 8}[self.family]
+        return list(self._batches(VALUES[ORDER[self.family] + 1] + products + 3))
 
     def _sums_by_owner(self, point_xg: Any) -> NDArray[np.float64]:
         sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self._atoms) for row in point_xg]
@@ -163,17 +174,23 @@ class BatchQuadrature:
     def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
         """Orbitals with themselves; for gradients alone it is cheaper to go back to functions."""
         width = C_pi.shape[1]
-        turned = self._gathered("gather_turned", batch, (width, batch.rows), C_pi, width)
         if self.family != "gga":
+            turned = self._gathered("gather_turned", batch, (width, batch.rows), C_pi, width)
             psi = self._products(turned, chi)
             return psi, psi
+        return chi, self._by_orbitals(batch, chi[:1], C_pi)
+
+    def _by_orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
+        """C (C^T values)"""
+        width = C_pi.shape[1]
+        turned = self._gathered("gather_turned", batch, (width, batch.rows), C_pi, width)
         back = self._gathered("gather_orbitals", batch, (batch.rows, width), C_pi, width)
-        return chi, self._products(back, self._products(turned, chi[:1]))
+        return self._products(back, self._products(turned, values))
 
     def _products(self, part: Any, values: Any) -> Any:
         """Of every component, one after the other: the library's batches are of three axes."""
         xp = self.backend.xp
-        out = xp.empty((len(values), len(part), part.shape[1], values.shape[3]), dtype=self.dtype)
+        out = xp.empty((len(values), len(part), part.shape[1], values[0].shape[2]), dtype=self.dtype)
         for one, product in zip(values, out, strict=True):
             xp.matmul(part, one, out=product)
         return out

@@ -73,6 +73,8 @@ class GridSettings:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(f"unknown {name} {getattr(self, name)!r} of a grid: choose {', '.join(known)}")
+        if not isinstance(self.response, bool):
+            raise InputError(f"response of a grid is true or false, {self.response!r} was given")
         _within("cube_edge", self.cube_edge, 0.5, 1000.0)
         _within("sphere_fraction", self.sphere_fraction, 0.0, 1.0)
         _within("threshold", self.threshold, 1e-20, 1e-3)

@@ -25,8 +25,6 @@ Ints = NDArray[np.int64]
 
 ENTRIES_AT_ONCE = 1 << 22
 """Atoms in all lists that are at work together: few, since memory that was used before is faster than new memory."""
-COPIES = {"cpu": 1, "cuda": 64}
-"""Of the sums of a gradient: blocks of threads that add to one number wait for each other."""
 SHIFTED = ("becke", "becke-bragg")
 """Cells that are larger for larger atoms."""
 
@@ -63,13 +61,11 @@ def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backen
 
 def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
     """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; points move with their atoms."""
-    language = backend.traits.language
-    program = backend.compile(gradient_source(language, partition == "stratmann"))
-    copies = COPIES[language]
-    out = backend.zeros((copies, *R_ax.shape), np.float64)
+    program = backend.compile(gradient_source(backend.traits.language, partition == "stratmann"))
+    out = backend.zeros(R_ax.shape, np.float64)
     for blocks, values in _with_lists(placed, R_ax, numbers, partition, backend):
-        backend.launch_all([Launch(program, blocks, {**values, "copies": copies, "out": out}, sums="out")])
-    return np.asarray(backend.to_host(out).sum(axis=0))
+        backend.launch_all([Launch(program, blocks, {**values, "out": out}, sums="out")])
+    return backend.to_host(out)
 
 
 def _with_lists(

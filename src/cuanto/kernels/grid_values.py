@@ -54,8 +54,8 @@ CPU_MATRIX = POINTS + declared(
     "const REAL* potential, INDEX nbf, int spins, INDEX group_sums, double* sums, double* out"
 )
 CPU_GRADIENT = POINTS + declared(
-    "const REAL* given, INDEX nbf, int spins, INDEX local, const REAL* potential, const int* shell_atom, const int* "
-    "own, int moving, double* sums, double* out"
+    "const REAL* given, INDEX nbf, int width, int spins, INDEX local, const REAL* potential, const int* shell_atom, "
+    "const int* own, int moving, double* sums, double* out"
 )
 
 RADIAL = "VEC x, VEC y, VEC z, VEC R, VEC T, VEC U"
@@ -175,6 +175,6 @@ def cpu_matrix(shells: ShellTexts, real: str) -> Source:
 
 
 @cache
-def cpu_gradient(shells: ShellTexts) -> Source:
-    """The derivative with respect to atoms, at a fixed density matrix."""
-    return _panels("grid_gradient", "double", CPU_GRADIENT, shells, higher=1)
+def cpu_gradient(shells: ShellTexts, orbitals: bool) -> Source:
+    """The derivative with respect to atoms, at a fixed density matrix, which may be given by orbitals."""
+    return _panels("grid_gradient", "double", CPU_GRADIENT, shells, higher=1, ORBITALS=int(orbitals))

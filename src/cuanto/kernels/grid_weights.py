@@ -58,7 +58,7 @@ def weights_source(target: str, stratmann: bool) -> Source:
 def gradient_source(target: str, stratmann: bool) -> Source:
     """The derivative of weights with respect to atoms, times `weight`."""
     entry = "grid_weights_gradient_stratmann" if stratmann else "grid_weights_gradient_becke"
-    arguments = (*RANGE, *COMMON, *declared("INDEX copies, double* out"), *SUMS[target])
+    arguments = (*RANGE, *COMMON, ("double*", "out"), *SUMS[target])
     body = ("grid_cells.h", "grid_weights_gradient.h")
     return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 

@@ -29,26 +29,38 @@ FN void weigh(const REAL* chi, INDEX functions, INDEX size, const REAL* v, INDEX
     }
 }
 
-// The points of one task; `sums`: [atom][axis]; `D`: matrices of `nbf` functions, in which the group's have the numbers task.ao.
+// The points of one task; `sums`: [atom][axis]; `given`: matrices of `nbf` functions, or with ORBITALS their factors, in which
+// the functions of the group have the numbers task.ao.
 static void add_forces(const Task& task, const double* position, INDEX stride, const int* shell, const double* centre,
-                       const double* primitive, const REAL* D, INDEX nbf, int spins, const REAL* potential,
+                       const double* primitive, const REAL* given, INDEX nbf, int width, int spins, const REAL* potential,
                        const int* shell_atom, const int* own, bool moving, REAL* scratch, double* sums) {
     const int functions = task.functions;
-    const INDEX rows = up(functions, ROWS), tiles = up(functions, TILE), size = rows * PANEL;
-    REAL *chi = scratch + spins * tiles * tiles, *right = chi + VALUES * size, *product = right + PRODUCTS * size;
-    REAL* force = product + PRODUCTS * size;  // of shells, [shell][axis][lane]
+    const INDEX rows = up(functions, ROWS), tiles = up(functions, TILE), orbitals = up(width, TILE), size = rows * PANEL;
+    const INDEX packed = ORBITALS ? 2 * orbitals * tiles : tiles * tiles;
+    REAL *chi = scratch + spins * packed, *right = chi + VALUES * size, *product = right + PRODUCTS * size;
+    REAL *force = product + PRODUCTS * size, *psi = force + 3 * rows * LANES;  // forces on shells, [shell][axis][lane]
     for (int s = 0; s < spins; ++s)
-        pack_matrix(scratch + s * tiles * tiles, tiles, functions, task.ao, task.run_row, task.run_ao, task.runs,
-                    task.tile_depth, D + s * nbf * nbf, nbf, false);
+#if ORBITALS
+        pack_orbitals(scratch + s * packed, functions, task.ao, given + s * nbf * width, width);
+#else
+        pack_matrix(scratch + s * packed, tiles, functions, task.ao, task.run_row, task.run_ao, task.runs, task.tile_depth,
+                    given + s * nbf * nbf, nbf, false);
+#endif
     for (INDEX i = 0; i < 3 * task.list_count * LANES; ++i) force[i] = 0;
     for (INDEX g = task.begin; g < task.end; g += PANEL) {
         panel_values(g, position, stride, task.list_shell, task.list_row, task.list_count, shell, centre, primitive, rows, chi);
         for (int s = 0; s < spins; ++s) {
-            const REAL *A = scratch + s * tiles * tiles, *v = potential + s * COMPONENTS * stride + g;
+            const REAL *A = scratch + s * packed, *v = potential + s * COMPONENTS * stride + g;
             weigh(chi, functions, size, v, stride, right);
-            for (int c = 0; c < PRODUCTS; ++c)
-                panel_product(A, tiles, functions, c && !KINETIC ? chi : right + c * size, product + c * size, false,
-                              task.tile_depth);
+            for (int c = 0; c < PRODUCTS; ++c) {
+                const REAL* in = c && !KINETIC ? chi : right + c * size;
+#if ORBITALS
+                panel_product(A, orbitals, functions, in, psi);
+                panel_product(A + orbitals * tiles, tiles, width, psi, product + c * size);
+#else
+                panel_product(A, tiles, functions, in, product + c * size, false, task.tile_depth);
+#endif
+            }
             NO_UNROLL for (int n = 0; n < VECTORS; ++n) {
                 VEC here[3], slope_potential[3];
                 UNROLL for (int x = 0; x < 3; ++x) {
@@ -98,11 +110,11 @@ extern "C" void ENTRY(PARAMETERS) {
         INDEX functions = nbf;
         if (local) {
             const Part part = PART_OF(b);
-            take_part(part, spins, nbf, 0, given, (REAL*)scratch);
+            take_part(part, spins, nbf, width, given, (REAL*)scratch);
             matrices = (REAL*)scratch, functions = part.functions;
         }
         for (INDEX t = block_task[b]; t < block_task[b + 1]; ++t)
-            add_forces(TASK_OF(t), position, stride, shell, centre, primitive, matrices, functions, spins, potential,
+            add_forces(TASK_OF(t), position, stride, shell, centre, primitive, matrices, functions, width, spins, potential,
                        shell_atom, own, moving, (REAL*)scratch + local, SUMS(out));
     }
 }

@@ -61,7 +61,15 @@ FN void panel_product(const REAL* A, INDEX rows, INDEX depth, const REAL* in, RE
     }
 }
 
-// A symmetric matrix D of all functions, packed for panel_product. With `half` elements right of the diagonal are zero, those left of it
+// A[row][q] = source(row, q) for rows up to a whole number of tiles, packed for panel_product.
+template <class F>
+FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
+    for (INDEX p = 0; p < rows; p += TILE)
+        for (INDEX q = 0; q < depth; ++q)
+            for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
+}
+
+// The same of a symmetric matrix D of all functions. With `half` elements right of the diagonal are zero, those left of it
 // doubled, which is enough for rho and tau, but not for the gradient.
 FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
                     const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
@@ -85,6 +93,13 @@ FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const i
             }
         }
     }
+}
+
+// The factors of D = C C^T: C^T [orbital][function], then C [function][orbital], each up to a whole number of tiles.
+FN void pack_orbitals(REAL* A, int functions, const int* ao, const REAL* C, INDEX width) {
+    pack(A, up(width, TILE), width, functions, [&](INDEX i, INDEX q) { return C[ao[q] * width + i]; });
+    pack(A + up(width, TILE) * up(functions, TILE), up(functions, TILE), functions, width,
+         [&](INDEX p, INDEX i) { return C[ao[p] * width + i]; });
 }
 
 // Rows from `used` on in `count` arrays of `rows` rows.

@@ -2,9 +2,10 @@
 // BLOCK_POINTS points is a team's; every member has a vector of points.
 //
 // d ln share = sum_ij ([i = own] - P_i / sum_k P_k) s'(mu_ij) / s(mu_ij) dmu_ij, mu_ij = (r_i - r_j) / R_ij; rows i whose P
-// vanishes next to others are left out. Sums go to `out` [copy][atom][axis]: many copies, so that threads seldom meet.
+// vanishes next to others are left out. Sums go to `out` [atom][axis].
 #define MOST_ROWS 64
-#define LEAST_SHARE REAL(1e-15)
+#define LEAST_SHARE REAL(1e-13)   // of a point, next to those of nearer atoms
+#define LEAST_FACTOR REAL(1e-15)  // Hartree
 
 struct Three {
     VEC x[3];
@@ -21,15 +22,15 @@ FN VEC relative_slope(VEC mu, REAL shift) {
 #if STRATMANN
     VEC m = mu * (1 / REACH);
     m = vselect(m > REAL(1), vset(1), vselect(m < REAL(-1), vset(-1), m));
-    const VEC rest = vset(1) - m * m, slope = rest * rest * rest * (REAL(-35.0 / 32) / REACH);
+    const VEC rest = vset(1) - m * m, slope = rest * rest * rest * (REAL(-35.0 / 32) / REACH), s = cell(mu, shift);
 #else
     VEC nu = vfma(vset(shift), vset(1) - mu * mu, mu), slope = vset(REAL(-0.5)) + mu * shift;
     UNROLL for (int k = 0; k < 3; ++k) {
         slope = slope * (vset(REAL(1.5)) - nu * nu * REAL(1.5));
         nu = nu * (vset(REAL(1.5)) - nu * nu * REAL(0.5));
     }
+    const VEC s = vset(REAL(0.5)) - nu * REAL(0.5);
 #endif
-    const VEC s = cell(mu, shift);
     return vselect(s > REAL(0), slope * vrcp(vselect(s > REAL(0), s, vset(1))), vset(0));
 }
 
@@ -48,7 +49,7 @@ KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
     FOR_TEAMS(block) {
         const INDEX group = block_list[block], first = block_point[block], points = block_point[block + 1] - first;
         const int rows = list_rows[group], count = list_count[group], *list = list_atom + group * atoms;
-        double* sum = SUMS(out) + block % copies * atoms * 3;
+        double* sum = SUMS(out);
 #if STRATMANN
         const REAL* far = list_distance + group * atoms;
 #define CELL_IS_ONE(i, j, scale) ((far[list[j]] - far[list[i]] - 2 * radius[group]) * (scale) > REACH)
@@ -65,25 +66,35 @@ KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
             const VEC f = left > 0 ? vread(weight + at, here) : vset(0);
             Row row[MOST_ROWS];
             int used = 0;
-            NO_UNROLL for (int i = 0; i < rows; ++i) {
+            const int possible = vany(f * f > LEAST_FACTOR * LEAST_FACTOR) ? rows : 0;
+            NO_UNROLL for (int i = 0; i < possible; ++i) {
                 const REAL* pairs = pair + 2 * atoms * list[i];
                 const VEC ri = length(from_atom(r, atom + 3 * (INDEX)list[i]));
+                const VEC least = vselect(total * LEAST_SHARE > VANISHED, total * LEAST_SHARE, vset(VANISHED));
                 VEC P = vset(1);
                 bool alive = true;
                 NO_UNROLL for (int j = 0; j < count && alive; ++j) {
                     const REAL* other = pairs + 2 * list[j];
                     if (j == i || CELL_IS_ONE(i, j, other[0])) continue;
                     P = P * cell((ri - length(from_atom(r, atom + 3 * (INDEX)list[j]))) * other[0], other[1]);
-                    if (j < NEAREST || (j & 7) == 0) alive = vany(P > VANISHED);
+                    if (j < NEAREST || (j & 7) == 0) alive = vany(P > least);
                 }
-                if (!alive || !vany(P > total * LEAST_SHARE) || used == MOST_ROWS) continue;
+                if (!alive || !vany(P > least) || used == MOST_ROWS) continue;
                 total = total + P;
                 row[used++] = Row{i, P, ri, vset(0), Three{{vset(0), vset(0), vset(0)}}};
             }
             const VEC inverse = vselect(total > REAL(0), vrcp(vselect(total > REAL(0), total, vset(1))), vset(0));
-            NO_UNROLL for (int a = 0; a < used; ++a)
-                row[a].P = f * (vselect(mine == REAL(list[row[a].place]), vset(1), vset(0)) - row[a].P * inverse);
-            NO_UNROLL for (int j = 0; j < count; ++j) {
+            int kept = 0;
+            NO_UNROLL for (int a = 0; a < used; ++a) {
+                const VEC own_row = vselect(mine == REAL(list[row[a].place]), vset(1), vset(0));
+                const VEC share = f * (own_row - row[a].P * inverse);
+                if (!vany(share * share > LEAST_FACTOR * LEAST_FACTOR)) continue;
+                row[kept] = row[a];
+                row[kept++].P = share;
+            }
+            used = kept;
+            const int others = team_most(used) ? count : 0;
+            NO_UNROLL for (int j = 0; j < others; ++j) {
                 const REAL* R = atom + 3 * (INDEX)list[j];
                 const Three d = from_atom(r, R);
                 const VEC rj = length(d);
