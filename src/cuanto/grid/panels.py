@@ -167,8 +167,8 @@ class PanelQuadrature:
         room += PANEL_PAD * (rows * (VALUES[ORDER[self.family] + 1] + 2 * products + 1) + padded)
         gradient = np.zeros((self._atoms, 3))
         values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local}
-        values |= {"potential": potential, "own": self.grid.own_g, "moving": int(moving), "out": gradient}
-        values |= {"shell_atom": self._shell_atom}
+        values |= {"potential": potential, "shell_atom": self._shell_atom, "out": gradient}
+        values |= {"own": self.grid.own_g if moving else None}
         self._run(cpu_gradient(self._texts, C_spi is not None), values, 8 * (local + room), sums="out")
         return gradient
 

@@ -55,7 +55,7 @@ CPU_MATRIX = POINTS + declared(
 )
 CPU_GRADIENT = POINTS + declared(
     "const REAL* given, INDEX nbf, int width, int spins, INDEX local, const REAL* potential, const int* shell_atom, "
-    "const int* own, int moving, double* sums, double* out"
+    "const int* own, double* sums, double* out"
 )
 
 RADIAL = "VEC x, VEC y, VEC z, VEC R, VEC T, VEC U"

@@ -1,5 +1,5 @@
 // Derivative of the energy with respect to atoms, at a fixed density matrix, from the points of blocks of groups: functions
-// move with their atoms and, where `moving`, points with theirs (`own`). With v = potential[spin][component][point],
+// move with their atoms and points with theirs, unless `own` is 0. With v = potential[spin][component][point],
 //   L_0 = D (4 v_0 chi + 2 v . grad chi),  L_c = D (2 v_c chi + 4 v_tau d_c chi),
 // a move of function p along x changes the energy by -(d_x chi_p L_0 + sum_c d_cx chi_p L_c) at every point.
 #define PRODUCTS (KINETIC ? 4 : 1 + GRADIENT)
@@ -29,16 +29,57 @@ FN void weigh(const REAL* chi, INDEX functions, INDEX size, const REAL* v, INDEX
     }
 }
 
-// The points of one task; `sums`: [atom][axis]; `given`: matrices of `nbf` functions, or with ORBITALS their factors, in which
-// the functions of the group have the numbers task.ao.
+// Forces of one spin at the points of a panel, added to those on shells [shell][axis][lane] and, where points move, to `sums`
+// of their atoms `own`; 0: they rest.
+FN void panel_forces(const Task& task, const int* shell, const REAL* chi, const REAL* product, INDEX size, const REAL* v,
+                     INDEX stride, const int* own, REAL* force, double* sums) {
+    NO_UNROLL for (int n = 0; n < VECTORS; ++n) {
+        VEC here[3] = {vset(0), vset(0), vset(0)};
+#if GRADIENT && !KINETIC
+        VEC slope_potential[3];
+        UNROLL for (int x = 0; x < 3; ++x) slope_potential[x] = vload(v + (1 + x) * stride + n * LANES) * REAL(2);
+#endif
+        NO_UNROLL for (int k = 0; k < task.list_count; ++k) {
+            const int* record = shell + SHELL_FIELDS * (INDEX)task.list_shell[k];
+            const INDEX first = task.list_row[k], last = first + functions_in(record[0]) * record[2];
+            VEC sum[3] = {vset(0), vset(0), vset(0)};
+            NO_UNROLL for (INDEX f = first; f < last; ++f) {
+                const REAL *at = chi + f * PANEL + n * LANES, *L = product + f * PANEL + n * LANES;
+                const VEC by_value = vload(L);
+                UNROLL for (int x = 0; x < 3; ++x) {
+                    sum[x] = vfma(vload(at + (1 + x) * size), by_value, sum[x]);
+#if KINETIC
+                    UNROLL for (int c = 0; c < 3; ++c)
+                        sum[x] = vfma(vload(at + SECOND[c][x] * size), vload(L + (1 + c) * size), sum[x]);
+#elif GRADIENT
+                    VEC bend = slope_potential[0] * vload(at + SECOND[0][x] * size);
+                    UNROLL for (int c = 1; c < 3; ++c)
+                        bend = vfma(slope_potential[c], vload(at + SECOND[c][x] * size), bend);
+                    sum[x] = vfma(bend, vload(L + size), sum[x]);
+#endif
+                }
+            }
+            UNROLL for (int x = 0; x < 3; ++x) {
+                REAL* place = force + (3 * k + x) * LANES;
+                vstore(place, vload(place) + sum[x]);
+                here[x] = here[x] + sum[x];
+            }
+        }
+        if (own)
+            for (int x = 0; x < 3; ++x) FOR_LANES(LANES) sums[3 * own[n * LANES + lane] + x] += LANE(here[x]);
+    }
+}
+
+// The points of one task; `given`: matrices of `nbf` functions, or with ORBITALS their factors, in which the functions of the
+// group have the numbers task.ao; `sums`: [atom][axis].
 static void add_forces(const Task& task, const double* position, INDEX stride, const int* shell, const double* centre,
                        const double* primitive, const REAL* given, INDEX nbf, int width, int spins, const REAL* potential,
-                       const int* shell_atom, const int* own, bool moving, REAL* scratch, double* sums) {
+                       const int* shell_atom, const int* own, REAL* scratch, double* sums) {
     const int functions = task.functions;
     const INDEX rows = up(functions, ROWS), tiles = up(functions, TILE), orbitals = up(width, TILE), size = rows * PANEL;
     const INDEX packed = ORBITALS ? 2 * orbitals * tiles : tiles * tiles;
     REAL *chi = scratch + spins * packed, *right = chi + VALUES * size, *product = right + PRODUCTS * size;
-    REAL *force = product + PRODUCTS * size, *psi = force + 3 * rows * LANES;  // forces on shells, [shell][axis][lane]
+    REAL *force = product + PRODUCTS * size, *psi = force + 3 * rows * LANES;
     for (int s = 0; s < spins; ++s)
 #if ORBITALS
         pack_orbitals(scratch + s * packed, functions, task.ao, given + s * nbf * width, width);
@@ -61,42 +102,7 @@ static void add_forces(const Task& task, const double* position, INDEX stride, c
                 panel_product(A, tiles, functions, in, product + c * size, false, task.tile_depth);
 #endif
             }
-            NO_UNROLL for (int n = 0; n < VECTORS; ++n) {
-                VEC here[3], slope_potential[3];
-                UNROLL for (int x = 0; x < 3; ++x) {
-                    here[x] = vset(0);
-                    if (GRADIENT && !KINETIC) slope_potential[x] = vload(v + (1 + x) * stride + n * LANES) * REAL(2);
-                }
-                NO_UNROLL for (int k = 0; k < task.list_count; ++k) {
-                    const int* record = shell + SHELL_FIELDS * (INDEX)task.list_shell[k];
-                    const INDEX first = task.list_row[k], last = first + functions_in(record[0]) * record[2];
-                    VEC sum[3] = {vset(0), vset(0), vset(0)};
-                    NO_UNROLL for (INDEX f = first; f < last; ++f) {
-                        const REAL *at = chi + f * PANEL + n * LANES, *L = product + f * PANEL + n * LANES;
-                        const VEC by_value = vload(L);
-                        UNROLL for (int x = 0; x < 3; ++x) {
-                            sum[x] = vfma(vload(at + (1 + x) * size), by_value, sum[x]);
-#if KINETIC
-                            UNROLL for (int c = 0; c < 3; ++c)
-                                sum[x] = vfma(vload(at + SECOND[c][x] * size), vload(L + (1 + c) * size), sum[x]);
-#elif GRADIENT
-                            VEC bend = slope_potential[0] * vload(at + SECOND[0][x] * size);
-                            UNROLL for (int c = 1; c < 3; ++c)
-                                bend = vfma(slope_potential[c], vload(at + SECOND[c][x] * size), bend);
-                            sum[x] = vfma(bend, vload(L + size), sum[x]);
-#endif
-                        }
-                    }
-                    UNROLL for (int x = 0; x < 3; ++x) {
-                        REAL* place = force + (3 * k + x) * LANES;
-                        vstore(place, vload(place) + sum[x]);
-                        here[x] = here[x] + sum[x];
-                    }
-                }
-                if (moving)
-                    for (int i = 0; i < LANES; ++i)
-                        for (int x = 0; x < 3; ++x) sums[3 * own[g + n * LANES + i] + x] += here[x][i];
-            }
+            panel_forces(task, shell, chi, product, size, v, stride, own ? own + g : 0, force, sums);
         }
     }
     for (int k = 0; k < task.list_count; ++k)
@@ -115,6 +121,6 @@ extern "C" void ENTRY(PARAMETERS) {
         }
         for (INDEX t = block_task[b]; t < block_task[b + 1]; ++t)
             add_forces(TASK_OF(t), position, stride, shell, centre, primitive, matrices, functions, width, spins, potential,
-                       shell_atom, own, moving, (REAL*)scratch + local, SUMS(out));
+                       shell_atom, own, (REAL*)scratch + local, SUMS(out));
     }
 }

@@ -3,7 +3,7 @@
 //
 // d ln share = sum_ij ([i = own] - P_i / sum_k P_k) s'(mu_ij) / s(mu_ij) dmu_ij, mu_ij = (r_i - r_j) / R_ij; rows i whose P
 // vanishes next to others are left out. Sums go to `out` [atom][axis].
-#define MOST_ROWS 64
+#define MOST_ROWS (LANES > 1 ? 128 : 64)  // that have a share of the points of a vector, far more than there ever are
 #define LEAST_SHARE REAL(1e-13)   // of a point, next to those of nearer atoms
 #define LEAST_FACTOR REAL(1e-15)  // Hartree
 
@@ -34,106 +34,125 @@ FN VEC relative_slope(VEC mu, REAL shift) {
     return vselect(s > REAL(0), slope * vrcp(vselect(s > REAL(0), s, vset(1))), vset(0));
 }
 
-FN void add(double* place, const Three& value, REAL factor) {
-    UNROLL for (int x = 0; x < 3; ++x) FOR_LANES(LANES) ADD(place + x, LANE(value.x[x]) * factor);
-}
+// The list of a block of points: rows may have a share of a point, all others bound them.
+struct List {
+    const int* atoms;
+    int rows, count;
+    INDEX all;  // atoms of the molecule
+    const REAL *position, *pair, *far;
+    REAL radius;
+    FN_MEMBER const REAL* at(int i) const { return position + 3 * (INDEX)atoms[i]; }
+    FN_MEMBER const REAL* border(int i, int j) const { return pair + 2 * (all * atoms[i] + atoms[j]); }
+    FN_MEMBER bool apart(int i, int j) const {  // the cell of i has no border with j at these points
+#if STRATMANN
+        return i == j || (far[atoms[j]] - far[atoms[i]] - 2 * radius) * border(i, j)[0] > REACH;
+#else
+        return i == j;
+#endif
+    }
+};
 
-// A row that has a share of any of the points: its place in the list, P, distance, derivative by that distance and by the borders.
+// A row that has a share of any point of a vector: its place in the list, P (later the factor of its derivative), distance,
+// derivative by that distance and by the move of its borders.
 struct Row {
     int place;
     VEC P, r, by_distance;
     Three by_border;
 };
 
+// Rows with f ([i = own] - P_i / sum_k P_k) for P, where that is not negligible.
+FN int find_rows(const List& list, const Three& r, VEC f, VEC mine, Row* row) {
+    VEC total = vset(0);
+    int used = 0, kept = 0;
+    NO_UNROLL for (int i = 0; i < list.rows; ++i) {
+        const VEC ri = length(from_atom(r, list.at(i)));
+        const VEC least = vselect(total * LEAST_SHARE > VANISHED, total * LEAST_SHARE, vset(VANISHED));
+        VEC P = vset(1);
+        bool alive = true;
+        NO_UNROLL for (int j = 0; j < list.count && alive; ++j) {
+            if (list.apart(i, j)) continue;
+            const REAL* border = list.border(i, j);
+            P = P * cell((ri - length(from_atom(r, list.at(j)))) * border[0], border[1]);
+            if (j < NEAREST || (j & 7) == 0) alive = vany(P > least);
+        }
+        if (!alive || !vany(P > least) || used == MOST_ROWS) continue;
+        total = total + P;
+        row[used++] = Row{i, P, ri, vset(0), Three{{vset(0), vset(0), vset(0)}}};
+    }
+    const VEC inverse = shared(vset(1), total);
+    NO_UNROLL for (int a = 0; a < used; ++a) {
+        const VEC own_row = vselect(mine == REAL(list.atoms[row[a].place]), vset(1), vset(0));
+        const VEC factor = f * (own_row - row[a].P * inverse);
+        if (!vany(factor * factor > LEAST_FACTOR * LEAST_FACTOR)) continue;
+        row[kept] = row[a];
+        row[kept++].P = factor;
+    }
+    return kept;
+}
+
+// The derivative by a distance as a force on an atom, which the point feels as well.
+FN Three pulled(VEC by_distance, VEC distance, const Three& d, Three& point) {
+    const VEC scale = by_distance * vrcp(vselect(distance > REAL(0), distance, vset(1)));
+    const Three force = {{scale * d.x[0], scale * d.x[1], scale * d.x[2]}};
+    point = point + force;
+    return force;
+}
+
+// What borders of all rows with atom j do to that atom; the rows' own derivatives are collected.
+FN Three bordered(const List& list, const Three& r, int j, Row* row, int used, Three& point) {
+    const REAL* R = list.at(j);
+    const Three d = from_atom(r, R);
+    const VEC rj = length(d);
+    VEC by_distance = vset(0);
+    Three force = {{vset(0), vset(0), vset(0)}};
+    NO_UNROLL for (int a = 0; a < used; ++a) {
+        Row& one = row[a];
+        if (list.apart(one.place, j)) continue;
+        const REAL *border = list.border(one.place, j), *A = list.at(one.place);
+        const VEC mu = (one.r - rj) * border[0], t = one.P * relative_slope(mu, border[1]) * border[0];
+        by_distance = by_distance + t;
+        one.by_distance = one.by_distance + t;
+        const VEC along = t * mu * border[0];
+        UNROLL for (int x = 0; x < 3; ++x) {
+            const VEC move = along * (A[x] - R[x]);
+            force.x[x] = force.x[x] + move;
+            one.by_border.x[x] = one.by_border.x[x] + move;
+        }
+    }
+    const Three pull = pulled(-by_distance, rj, d, point);
+    UNROLL for (int x = 0; x < 3; ++x) force.x[x] = force.x[x] - pull.x[x];
+    return force;
+}
+
+FN void add(double* place, const Three& value, REAL factor) {
+    UNROLL for (int x = 0; x < 3; ++x) FOR_LANES(LANES) ADD(place + x, LANE(value.x[x]) * factor);
+}
+
 KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
     FOR_TEAMS(block) {
         const INDEX group = block_list[block], first = block_point[block], points = block_point[block + 1] - first;
-        const int rows = list_rows[group], count = list_count[group], *list = list_atom + group * atoms;
+        const List list = {list_atom + group * atoms, list_rows[group], list_count[group], atoms, atom, pair,
+                           list_distance + group * atoms, radius[group]};
         double* sum = SUMS(out);
-#if STRATMANN
-        const REAL* far = list_distance + group * atoms;
-#define CELL_IS_ONE(i, j, scale) ((far[list[j]] - far[list[i]] - 2 * radius[group]) * (scale) > REACH)
-#else
-#define CELL_IS_ONE(i, j, scale) false
-#endif
         FOR_MEMBERS(n, 0, BLOCK_POINTS / LANES) {
             const INDEX left = points - n * LANES, at = first + (left > 0 ? n * LANES : 0);
             const int here = left < LANES ? (left > 0 ? (int)left : 0) : LANES;
-            Three r, point = Three{{vset(0), vset(0), vset(0)}};
+            Three r, point = {{vset(0), vset(0), vset(0)}};
             UNROLL for (int x = 0; x < 3; ++x) r.x[x] = vread(position + x * stride + at, here);
-            VEC mine = vset(-1), total = vset(0);
+            VEC mine = vset(-1);
             FOR_LANES(here) LANE(mine) = own[at + lane];
             const VEC f = left > 0 ? vread(weight + at, here) : vset(0);
             Row row[MOST_ROWS];
-            int used = 0;
-            const int possible = vany(f * f > LEAST_FACTOR * LEAST_FACTOR) ? rows : 0;
-            NO_UNROLL for (int i = 0; i < possible; ++i) {
-                const REAL* pairs = pair + 2 * atoms * list[i];
-                const VEC ri = length(from_atom(r, atom + 3 * (INDEX)list[i]));
-                const VEC least = vselect(total * LEAST_SHARE > VANISHED, total * LEAST_SHARE, vset(VANISHED));
-                VEC P = vset(1);
-                bool alive = true;
-                NO_UNROLL for (int j = 0; j < count && alive; ++j) {
-                    const REAL* other = pairs + 2 * list[j];
-                    if (j == i || CELL_IS_ONE(i, j, other[0])) continue;
-                    P = P * cell((ri - length(from_atom(r, atom + 3 * (INDEX)list[j]))) * other[0], other[1]);
-                    if (j < NEAREST || (j & 7) == 0) alive = vany(P > least);
-                }
-                if (!alive || !vany(P > least) || used == MOST_ROWS) continue;
-                total = total + P;
-                row[used++] = Row{i, P, ri, vset(0), Three{{vset(0), vset(0), vset(0)}}};
-            }
-            const VEC inverse = vselect(total > REAL(0), vrcp(vselect(total > REAL(0), total, vset(1))), vset(0));
-            int kept = 0;
-            NO_UNROLL for (int a = 0; a < used; ++a) {
-                const VEC own_row = vselect(mine == REAL(list[row[a].place]), vset(1), vset(0));
-                const VEC share = f * (own_row - row[a].P * inverse);
-                if (!vany(share * share > LEAST_FACTOR * LEAST_FACTOR)) continue;
-                row[kept] = row[a];
-                row[kept++].P = share;
-            }
-            used = kept;
-            const int others = team_most(used) ? count : 0;
+            const int used = vany(f * f > LEAST_FACTOR * LEAST_FACTOR) ? find_rows(list, r, f, mine, row) : 0;
+            const int others = team_most(used) ? list.count : 0;
             NO_UNROLL for (int j = 0; j < others; ++j) {
-                const REAL* R = atom + 3 * (INDEX)list[j];
-                const Three d = from_atom(r, R);
-                const VEC rj = length(d);
-                VEC by_distance = vset(0);
-                Three force = Three{{vset(0), vset(0), vset(0)}};
-                NO_UNROLL for (int a = 0; a < used; ++a) {
-                    Row& one = row[a];
-                    const REAL* other = pair + 2 * (atoms * list[one.place] + list[j]);
-                    if (one.place == j || CELL_IS_ONE(one.place, j, other[0])) continue;
-                    const VEC mu = (one.r - rj) * other[0], t = one.P * relative_slope(mu, other[1]) * other[0];
-                    const VEC along = t * mu * other[0];
-                    const REAL* A = atom + 3 * (INDEX)list[one.place];
-                    by_distance = by_distance - t;
-                    one.by_distance = one.by_distance + t;
-                    UNROLL for (int x = 0; x < 3; ++x) {
-                        const VEC border = along * (A[x] - R[x]);
-                        force.x[x] = force.x[x] + border;
-                        one.by_border.x[x] = one.by_border.x[x] + border;
-                    }
-                }
-                const VEC scale = by_distance * vrcp(vselect(rj > REAL(0), rj, vset(1)));
-                UNROLL for (int x = 0; x < 3; ++x) {
-                    const VEC moved = scale * d.x[x];
-                    force.x[x] = force.x[x] - moved;
-                    point.x[x] = point.x[x] + moved;
-                }
-                force = team_sum(force);
-                if (FIRST_MEMBER) add(sum + 3 * list[j], force, 1);
+                const Three force = team_sum(bordered(list, r, j, row, used, point));
+                if (FIRST_MEMBER) add(sum + 3 * list.atoms[j], force, 1);
             }
             NO_UNROLL for (int a = 0; a < used; ++a) {
-                const Three d = from_atom(r, atom + 3 * (INDEX)list[row[a].place]);
-                const VEC scale = row[a].by_distance * vrcp(vselect(row[a].r > REAL(0), row[a].r, vset(1)));
-                Three force;
-                UNROLL for (int x = 0; x < 3; ++x) {
-                    const VEC moved = scale * d.x[x];
-                    force.x[x] = moved + row[a].by_border.x[x];
-                    point.x[x] = point.x[x] + moved;
-                }
-                add(sum + 3 * list[row[a].place], force, -1);
+                const Three d = from_atom(r, list.at(row[a].place));
+                const Three force = pulled(row[a].by_distance, row[a].r, d, point) + row[a].by_border;
+                add(sum + 3 * list.atoms[row[a].place], force, -1);
             }
             UNROLL for (int x = 0; x < 3; ++x)
                 FOR_LANES(here) ADD(sum + 3 * (INDEX)own[at + lane] + x, LANE(point.x[x]));
