@@ -14,41 +14,41 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## what this machine offers, then four calculations and a page to look at
+demo: $(VENV)/.ready ## check this machine, then run four calculations and write an HTML report
 	@$(BIN)/cuanto doctor
 	@sh tools/demo.sh $(BIN)/cuanto $(PY)
 
-test: $(VENV)/.ready-test ## the whole CPU test suite
+test: $(VENV)/.ready-test ## run the whole CPU test suite
 	$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
 
-coverage: $(VENV)/.ready-test ## the same, with the lines of src/ that it runs; fails below 90 %
+coverage: $(VENV)/.ready-test ## the test suite with line coverage of src/; fails below 90 %
 	$(PY) -m pytest -n $(JOBS) --cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
 
-lint: $(VENV)/.ready-test ## format, lint, types and import directions
+lint: $(VENV)/.ready-test ## format, lint, types and layers of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.ready-test ## rewrite the sources in the house format
+format: $(VENV)/.ready-test ## format the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check-cuda: $(VENV)/.ready-test ## compile every CUDA kernel to l = 3 (four centres: 2) with NVRTC; needs no GPU
+check-cuda: $(VENV)/.ready-test ## compile all CUDA kernels up to l = 3 (four centres: 2) with NVRTC; no GPU needed
 	$(PY) tools/check_cuda.py --jobs $(JOBS)
 
 docs: $(VENV)/.ready-docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo site/index.html
 
-bench: $(VENV)/.ready-test ## the three-centre integrals of octadecane, timed beside PySCF
+bench: $(VENV)/.ready-test ## time the three-centre integrals of octadecane beside PySCF
 	$(PY) benchmarks/three_centre.py
 
 wheel: $(VENV)/.ready ## build the wheel into dist/
 	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
 	@ls -l dist/*.whl
 
-clean: ## remove what the targets made, the environment included
+clean: ## remove everything the targets created, including the environment
 	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,6 +1,6 @@
 """Tables of the documentation from the files of `dft.py` and `thesis_water_clusters.py`.
 
-    python benchmarks/dft_tables.py            # rewrites what stands between the marks in docs/performance.md
+    python benchmarks/dft_tables.py            # rewrites the tables between the marks in docs/develop
     python benchmarks/dft_tables.py --print    # shows it only
 
 A table whose files are missing in benchmarks/results, or that the page has no place for, is left out.
@@ -17,7 +17,7 @@ from common import ROOT
 from scf_systems import disturbed
 from scf_tables import insert, place, results, seconds, table
 
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "develop" / "performance_notes.md"
 MIB = 2**20
 Record = dict[str, Any]
 
@@ -27,7 +27,7 @@ def whole(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "empty caches, import included", *peers]
+        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system'].split('-')[0]}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -67,7 +67,7 @@ def milliseconds(value: float) -> str:
 
 
 def clusters(found: dict[str, Record]) -> str:
-    """Figures 5.4 to 5.6 of the thesis: one pass by kernel, kept against made again, memory; then whole iterations."""
+    """Figures 5.4 to 5.6 of the thesis: kernels of one pass, stored or recomputed, memory; whole iterations."""
     parts = []
     for record in found.values():
         if rows := record.get("sizes", []):
@@ -77,8 +77,8 @@ def clusters(found: dict[str, Record]) -> str:
 
 def cluster_passes(record: Record, rows: list[Record]) -> str:
     """Steps of a pass with either number of points per shell, a line for each."""
-    head = [f"waters, {place(record)}", "functions", "points per shell", "density, kept", "made again", "functional"]
-    head += ["matrix, kept", "made again", "values"]
+    head = [f"waters, {place(record)}", "functions", "points per shell", "density, stored", "recomputed", "functional"]
+    head += ["matrix, stored", "recomputed", "values"]
     lines = []
     for row in rows:
         for angular in ("110", "194"):

@@ -2,7 +2,7 @@
 `tools/compare_diagonalisers.py`: the reference.
 
     python benchmarks/plot_scf.py              # the picture that goes with cost against size
-    python benchmarks/scf_tables.py            # rewrites what stands between the marks in docs/*.md
+    python benchmarks/scf_tables.py            # rewrites the tables between the marks in docs/develop
     python benchmarks/scf_tables.py --print    # shows it only
 
 A column whose file is missing in benchmarks/results is left out; a table without any is left as it is.
@@ -50,7 +50,7 @@ def whole_scf(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "empty caches, import included", *peers]
+        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system']}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -75,7 +75,7 @@ def peer_seconds(row: Record) -> str:
 def profile(found: dict[str, Record]) -> str:
     """J of a whole SCF and its steps, beside Table 6.7; nothing where only energies were made."""
     found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
-    head = ["", *(f"J in all, {place(r)}" for r in found.values()), "thesis, K20c"]
+    head = ["", *(f"total J, {place(r)}" for r in found.values()), "thesis, K20c"]
     head += [f"steps of one J, {place(r)}" for r in found.values()]
     head += [f"shares, {place(r)}" for r in found.values()] + ["thesis"]
     rows: list[list[str]] = []
@@ -156,15 +156,15 @@ def cost(found: dict[str, Record]) -> str:
     text = table(["", "largest", "warm", "exponent"], rows)
     if not (DOCS / PICTURE).exists():
         return text
-    return f"![Seconds of RHF/cc-pVDZ against the number of basis functions]({PICTURE})\n\n{text}"
+    return f"![Seconds of RHF/cc-pVDZ against the number of basis functions](../{PICTURE})\n\n{text}"
 
 
 TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]]] = {
-    "whole SCF": ("performance.md", ("scf",), whole_scf),
-    "cost against size": ("performance.md", ("scf_alkanes", "scf_waters", "scf_waters_direct"), cost),
-    "profile of J": ("performance.md", ("scf_thesis",), profile),
-    "accuracy": ("accuracy.md", ("scf_thesis",), accuracy),
-    "references": ("accuracy.md", ("scf_references",), references),
+    "whole SCF": ("develop/performance_notes.md", ("scf",), whole_scf),
+    "cost against size": ("develop/performance_notes.md", ("scf_alkanes", "scf_waters", "scf_waters_direct"), cost),
+    "profile of J": ("develop/performance_notes.md", ("scf_thesis",), profile),
+    "accuracy": ("develop/accuracy_records.md", ("scf_thesis",), accuracy),
+    "references": ("develop/accuracy_records.md", ("scf_references",), references),
 }
 """Name in the marks -> document, stems of the files, and what makes it."""
 

@@ -18,7 +18,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 import cuanto
 from cuanto.basis import auxiliary_basis
 
-BACKEND = "cpu"  # NumPy does the rest here; integrals made with "cuda" stay on the GPU as CuPy arrays
+BACKEND = "cpu"  # this example uses NumPy; with "cuda" integrals would be CuPy arrays on the GPU
 
 
 def fitted_integrals(basis: cuanto.Basis, aux: cuanto.Basis) -> np.ndarray:
@@ -36,7 +36,7 @@ def fock_matrix(H_pq: np.ndarray, B_Ppq: np.ndarray, C_pi: np.ndarray) -> np.nda
 
 
 def extrapolated(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Pulay's DIIS: the mix of Fock matrices whose errors cancel best (doi:10.1002/jcc.540030413)."""
+    """Pulay's DIIS: the linear combination of Fock matrices with the smallest error (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
     equations[:n, :n] = [[np.vdot(e, f) for _, f in history] for _, e in history]
@@ -55,7 +55,7 @@ def hartree_fock(molecule: cuanto.Molecule, basis: cuanto.Basis, tolerance: floa
     B_Ppq = fitted_integrals(basis, auxiliary_basis(basis, molecule, kind="jk"))
 
     energy, history = 0.0, []
-    F_pq = H_pq  # the guess: electrons that do not see each other
+    F_pq = H_pq  # the guess: non-interacting electrons
     for iteration in range(1, 51):
         C_pi = eigh(F_pq, S_pq)[1][:, : molecule.nelectron // 2]
         D_pq = 2 * C_pi @ C_pi.T

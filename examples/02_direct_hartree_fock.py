@@ -1,9 +1,9 @@
-"""Restricted Hartree-Fock without keeping an integral: direct J and K of the density, then only of its change.
+"""Restricted Hartree-Fock without stored integrals: direct J and K, then incremental builds.
 
     python examples/02_direct_hartree_fock.py [MOLECULE.xyz [BASIS]]
 
-The second run asks `IncrementalJK`: as the density settles, its change gets small and ever fewer interactions of charge
-distributions matter (in large molecules also ever fewer quartets of shells). Both end at the same energy.
+The second run uses `IncrementalJK`: as the density converges, its change becomes small and fewer and fewer interactions
+of charge distributions (in large molecules also fewer shell quartets) contribute. Both runs end at the same energy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scipy.linalg import eigh
 import cuanto
 from cuanto.coulomb import DirectJK, IncrementalJK
 
-BACKEND = "cpu"  # NumPy does the rest here; with "cuda" densities, J and K are CuPy arrays
+BACKEND = "cpu"  # this example uses NumPy; with "cuda" densities, J and K would be CuPy arrays
 
 
 def extrapolated(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Pulay's DIIS: the mix of Fock matrices whose errors cancel best (doi:10.1002/jcc.540030413)."""
+    """Pulay's DIIS: the linear combination of Fock matrices with the smallest error (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
     equations[:n, :n] = [[np.vdot(e, f) for _, f in history] for _, e in history]
@@ -38,7 +38,7 @@ def hartree_fock(
     interactions: Callable[[], int],
     tolerance: float = 1e-9,
 ) -> float:
-    """Total energy in Hartree; every iteration prints one line, with the interactions that J took."""
+    """Total energy in Hartree; every iteration prints one line, with the number of interactions in J."""
     if molecule.multiplicity != 1:
         raise cuanto.errors.InputError("this example treats closed shells only: multiplicity 1")
     S_pq = cuanto.integrals.overlap(basis, backend=BACKEND)
@@ -46,7 +46,7 @@ def hartree_fock(
     H_pq = T_pq + cuanto.integrals.nuclear(basis, molecule, backend=BACKEND)
 
     energy, history = 0.0, []
-    F_pq = H_pq  # the guess: electrons that do not see each other
+    F_pq = H_pq  # the guess: non-interacting electrons
     for iteration in range(1, 51):
         C_pi = eigh(F_pq, S_pq)[1][:, : molecule.nelectron // 2]
         D_pq = 2 * C_pi @ C_pi.T
@@ -76,11 +76,11 @@ def main(xyz: str | None = None, basis_name: str = "cc-pvdz") -> tuple[float, fl
         return said.interactions if said else 0
 
     energies = []
-    for title, jk in (("of the whole density", direct), ("of its change", IncrementalJK(direct, restart=20))):
+    for title, jk in (("from the whole density", direct), ("from its change", IncrementalJK(direct, restart=20))):
         print(f"J and K {title}")
         print(f"{'iter':>4} {'energy / Hartree':>18} {'change':>12} {'error':>12} {'interactions':>12}")
         energies.append(hartree_fock(molecule, basis, jk, interactions))
-    print(f"converged: {energies[0]:.10f} Hartree, and {energies[1]:.10f} Hartree by increments")
+    print(f"converged: {energies[0]:.10f} Hartree, and {energies[1]:.10f} Hartree with incremental builds")
     return energies[0], energies[1]
 
 

@@ -1,9 +1,9 @@
-"""A four-component atom, its well-tempered basis optimised, and the basis used in a molecule.
+"""A four-component atom, an optimised well-tempered basis for it, and its use in a molecule.
 
     python examples/03_atom.py [ELEMENT]
 
-The basis of the table of D. Hennessey (thesis, Alberta 2018) is shortened by some functions, its four parameters are
-optimised for what is left, and the result is written in NWChem's format, which `cuanto energy` reads.
+A basis from the table of D. Hennessey (thesis, Alberta 2018) loses some functions, its four parameters are optimised
+for the remaining ones, and the result is written in NWChem's format, which `cuanto energy` reads.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, run_energy
 from cuanto.atomic.optimise import optimise_basis
 from cuanto.atomic.report import parameter_texts
-from cuanto.atomic.steps import stretched
+from cuanto.atomic.steps import stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
 
 FEWER = 8  # functions of every angular momentum
 
 
 def shortened(symbol: str) -> WellTempered:
-    """The table's set with fewer functions that reach as far."""
+    """The table's set with fewer functions over the same range."""
     found = table_set(symbol)
     last = found.ranges[0][1]
     ranges = tuple((a, max(b - FEWER, a + 3)) for a, b in found.ranges)
-    return WellTempered(stretched(found.parameters, last, ranges[0][1]), ranges)
+    return WellTempered(stretch(found.parameters, last, ranges[0][1]), ranges)
 
 
 def main(symbol: str = "He") -> tuple[float, float]:
-    """Non-relativistic energies of the atom: by the atomic program, and by the molecular one in the exported basis."""
+    """Non-relativistic energies from the atomic program, and from the molecular one in the exported basis."""
     table = run_energy(element_job(symbol))
     print(f"{symbol} in the set of the table: {table.energy:.10f} Hartree, virial ratio {table.virial:.8f}")
     for spinor in table.spinors:
@@ -43,7 +43,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     start = job.basis
     assert isinstance(start, WellTempered)
     found = optimise_basis(start, AtomEnergy(job), TrustRegion(rhoend=1e-3))
-    print(f"optimised {start.described()} with {found.method}: {found.energy:.10f} Hartree")
+    print(f"optimised {start.range_text()} with {found.method}: {found.energy:.10f} Hartree")
     print(f"  {', '.join(parameter_texts(found.basis))} after {len(found.evaluations)} energies")
 
     plain = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))

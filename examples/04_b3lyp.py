@@ -1,8 +1,8 @@
-"""A density-functional energy, and what a chemist reads off it: levels, gap, dipole, charges, where the energy is.
+"""A density-functional energy and its analysis: energy terms, orbital levels, gap, dipole moment, charges.
 
     python examples/04_b3lyp.py [MOLECULE.xyz [BASIS]]
 
-B3LYP with density fitting, which is the default. The same from a shell:
+B3LYP with density fitting (the default). On the command line:
 `cuanto energy molecule.xyz -m b3lyp -b def2-svp`.
 """
 
@@ -18,16 +18,16 @@ from cuanto.units import HARTREE_IN_EV
 
 
 def main(xyz: str | None = None, basis: str = "def2-svp") -> cuanto.Result:
-    """Prints the analysis and returns the result."""
+    """Print the analysis and return the result."""
     with as_file(files("cuanto") / "data" / "molecules" / "water.xyz") as shipped:
         molecule = cuanto.Molecule.from_xyz(xyz or shipped)
 
-    # One call. J and K are fitted in an auxiliary basis that is chosen from the orbital basis.
+    # One call. J and K are fitted in an auxiliary basis that matches the orbital basis.
     result = cuanto.energy(molecule, "b3lyp", basis)
     verdict = "converged" if result.converged else "NOT converged"
     print(f"B3LYP/{basis}: {result.energy:.8f} Hartree, {verdict} in {result.iterations} iterations")
 
-    print("\nwhere the energy comes from / Hartree")
+    print("\nenergy terms / Hartree")
     for term, value in result.energies.items():
         print(f"  {term:<22}{value:16.8f}")
 
@@ -43,7 +43,7 @@ def main(xyz: str | None = None, basis: str = "def2-svp") -> cuanto.Result:
     print(f"\ndipole moment: {np.linalg.norm((x, y, z)):.3f} Debye")
     print("charges / e: " + ", ".join(f"{s} {q:+.3f}" for s, q in zip(molecule.symbols, result.charges, strict=True)))
 
-    # What the program wants to be known: how the fit was done, how good the grid is.
+    # Notes of the calculation: the memory plan of the fit, the quality of the grid.
     for note in result.notes:
         print(f"note: {note}")
     return result

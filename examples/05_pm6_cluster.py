@@ -1,10 +1,10 @@
-"""PM6 on a cluster of water, with full diagonalisation and without.
+"""PM6 on a water cluster, with and without full diagonalisation.
 
     python examples/05_pm6_cluster.py [MOLECULES_ALONG_AN_EDGE]
 
-Semiempirical methods spend their time diagonalising Fock matrices. Rotations between occupied and empty orbitals do the
-same work as a few matrix products and end at the same energy. From 200 orbitals on they are what `auto`, the default,
-chooses; the more orbitals, the more they save.
+Semiempirical methods spend most of their time diagonalising Fock matrices. Rotations between occupied and virtual
+orbitals achieve the same with a few matrix products. `auto`, the default, uses them from 200 orbitals on; the larger
+the cluster, the more they save.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 import cuanto
 
 WATER = np.array([[0.0, 0.0, 0.117], [0.0, 0.757, -0.469], [0.0, -0.757, -0.469]])  # O, H, H in Angstrom
-WAYS = {"full": {"diagonaliser": "full"}, "rotations": {"diagonaliser": "pseudo"}}
+DIAGONALISERS = {"full": {"diagonaliser": "full"}, "rotations": {"diagonaliser": "pseudo"}}
 SPACING = 3.1  # Angstrom, about as far apart as in the liquid
 
 
 def cluster(edge: int) -> cuanto.Molecule:
-    """`edge` cubed molecules on a lattice, each turned in its own, reproducible way."""
+    """`edge` cubed molecules on a lattice, with random but reproducible orientations."""
     rng = np.random.default_rng(1)
     lines = [str(3 * edge**3), f"{edge**3} waters"]
     for place in np.ndindex(edge, edge, edge):
@@ -33,21 +33,21 @@ def cluster(edge: int) -> cuanto.Molecule:
 
 
 def main(edge: int = 3) -> dict[str, float]:
-    """Energies by way, in Hartree."""
+    """Energies by diagonaliser, in Hartree."""
     molecule = cluster(edge)
     print(f"PM6: {molecule.natom} atoms, {6 * edge**3} orbitals")
-    cuanto.energy(cluster(1), "pm6")  # compiles what is not in the cache, so that seconds below are those of the SCF
+    cuanto.energy(cluster(1), "pm6")  # compile kernels first, so that the times below are those of the SCF
     energies = {}
-    for way, options in WAYS.items():
+    for name, options in DIAGONALISERS.items():
         begin = time.perf_counter()
         result = cuanto.energy(molecule, "pm6", **options)
         seconds = time.perf_counter() - begin
-        energies[way] = result.energy
+        energies[name] = result.energy
         verdict = "converged" if result.converged else "NOT converged"
         done = f"{verdict} in {result.iterations} cycles, {seconds:.2f} s"
-        print(f"  {way:<10}{result.energy:18.9f} Hartree, {done}")
+        print(f"  {name:<10}{result.energy:18.9f} Hartree, {done}")
     per_molecule = result.heat_of_formation / edge**3
-    print(f"heat of formation: {result.heat_of_formation:.3f} kcal/mol, {per_molecule:.3f} for each molecule")
+    print(f"heat of formation: {result.heat_of_formation:.3f} kcal/mol, {per_molecule:.3f} per molecule")
     print(f"the two differ by {abs(energies['full'] - energies['rotations']):.0e} Hartree")
     return energies
 

@@ -1,8 +1,8 @@
-"""One page of a calculation: the molecule to turn, its frontier orbitals, how it converged; and cube files.
+"""An HTML report of a calculation (molecule, frontier orbitals, convergence), and cube files.
 
     python examples/06_report.py [MOLECULE.xyz [FOLDER]]
 
-The page works without a network. The same from a shell: `cuanto energy benzene.xyz --json benzene.json`, then
+The report works without a network. On the command line: `cuanto energy benzene.xyz --json benzene.json`, then
 `cuanto report benzene.json` and `cuanto cube benzene.json --orbital lumo`.
 """
 
@@ -21,7 +21,7 @@ from cuanto.report import write_report
 
 
 def main(xyz: str | None = None, folder: str | None = None) -> tuple[Path, Path]:
-    """The page and the cube file of the HOMO."""
+    """Paths of the report and of the cube file of the HOMO."""
     with as_file(files("cuanto") / "data" / "molecules" / "benzene.xyz") as shipped:
         molecule = cuanto.Molecule.from_xyz(xyz or shipped)
     result = cuanto.energy(molecule, "hf", "sto-3g")
@@ -40,7 +40,7 @@ def main(xyz: str | None = None, folder: str | None = None) -> tuple[Path, Path]
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="A page and a cube file of a calculation.")
+    parser = argparse.ArgumentParser(description="An HTML report and a cube file.")
     parser.add_argument("xyz", nargs="?", metavar="MOLECULE.xyz", help="geometry in Angstrom (default: benzene)")
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help="where to write (default: a temporary folder)")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Many molecules at once: a table of energies that a killed run goes on with, and in which a failure stays alone.
+"""Many molecules in one table; an interrupted run can be continued, and failures do not stop the rest.
 
     python examples/07_many_molecules.py [COUNT [TABLE.csv]]
 
-The same from a shell: `cuanto energy conformers/*.xyz -m pm6 --out energies.parquet`.
+On the command line: `cuanto energy conformers/*.xyz -m pm6 --out energies.parquet`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import cuanto
 
 
 def shaken(count: int) -> list[cuanto.Molecule]:
-    """Benzene whose atoms were moved at random, as for the training of a potential."""
+    """Benzene with random displacements of the atoms, as in training data for a potential."""
     with as_file(files("cuanto") / "data" / "molecules" / "benzene.xyz") as shipped:
         benzene = cuanto.Molecule.from_xyz(shipped)
     rng = np.random.default_rng(7)
@@ -29,7 +29,7 @@ def shaken(count: int) -> list[cuanto.Molecule]:
 
 
 def main(count: int = 20, table: str | None = None) -> list[float]:
-    """Their energies by PM6, with forces; an element that PM6 does not know is among them."""
+    """PM6 energies and forces; one molecule has an element without PM6 parameters."""
     out = Path(table or Path(tempfile.mkdtemp(prefix="cuanto_many_")) / "energies.csv")
     molecules = [*shaken(count), cuanto.Molecule(["U"], [[0, 0, 0]], name="uranium")]
     begin = time.perf_counter()

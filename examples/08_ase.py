@@ -1,4 +1,4 @@
-"""cuanto as a calculator of ASE: the best geometry of a molecule, and how its atoms vibrate.
+"""cuanto as an ASE calculator: geometry optimisation and vibrations.
 
     python examples/08_ase.py [NAME]
 
@@ -23,15 +23,15 @@ def main(name: str = "H2O") -> tuple[float, list[float]]:
     from cuanto.interfaces.ase import Cuanto
 
     atoms = molecule(name)
-    atoms.calc = Cuanto("pm6")  # takes whatever else `cuanto.energy` takes
+    atoms.calc = Cuanto("pm6")  # and any other argument of `cuanto.energy`
     print(f"{name}: {atoms.get_potential_energy():.6f} eV as given")
 
-    # Every step starts from the orbitals of the one before.
+    # Every step starts from the orbitals of the previous one.
     relaxed = BFGS(atoms, logfile=None).run(fmax=1e-3, steps=200)
     energy = float(atoms.get_potential_energy())
     print(f"{name}: {energy:.6f} eV at the minimum, geometry {'converged' if relaxed else 'NOT converged'}")
 
-    # What ASE has no name for is in the result itself.
+    # The full result has what ASE does not provide.
     result = atoms.calc.result
     for i in range(len(atoms)):
         for j in range(i):

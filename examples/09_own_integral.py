@@ -1,10 +1,10 @@
-"""An integral of your own: second moments <p|x x|q>, <p|y y|q>, <p|z z|q>, and with them a quadrupole moment.
+"""An integral of your own: second moments <p|x x|q>, <p|y y|q>, <p|z z|q>, and from them a quadrupole moment.
 
     python examples/09_own_integral.py [MOLECULE.xyz]
 
-Nothing of cuanto is changed. A formula is written down once, for two primitives and any angular momentum; from it come
-C++ (compiled and run here) and CUDA (printed here, used where there is a GPU), contraction, solid harmonics and the
-loops over a basis. Docs: docs/kernels.md goes through it line by line.
+cuanto itself is not changed. One formula for two primitives of any angular momentum gives C++ kernels (compiled and run
+here) and CUDA kernels (printed here, used with a GPU), with contraction, solid harmonics and loops over the basis.
+docs/develop/kernels.md explains it step by step.
 """
 
 from __future__ import annotations
@@ -16,12 +16,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 import cuanto
-from cuanto.backends import get_backend
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.integrals.api import basis_kets
-from cuanto.integrals.batches import shell_batch
-from cuanto.integrals.engine import Engine, Triangle
-from cuanto.integrals.segments import segments
 from cuanto.kernels.build import source_of
 from cuanto.kernels.ir import Graph
 from cuanto.kernels.recurrences.components import Powers
@@ -29,11 +24,11 @@ from cuanto.kernels.recurrences.one_electron import OPERATORS, PairGeometry, pro
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.units import BOHR_IN_ANGSTROM, DIPOLE_IN_DEBYE
 
-# --- 1. The formula. x = (x - B) + B, so x x raises the power on b by two, by one and by none.
+# --- 1. The formula. x = (x - B) + B, so x x gives terms with the power of b raised by two, one and zero.
 
 
 def second_moment(g: Graph, geo: PairGeometry) -> list[Callable[[Powers, Powers], int]]:
-    """<a|x x|b>, <a|y y|b>, <a|z z|b>: one function for each component."""
+    """<a|x x|b>, <a|y y|b>, <a|z z|b>: one function per component."""
 
     def component(axis: int) -> Callable[[Powers, Powers], int]:
         def element(a: Powers, b: Powers) -> int:
@@ -50,23 +45,18 @@ def second_moment(g: Graph, geo: PairGeometry) -> list[Callable[[Powers, Powers]
 
 OPERATORS["second_moment"] = second_moment
 
-# --- 2. The call: all shells of a basis against all others. This is what `cuanto.integrals.dipole` does.
+# --- 2. The call: all shells of a basis against all others, three components.
 
 
 def second_moments(basis: cuanto.Basis, backend: str = "auto") -> np.ndarray:
-    """Components by functions by functions, on the backend's device."""
-    device, n = get_backend(backend), basis.nbf
-    out = device.zeros((3, n, n), np.float64)
-    bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
-    shells = Triangle.of(bras, basis_kets(basis, coulomb=False), device)
-    device.run(Engine(device, out, row_stride=n, component_stride=n * n).triangle("second_moment", shells))
-    return out + out.transpose(0, 2, 1)
+    """M_xpq, on the device of the backend."""
+    return cuanto.integrals.one_electron(basis, "second_moment", 3, backend=backend)
 
 
-# --- 3. The test, which ought to be written first: a slow twin that shares nothing with the above.
+# --- 3. The test: a slow reference that shares nothing with the code above.
 
 
-def twin(basis: cuanto.Basis, p: int, q: int, axis: int) -> float:
+def reference(basis: cuanto.Basis, p: int, q: int, axis: int) -> float:
     """One element by Gauss-Hermite quadrature, which is exact for a polynomial times a Gaussian."""
     points, weights = np.polynomial.hermite.hermgauss(12)
     total = 0.0
@@ -96,7 +86,7 @@ def _monomials(basis: cuanto.Basis, p: int) -> list[tuple[np.ndarray, float, flo
 
 
 def main(xyz: str | None = None) -> tuple[np.ndarray, float]:
-    """The quadrupole moment in Debye Angstrom, and by how much kernel and twin differ at most."""
+    """The quadrupole moment in Debye Angstrom, and the largest difference between kernel and reference."""
     with as_file(files("cuanto") / "data" / "molecules" / "benzene.xyz") as shipped:
         molecule = cuanto.Molecule.from_xyz(xyz or shipped)
     basis = cuanto.Basis("def2-svp", molecule)
@@ -104,8 +94,8 @@ def main(xyz: str | None = None) -> tuple[np.ndarray, float]:
 
     rng = np.random.default_rng(0)
     sample = [(*sorted(rng.integers(basis.nbf, size=2)), int(rng.integers(3))) for _ in range(40)]
-    worst = max(abs(M_xpq[x, p, q] - twin(basis, int(p), int(q), x)) for p, q, x in sample)
-    print(f"{M_xpq.size} second moments; 40 of them and their twins differ by {worst:.0e} at most")
+    worst = max(abs(M_xpq[x, p, q] - reference(basis, int(p), int(q), x)) for p, q, x in sample)
+    print(f"{M_xpq.size} second moments; 40 of them differ from the reference by at most {worst:.0e}")
 
     result = cuanto.energy(molecule, "hf", basis, backend="cpu")
     print(f"Hartree-Fock: {result.energy:.8f} Hartree, {'converged' if result.converged else 'NOT converged'}")

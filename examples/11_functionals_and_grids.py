@@ -1,10 +1,10 @@
-"""Functionals compared on one reaction, and how fine a grid must be.
+"""Comparison of functionals for one reaction, and of grids.
 
     python examples/11_functionals_and_grids.py
 
-The reaction is the atomisation of water: H2O -> O + 2 H. Hartree-Fock misses a third of it, the local density
-approximation binds too much, hybrids come close (in a basis as small as this one a few kcal/mol are missing), and the
-grid should not matter.
+The reaction is the atomisation of water: H2O -> O + 2 H. Hartree-Fock misses a third of the energy, the
+local density approximation overbinds, hybrids come close (a few kcal/mol are missing in this small basis), and the grid
+hardly matters.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python examples/12_helium_basis.py [THRESHOLD]
 
-Exponents of a well-tempered set follow from four numbers. The search optimises these for ever fewer functions and keeps
-the smallest set whose four-component energy is still as close to the limit as asked (relative; default 1e-4). The same
-from a shell, and for many elements on a cluster: `cuanto basis-search --elements He-Ne --threshold 5e-9`.
+Four parameters determine the exponents of a well-tempered set. The search optimises them for fewer and fewer functions
+and keeps the smallest set whose four-component energy is within the threshold of the limit (relative; default 1e-4).
+On the command line, also for many elements on a cluster: `cuanto basis-search --elements He-Ne --threshold 5e-9`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(threshold: float = 1e-4) -> tuple[int, float, float]:
         above = f"{found.error:.1e} (relative) above the limit of {found.reference:.8f}"
         print(f"{size} functions: {found.energy:.8f} Hartree, {above}")
 
-        # Contracted to the orbital of the atom without relativity, with the two most diffuse functions beside it.
+        # Contracted to the non-relativistic orbital of the atom, plus the two most diffuse functions.
         plain = run_energy(element_job("He", found.basis, nucleus="point", settings={"relativistic": False}))
         path = folder / "he.nw"
         path.write_text(basis_text(path, [contracted("He", plain, diffuse=2)], "he", "made by an example"))

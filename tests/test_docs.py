@@ -10,6 +10,7 @@ import ast
 import importlib
 import os
 import re
+import runpy
 import shlex
 import shutil
 from pathlib import Path
@@ -23,7 +24,8 @@ from cuanto.cli import main
 from places import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+SITE = sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *SITE]
 RUN = [page for page in PAGES if page.parent.name in ("tutorials", "howto") or page.name in ("kernels.md", "README.md")]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$? ?(?:\S.*\| )?(cuanto [^|>\n]*)", re.MULTILINE)
@@ -93,28 +95,110 @@ def test_commands_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 pytest.fail(f"{line}: {getattr(error, 'message', error)}")
 
 
+ERROR = re.compile(r"^\$ (cuanto .*)\n(cuanto: .*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ERROR.search(page.read_text())], ids=name_of)
+def test_errors_are_quoted_as_they_are_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command, shown in ERROR.findall(page.read_text()):
+        with pytest.raises(SystemExit) as left:
+            main.run(shlex.split(command)[1:])
+        assert left.value.code == 2 and capsys.readouterr().err.strip() == shown
+
+
+SHOWN = re.compile(r"^\$ (cuanto energy [^\n]*)$(?:(?!^\$|^```).)*?^ energy +(\S+)  Hartree", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if SHOWN.search(page.read_text())], ids=name_of)
+def test_energies_are_those_that_are_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command, energy in SHOWN.findall(page.read_text()):
+        with pytest.raises(SystemExit) as left:
+            main.run([*shlex.split(command)[1:], "--backend", "cpu"])
+        shown = capsys.readouterr()
+        assert not left.value.code, shown.err
+        printed = re.findall(r"^ energy +(\S+)  Hartree", shown.out, re.MULTILINE)
+        assert float(printed[0]) == pytest.approx(float(energy), abs=1e-8)
+
+
+def test_messages_of_the_troubleshooting_page_are_in_the_source() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    messages = re.findall(r"^\| `([^`]+)`", (DOCS / "howto" / "troubleshooting.md").read_text(), re.MULTILINE)
+    fragments = [part.strip() for message in messages for part in re.split(r"\.\.\.|[A-Z_]{4,}", message)]
+    assert len(messages) > 5 and [part for part in fragments if part not in source] == []
+
+
+PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|json|sh|toml)|[\w/]+\.(?:h|cuh))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """In the checkout, in the package, or (templates) in `kernels/templates`."""
+    package = ROOT / "src" / "cuanto"
+    places = (ROOT, package, package / "kernels", package / "kernels" / "templates")
+    named = set(PATH.findall(page.read_text()))
+    assert {path for path in named if not any((place / path).exists() for place in places)} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_and_geometries_exist(page: Path) -> None:
     text = page.read_text()
-    for link in re.findall(r"\]\((?!https?:)([^)#]+)", FENCE.sub("", text)):
+    prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
         assert (page.parent / link).exists(), link
     for path in re.findall(r"\b(?:src|examples|benchmarks|tools)/[\w/.-]+\.(?:xyz|py)\b", text):
         assert (ROOT / path).exists() or (ROOT / "src" / "cuanto" / path).exists(), path
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    listed = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES[1:])
+def test_pages_that_the_code_names_exist() -> None:
+    folders = ("src", "tests", "tools", "benchmarks", "examples")
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".h", ".md"))
+    named = {name for file in files for name in re.findall(r"\bdocs/[\w/]+\.md\b", file.read_text())}
+    assert len(named) > 3 and {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_folders_are_the_navigation() -> None:
+    """Every page is listed, and the pages of a folder form one section, which is named after it."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    sections = re.findall(r"^  - ([\w-]+):\n((?: {6}- .*\n)+)", settings, re.MULTILINE)
+    listed = {name: re.findall(r": (\S+\.md)$", pages, re.MULTILINE) for name, pages in sections if ".md" in pages}
+    found = sorted(str(page.relative_to(DOCS)) for page in SITE)
+    assert sorted(["index.md", *(page for pages in listed.values() for page in pages)]) == found
+    for name, pages in listed.items():
+        assert {page.split("/")[0] for page in pages} == {name.lower().replace("-", "")}
 
 
 def test_pages_need_no_network() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "http" not in settings and "font: false" in settings
+    hook = runpy.run_path(str(ROOT / "tools" / "docs_offline.py"))
+    assert (DOCS / hook["OWN"]).exists()
+    assert "http" not in hook["on_post_template"](f'<script src="{hook["REMOTE"]}"></script>')
+
+
+def test_every_public_name_is_in_the_glossary() -> None:
+    explained = re.findall(r"^\| `cuanto\.(\w+)` \| \S", (DOCS / "reference" / "glossary.md").read_text(), re.MULTILINE)
+    assert sorted(explained) == sorted(cuanto.__all__)
+
+
+def test_the_readme_is_short_and_repeats_the_figures_of_the_docs() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 75
+    figures = re.findall(r"(?<=\| )[\d.,]+ s(?= \|)|\b\d(?:\.\d)?e-\d+ (?:Hartree|kcal/mol)", readme)
+    documented = "".join((DOCS / "reference" / f"{name}.md").read_text() for name in ("accuracy", "performance"))
+    assert len(figures) > 10 and [figure for figure in figures if figure not in documented] == []
 
 
 def test_every_environment_variable_is_documented() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    documented = re.findall(r"^`(CUANTO_\w+)`$", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    documented = re.findall(r"^`(CUANTO_\w+)`$", (DOCS / "reference" / "settings.md").read_text(), re.MULTILINE)
     assert sorted(documented) == sorted(set(re.findall(r"\bCUANTO_[A-Z_]+", sources)))
 
 

@@ -1,4 +1,4 @@
-"""Machines that misbehave and names that mean harm: every case ends in one clear line or in a correct result.
+"""Failing machines and malicious names: every case ends with a one-line message or a correct result.
 
 Killed compilers, damaged libraries and read-only caches are in test_cache, missing compilers in test_compilers, killed
 calculations in test_checkpoint, killed runs of many molecules in test_batch, paths of job files in test_run.
@@ -32,14 +32,14 @@ from cuanto.batch.table import Table
 from cuanto.cli.main import explain, run
 from cuanto.errors import CompilerError, CuantoError, InputError
 from cuanto.journal import JsonLines
-from cuanto.kernels.build import straight_source
+from cuanto.kernels.build import source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from places import ROOT
 from scripted import drafts, finals
 
-SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
+SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 CALL = ["-b", "sto-3g", "--fitting", "none", "--backend", "cpu"]
 
@@ -89,7 +89,7 @@ def test_no_room_for_a_kernel(step: str, number: int, folder: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "os.replace", "tempfile.mkstemp"])
-def test_no_room_for_tables_stops_nobody(step: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "WORTH_KEEPING", 0)
     arguments = ("coulomb", Shells((1, 0)), Shells((1,)), "os", True)
     make = programs.class_tables.__wrapped__
@@ -115,7 +115,7 @@ run(sys.argv[1:])
 """
 
 
-def test_results_on_a_disk_with_hardly_any_room(tmp_path: Path) -> None:
+def test_results_on_a_nearly_full_disk(tmp_path: Path) -> None:
     """The kernel itself refuses to let any file grow beyond 500 bytes."""
     (tmp_path / "h2.xyz").write_text(H2)
     (tmp_path / "h2.json").write_text("what was there")
@@ -165,7 +165,7 @@ def test_a_table_on_a_full_disk(
     assert out.stat().st_size > 100
 
 
-def test_output_that_cannot_be_written_is_no_fault_of_ours() -> None:
+def test_unwritable_output_is_not_an_internal_error() -> None:
     line, status = explain(OSError(errno.ENOSPC, "No space left on device"))
     assert (line, status) == ("cannot write the output: No space left on device", 2)
     assert "internal error" in explain(OSError(errno.ENOENT, "No such file or directory", "x"))[0]

@@ -30,7 +30,7 @@ QUESTIONS = {
 UNDER_WAY: dict[str, set[str]] = {}
 """Files that still ask; one that does not has to leave this list."""
 
-LARGE_CLASSES: set[str] = {"DirectJK"}
+LARGE_CLASSES: set[str] = set()
 """Classes that still take too much; one that does not has to leave this list."""
 
 
@@ -119,7 +119,7 @@ def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> N
         "label = result.backend.name",
     ],
 )
-def test_what_is_no_question_is_let_through(line: str, tmp_path: Path) -> None:
+def test_other_code_is_allowed(line: str, tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(line)
     assert asked(path) == set()

@@ -1,4 +1,4 @@
-"""What is installed: a light import, lazy names, and a small pure wheel with everything in it."""
+"""The installed package: a fast import, lazy names, and a small, pure and complete wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers of all kinds: results and errors come back, an early end says what is kept, a terminal shows progress."""
+"""Workers: results and errors are returned, interruptions say what is kept, a terminal shows progress."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from rich.console import Console
 import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
-from cuanto.batch.entry import Entry, Model
+from cuanto.batch.entry import Entry
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest
 from cuanto.errors import CuantoError, InputError
+from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
 from cuanto.workers import DaskRunner, SerialRunner
 
@@ -47,8 +48,8 @@ def test_serial_tasks_come_back_in_order_with_their_errors() -> None:
     assert last[1] == {"x": 6}
 
 
-def test_the_end_drops_what_waits_and_finishes_what_is_under_way() -> None:
-    """As at the end of the interpreter, where code inside a library cannot be abandoned."""
+def test_shutdown_drops_waiting_tasks_and_finishes_running_ones() -> None:
+    """As at the end of the interpreter, when code inside a library must be finished."""
     work, begun, go = Background(1, "test", finish_running=True), threading.Event(), threading.Event()
     running = work.submit(lambda: begun.set() or go.wait(10))
     waiting, unwanted = work.submit(lambda: "never"), work.submit(lambda: "cancelled")
@@ -61,7 +62,7 @@ def test_the_end_drops_what_waits_and_finishes_what_is_under_way() -> None:
     assert waiting.cancelled() and not ready(waiting) and not ready(unwanted)
 
 
-def test_nobody_waits_for_what_has_not_begun() -> None:
+def test_a_result_that_has_not_begun_is_computed_by_the_caller() -> None:
     work, begun, go = Background(1, "test", finish_running=True), threading.Event(), threading.Event()
     running = work.submit(lambda: begun.set() or go.wait(10))
     queued, failing = work.submit(lambda: "in its turn"), work.submit(lambda: "in its turn")
@@ -76,20 +77,20 @@ def test_nobody_waits_for_what_has_not_begun() -> None:
 # ---------------------------------------------------------------------------------------------- other processes
 
 
-def test_what_a_process_answers() -> None:
-    """A line of JSON for a line of JSON; errors in one line."""
+def test_answers_of_a_process() -> None:
+    """One line of JSON for each task; errors in one line."""
     name = [triple.__module__, triple.__qualname__]
     assert processes._answer({"function": name, "task": {"x": 2}}) == {"result": {"x": 6}}
     assert processes._answer({"function": name, "task": {"x": -2}}) == {"error": "ValueError: no negative numbers"}
     assert "ModuleNotFoundError" in processes._answer({"function": ["no.such", "thing"], "task": {}})["error"]
 
 
-def test_a_process_that_was_killed_names_the_signal_and_its_last_words() -> None:
-    """The kernel's way to take back memory is SIGKILL."""
+def test_a_killed_process_reports_the_signal_and_its_last_output() -> None:
+    """An operating system that runs out of memory kills processes by SIGKILL."""
     with ProcessRunner(1) as runner:
         runner.submit("sleeper", time.sleep, 60)  # type: ignore[arg-type]
         (worker,) = runner._workers
-        worker.said.write(b"first words\nlast words\n")
+        worker.stderr.write(b"first words\nlast words\n")
         worker.process.kill()
         key, error = runner.next()
     assert key == "sleeper" and isinstance(error, LostWorkerError)
@@ -100,8 +101,8 @@ def test_a_process_that_was_killed_names_the_signal_and_its_last_words() -> None
 
 
 @pytest.mark.parametrize(("status", "error"), [("cancelled", "the Dask scheduler is gone"), ("lost", "lost: a reason")])
-def test_futures_that_have_no_result(status: str, error: str) -> None:
-    """A scheduler that ends takes all with it; other failures are of one task."""
+def test_futures_without_a_result(status: str, error: str) -> None:
+    """The end of a scheduler ends everything; other failures concern one task."""
     runner = object.__new__(DaskRunner)
     runner._key_of = {"cuanto-a-1": "a"}
     future = SimpleNamespace(key="cuanto-a-1", status=status, exception=lambda: "lost: a reason")
@@ -142,16 +143,18 @@ def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Batch:
 def test_a_terminal_has_a_bar_and_a_file_has_none(batch: Batch, terminal: Console) -> None:
     plain = Console(file=io.StringIO())
     with batch:
-        rows = many._watched(terminal, batch, quiet=False)
+        rows = many._run_with_progress(terminal, batch, quiet=False)
     assert len(rows) == 3 and "molecules" in text_of(terminal) and "3/3" in text_of(terminal)
     with batch:
-        many._watched(plain, batch, quiet=False)
-        many._watched(quiet := Console(file=io.StringIO(), force_terminal=True), batch, quiet=True)
+        many._run_with_progress(plain, batch, quiet=False)
+        many._run_with_progress(quiet := Console(file=io.StringIO(), force_terminal=True), batch, quiet=True)
     assert text_of(plain) == text_of(quiet) == ""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), CuantoError("no space left")])
-def test_an_early_end_says_what_is_kept(error: BaseException, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_batch_says_what_is_kept(
+    error: BaseException, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     console, seen = Console(file=io.StringIO(), width=300), []
 
     def second(row: Row) -> None:
@@ -161,9 +164,9 @@ def test_an_early_end_says_what_is_kept(error: BaseException, batch: Batch, monk
 
     monkeypatch.setattr(many, "_bar", lambda console, batch, quiet: (io.StringIO(), second))
     with batch, pytest.raises(type(error)):
-        many._watched(console, batch, quiet=False)
+        many._run_with_progress(console, batch, quiet=False)
     assert batch.table is not None
-    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: the same command goes on\n"
+    assert text_of(console) == f"2 of 3 are kept in {batch.table.journal}: run the same command to continue\n"
 
 
 def named(name: str) -> Entry:
@@ -177,10 +180,10 @@ def test_many_failures_are_not_all_shown() -> None:
     many.print_failures(console, rows)
     lines = text_of(console).splitlines()
     assert lines[:2] == ["slow: NOT converged in 1 iteration", "bad0: [no] basis"]
-    assert len(lines) == many.MOST_FAILURES + 1 and lines[-1] == "and 11 more; the table has them all"
+    assert len(lines) == many.MAX_FAILURES + 1 and lines[-1] == "and 11 more; the table has them all"
 
 
-def test_the_self_test_says_what_was_done_last(terminal: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_self_test_shows_progress(terminal: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     status = SimpleNamespace(update=said.append)
 
@@ -193,28 +196,28 @@ def test_the_self_test_says_what_was_done_last(terminal: Console, monkeypatch: p
 
     made = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
     monkeypatch.setattr(terminal, "status", lambda text: Status())
-    assert list(selftest._watched(terminal, iter(made))) == made
-    assert said == ["1 done, the last: hf on cpu", "2 done, the last: pbe on cpu"]
+    assert list(selftest._run_with_progress(terminal, iter(made))) == made
+    assert said == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
 
 
 # ------------------------------------------------------------------------------------------------------- journals
 
 
-def test_a_journal_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> None:
-    """Else all would be computed again, and written over what is there."""
+def test_an_unreadable_journal_is_an_error(tmp_path: Path) -> None:
+    """Otherwise everything would be computed again."""
     assert list(JsonLines(tmp_path / "none.jsonl").read()) == []
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=r"cannot read .*folder\.jsonl: Is a directory"):
         list(JsonLines(tmp_path / "folder.jsonl").read())
 
 
-def test_lines_of_a_process_are_whole() -> None:
-    """Half an answer is none."""
+def test_incomplete_answers_are_refused() -> None:
+    """Half an answer counts as a lost worker."""
     worker = object.__new__(processes._Worker)
     worker.key = "a"
     line = json.dumps({"error": "ValueError: x"}).encode()
-    worker.process = SimpleNamespace(stdout=io.BytesIO(line + b"\n" + line), wait=lambda: 1)  # type: ignore[assignment]
-    worker.said = io.BytesIO(b"")  # type: ignore[assignment]
+    worker.answers, worker.process = io.BytesIO(line + b"\n" + line), SimpleNamespace(wait=lambda: 1)  # type: ignore[assignment]
+    worker.stderr = io.BytesIO(b"")  # type: ignore[assignment]
     key, error = worker.answer()
     assert key == "a" and isinstance(error, TaskError) and str(error) == "ValueError: x"
     worker.key = "b"

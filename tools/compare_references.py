@@ -2,9 +2,9 @@
 
     python tools/compare_references.py --backend cpu --functions 130     # rows of up to 130 functions
     python tools/compare_references.py --backend cuda --seconds 500      # as many as there is time for
-    python tools/compare_references.py --table                           # the table in docs/accuracy.md from both files
+    python tools/compare_references.py --table                           # the table of docs/develop from both files
 
-Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: a run that was stopped is gone on with, and
+Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: an interrupted run continues, and
 rows that are there (or in the file given with --json) are not repeated unless --again. The electrons are the integral
 of the converged density on the row's own grid; how far that is from their number is a property of the grid, so it is
 also compared, with --peer, with what PySCF finds for the same density on the same grid. Exit status 1: an energy
@@ -33,7 +33,7 @@ from scf_cases import basis, molecule, oracle, records  # noqa: E402
 
 FILES = ("lda_dzvp_water", "dft_def2", "open_shell")
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "develop" / "accuracy_records.md"
 SAME_ENERGY = 1e-6
 """Hartree."""
 SAME_ELECTRONS = 1e-6
@@ -149,7 +149,7 @@ def table(found: dict[str, dict[str, Row]]) -> str:
         groups.setdefault((row["molecule"], row["basis"], grid), []).append(row)
     names = {"cpu": "CPU", "cuda": "H200"}
     head = ["", "functions", "grid", "functionals", *(f"largest difference, {names[b]}" for b in found)]
-    head += ["electrons", "PySCF's electrons", "off by"]
+    head += ["electrons", "PySCF's electrons", "relative error"]
     lines = [head, ["---"] * len(head)]
     for (name, basis_name, grid), members in groups.items():
         cells = [f"{name}, {basis_name}", str(members[0]["nbf"]), grid, ", ".join(row["functional"] for row in members)]

@@ -1,6 +1,6 @@
 """Every molecule of the semiempirical reference with every method: largest differences, as a table.
 
-    python tools/compare_semiempirical.py            # the table of docs/accuracy.md
+    python tools/compare_semiempirical.py            # the table of docs/develop/accuracy_records.md
 
 The reference (tests/data/nddo_reference.json) has values of an independent program and of MOPAC 23.2.5. SCFs that are
 compared with it are converged to 1e-12 Hartree and a gradient of 1e-8; diagonalisers are compared with each other at

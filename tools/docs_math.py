@@ -1,6 +1,6 @@
-"""A hook of MkDocs: formulas become MathML when pages are built, so that readers need neither scripts nor a network.
+"""MkDocs hook: convert formulas to MathML when pages are built, so that readers need neither scripts nor a network.
 
-`pymdownx.arithmatex` marks formulas, `latex2mathml` translates them, browsers since 2023 draw them.
+`pymdownx.arithmatex` marks formulas, `latex2mathml` converts them, and browsers since 2023 render them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DISPLAYED = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """The page with its formulas translated."""
+    """Return the page with its formulas as MathML."""
     return INLINE.sub(_inline, DISPLAYED.sub(_displayed, html))
 
 
@@ -25,6 +25,6 @@ def _inline(found: re.Match[str]) -> str:
 
 
 def _displayed(found: re.Match[str]) -> str:
-    # Wide formulas scroll in their own box instead of widening the page.
+    # Wide formulas scroll in their own box.
     formula = convert(html.unescape(found[1]), display="block")
     return f'<div style="overflow: auto hidden; padding-block: 0.4em">{formula}</div>'

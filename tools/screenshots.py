@@ -1,8 +1,8 @@
-"""The picture of a terminal in README and docs, made from a calculation: docs/images/energy.svg.
+"""Draw the picture of a terminal for the documentation from a calculation: docs/images/energy.svg.
 
     python tools/screenshots.py [FOLDER]
 
-What is drawn is what `cuanto energy` prints on a terminal, by the same functions.
+The picture shows what `cuanto energy` prints on a terminal, produced by the same functions.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Draw the terminal of README and docs.")
+    parser = argparse.ArgumentParser(description="Draw the terminal of the documentation.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "images")
     main(parser.parse_args().folder)

@@ -1,8 +1,14 @@
-"""Time both algorithms for every class of three- or four-centre integrals and write the table of their ratios.
+"""Measure tuning numbers on this machine and write them to src/cuanto/tuning/<backend>.json.
 
-    python tools/tune.py --backend cpu  [--centres 4 | --max-l 3 --max-aux 4] [--all-schedules]
+    python tools/tune.py numbers --backend cpu                          # every number, one after the other: hours
+    python tools/tune.py numbers grid.blocks j.threads --backend cuda   # these only
+    python tools/tune.py algorithms --backend cpu [--centres 4 | --max-l 3 --max-aux 4] [--all-schedules]
 
-The ratios are added to src/cuanto/kernels/tuning/<backend>.json; all times are printed, --json keeps them as well.
+`numbers`: the case of a number is timed with the number as it is and multiplied by each of --factors, every time in a
+process of its own; the fastest value is written with machine and date if it is faster by more than --gain. Run it on an
+idle machine, then the tests: kernels whose texts have the number change (`python tests/support/golden.py`).
+`algorithms`: Head-Gordon-Pople and McMurchie-Davidson for every class of three- or four-centre integrals; the ratios of
+their times are added to the file. All times are printed, --json keeps them as well.
 """
 
 from __future__ import annotations
@@ -10,7 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -20,19 +28,103 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from common import machine  # noqa: E402
+from common import geometry, last_number, machine  # noqa: E402
 
-from cuanto.backends.base import Backend, Job  # noqa: E402
+import cuanto  # noqa: E402
+from cuanto import tuning  # noqa: E402
+from cuanto.arrays import Ints  # noqa: E402
+from cuanto.backends.base import Backend, Job, get_backend  # noqa: E402
 from cuanto.integrals.batches import BraBatch, ket_batch  # noqa: E402
 from cuanto.integrals.engine import Engine  # noqa: E402
 from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets  # noqa: E402
-from cuanto.integrals.segments import Indices, SegmentClass  # noqa: E402
-from cuanto.kernels.build import cost_of  # noqa: E402
-from cuanto.kernels.tuning import class_name  # noqa: E402
+from cuanto.integrals.segments import SegmentClass  # noqa: E402
+from cuanto.kernels.build import class_name, cost_of  # noqa: E402
 
 RESULT_NUMBERS = 12_000_000
 PRIMITIVES = (1, 3)
 STRAIGHT_LIMIT = 9000
+FILES = ROOT / "src" / "cuanto" / "tuning"
+WARM_RUNS = 3
+
+
+def energy_case(name: str, **options: Any) -> Callable[[str], object]:
+    """A whole calculation of a molecule of the test data."""
+    molecule = cuanto.Molecule.from_xyz(geometry(name))
+    return lambda backend: cuanto.energy(molecule, backend=backend, **options)
+
+
+def integrals_case(backend: str) -> object:
+    """Three-centre integrals of caffeine."""
+    molecule = cuanto.Molecule.from_xyz(geometry("caffeine"))
+    basis, auxiliary = (cuanto.Basis(name, molecule) for name in ("def2-svp", "def2-universal-jkfit"))
+    return cuanto.integrals.eri_3c(basis, auxiliary, packed=True, backend=backend)
+
+
+def atoms_case(backend: str) -> object:
+    """Radon in 30 functions of each symmetry."""
+    from atoms import radon
+
+    from cuanto.atomic import ScfSettings, solve
+
+    return solve(radon(30), ScfSettings(), get_backend(backend))
+
+
+CASES: dict[str, Callable[[str], object]] = {
+    "integrals": integrals_case,
+    "direct": energy_case("naphthalene", method="hf", basis="def2-svp", fitting="none"),
+    "dft": energy_case("caffeine", method="b3lyp", basis="def2-svp", fitting="jk"),
+    "semiempirical": energy_case("water_128", method="pm6"),
+    "atoms": atoms_case,
+    "first_call": energy_case("water_04", method="b3lyp", basis="def2-svp"),
+}
+"""What is timed for a number; `first_call` starts from an empty cache of kernels."""
+
+
+def run_case(name: str, backend: str) -> None:
+    """Print the seconds of a case: of the first call, or the best of some warm ones."""
+    seconds = []
+    for _ in range(1 if name == "first_call" else 1 + WARM_RUNS):
+        start = time.perf_counter()
+        CASES[name](backend)
+        seconds.append(time.perf_counter() - start)
+    print(min(seconds))
+
+
+def case_seconds(content: dict[str, Any], case: str, backend: str) -> float:
+    """A case in a process of its own, with this content of the tuning file."""
+    with tempfile.TemporaryDirectory() as folder:
+        for language in tuning.LANGUAGES:
+            given = content if language == backend else tuning.content(language)
+            (Path(folder) / f"{language}.json").write_text(as_text(given))
+        environment = {"CUANTO_TUNING": folder} | ({"CUANTO_CACHE": folder} if case == "first_call" else {})
+        return last_number([sys.executable, __file__, "case", case, "--backend", backend], **environment)
+
+
+def as_text(content: dict[str, Any]) -> str:
+    """A tuning file with a line for every number and class."""
+    parts = [f'"machine": {json.dumps(content["machine"])}']
+    for part in ("numbers", "md_over_hgp"):
+        lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in content[part].items()]
+        parts.append(f'"{part}": {{\n' + ",\n".join(lines) + "\n}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def tune_numbers(options: argparse.Namespace) -> None:
+    """Time every number's case with other values, and write those that are faster."""
+    here = machine(get_backend(options.backend))
+    for name in options.names or tuning.content(options.backend)["numbers"]:
+        content = json.loads((FILES / f"{options.backend}.json").read_text())
+        entry = content["numbers"][name]
+        usual, times = entry["value"], {}
+        for factor in (1.0, *options.factors):
+            entry["value"] = value = type(usual)(usual * factor)
+            times[value] = case_seconds(content, entry["case"], options.backend)
+            print(f"{name} = {value}: {times[value]:.3f} s", flush=True)
+        best = min(times, key=lambda value: times[value])
+        if times[best] < (1.0 - options.gain) * times[usual]:
+            entry |= {"value": best, "machine": here.get("gpu", here["processor"]), "date": here["date"]}
+            (FILES / f"{options.backend}.json").write_text(as_text(content))
+            print(f"{name} = {best} is written instead of {usual}", flush=True)
 
 
 def segment_class(rng: np.random.Generator, l: int, count: int, primitives: int) -> SegmentClass:
@@ -71,7 +163,7 @@ def seconds(backend: Backend, jobs: list[Job]) -> float:
 class Rows(RowMap):
     """Row of a pair in a rectangle."""
 
-    def __call__(self, i: Indices, j: Indices) -> Indices:
+    def __call__(self, i: Ints, j: Ints) -> Ints:
         return i * self.nbf + j
 
 
@@ -133,16 +225,8 @@ def classes(options: argparse.Namespace) -> list[tuple[tuple[int, int], tuple[in
     return [(bra, (lc,)) for bra in sides for lc in range(options.max_aux + 1)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--centres", type=int, choices=(3, 4), default=3)
-    parser.add_argument("--max-l", type=int, default=3)
-    parser.add_argument("--max-aux", type=int, default=4)
-    parser.add_argument("--all-schedules", action="store_true", help="force each schedule; write no table")
-    parser.add_argument("--json", help="keep all times here")
-    parser.add_argument("--table", help="write the ratios here instead of into the package")
-    options = parser.parse_args()
+def tune_algorithms(options: argparse.Namespace) -> None:
+    """Time both algorithms for every class, and write the ratios."""
     found = backends(options.backend, options.all_schedules)
     rows: list[dict[str, Any]] = []
     ratios: dict[str, list[tuple[float, float]]] = {}
@@ -158,14 +242,40 @@ def main() -> None:
                 hgp, md = mine
                 ratio = round(md["ns_per_quartet"] / hgp["ns_per_quartet"], 2)
                 ratios.setdefault(hgp["class"], []).append((round(hgp["primitives"], 1), ratio))
-    record = {"machine": machine(next(iter(found.values()))), "md_over_hgp": ratios}
+    here = machine(next(iter(found.values())))
     if options.json:
-        Path(options.json).write_text(json.dumps({**record, "times": rows}, indent=1) + "\n")
+        record = {"machine": here, "md_over_hgp": ratios, "times": rows}
+        Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
     if not options.all_schedules:
-        shipped = ROOT / "src" / "cuanto" / "kernels" / "tuning" / f"{options.backend}.json"
-        known = json.loads(shipped.read_text())["md_over_hgp"] if shipped.exists() else {}
-        target = Path(options.table or shipped)
-        target.write_text(json.dumps({**record, "md_over_hgp": known | ratios}) + "\n")
+        shipped = FILES / f"{options.backend}.json"
+        content = json.loads(shipped.read_text())
+        content |= {"machine": here, "md_over_hgp": content["md_over_hgp"] | ratios}
+        Path(options.table or shipped).write_text(as_text(content))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    numbers = commands.add_parser("numbers", help="single numbers, each by its case")
+    numbers.add_argument("names", nargs="*", help="names of numbers (default: all)")
+    numbers.add_argument("--factors", type=float, nargs="*", default=[0.5, 2.0])
+    numbers.add_argument("--gain", type=float, default=0.03, help="least part of the time that must be saved")
+    case = commands.add_parser("case", help="print the seconds of one case")
+    case.add_argument("case", choices=CASES)
+    algorithms = commands.add_parser("algorithms", help="McMurchie-Davidson or Head-Gordon-Pople")
+    algorithms.add_argument("--centres", type=int, choices=(3, 4), default=3)
+    algorithms.add_argument("--max-l", type=int, default=3)
+    algorithms.add_argument("--max-aux", type=int, default=4)
+    algorithms.add_argument("--all-schedules", action="store_true", help="force each schedule; write no table")
+    algorithms.add_argument("--json", help="keep all times here")
+    algorithms.add_argument("--table", help="write the file here instead of into the package")
+    for command in (numbers, case, algorithms):
+        command.add_argument("--backend", choices=tuning.LANGUAGES, default="cpu")
+    options = parser.parse_args()
+    if options.command == "case":
+        run_case(options.case, options.backend)
+    else:
+        {"numbers": tune_numbers, "algorithms": tune_algorithms}[options.command](options)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """cuanto: an electronic-structure engine whose compute kernels are generated.
 
-Public names are resolved on first use (PEP 562), so that ``import cuanto`` costs next to nothing and touches
-neither a compiler nor a GPU.
+Public names are resolved on first use (PEP 562), so that ``import cuanto`` is fast and needs neither a compiler nor a
+GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cuanto import basis, coulomb, errors, integrals, system, units
-    from cuanto.api import energy
+    from cuanto.api import energy, gradient
     from cuanto.basis import Basis
     from cuanto.batch import energies
     from cuanto.interfaces.compute import compute
@@ -32,6 +32,7 @@ __all__ = [
     "energies",
     "energy",
     "errors",
+    "gradient",
     "integrals",
     "read",
     "system",
@@ -46,6 +47,7 @@ _HOME = {
     "compute": "cuanto.interfaces.compute",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
+    "gradient": "cuanto.api",
     "read": "cuanto.interfaces.read",
 }
 

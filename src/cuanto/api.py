@@ -1,4 +1,4 @@
-"""One call from a molecule to a result."""
+"""From a molecule to a result in one call."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
-from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
-from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
-from cuanto.methods.result import watched
+from cuanto.methods import Calculation, GaussianResult, Request, Result
+from cuanto.methods.model import SEMIEMPIRICAL
+from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
+
+GRADIENT_TOLERANCE = 1e-7
+"""Norm of FDS - SDF, Hartree: the error of a nuclear gradient is of the same size."""
 
 
 def energy(
@@ -40,22 +43,22 @@ def energy(
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
 ) -> Result:
-    """Energy and orbitals of a molecule.
+    """Compute the energy and orbitals of a molecule.
 
-    `method`: hf, rhf, uhf or rohf, or a functional (`cuanto functionals` lists them; with `u` before it: unrestricted).
+    `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: def2-svp when None.
-    `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` the Coulomb
-    matrix only, `none` neither; `auto` is `jk` where there is exact exchange. `precision` of direct J and K, and of the
-    integration of a functional on its `grid` (a level, radial and angular points, or `GridSettings`, also by name; fine
-    when None).
-    `max_memory`: bytes that density fitting and stored integrals keep to. `guess`: `sad`, `core`, or a result or the
-    path of a checkpoint to start from.
+    `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` only the
+    Coulomb matrix, `none` neither; `auto` is `jk` with exact exchange and `j` without.
+    `precision`: of direct J and K, and of the integration of a functional.
+    `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); fine when None.
+    `max_memory`: limit for density fitting and stored integrals, bytes.
+    `guess`: `sad`, `core`, a result, or the path of a checkpoint.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
-    `on_iteration` is called with every state. `options` are the others of `cuanto.options`: `CalculationOptions` and
-    `ScfOptions`.
+    `on_iteration`: called with every state.
+    `options`: all others of `CalculationOptions` and `ScfOptions` in `cuanto.options`.
 
-    Semiempirical methods (mndo, am1, pm3, pm6; upm6 and so on: unrestricted) have neither basis nor fitting, and take
-    `mopac_compatible`. What means nothing for a method is refused.
+    Semiempirical methods (mndo, am1, pm3, pm6; unrestricted as upm6) have neither basis nor fitting, and take
+    `mopac_compatible`. Options that do not apply to a method are refused.
     """
     request = Request.of(
         molecule,
@@ -75,18 +78,38 @@ def energy(
     return solve(request, on_iteration)
 
 
+def gradient(
+    molecule: Molecule,
+    method: str = "hf",
+    basis: BasisChoice | Basis | None = None,
+    *,
+    on_iteration: Callable[[State], object] | None = None,
+    **options: Any,
+) -> Result:
+    """Compute the energy of a molecule and its gradient, `.gradient` of the result in Hartree/Bohr.
+
+    Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
+    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
+    """
+    request = Request.of(molecule, method, basis, **tight_keywords(method, options))
+    return solve(request, on_iteration, gradient=True)
+
+
+def tight_keywords(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of `energy` with the tolerance that a gradient needs, unless they have one."""
+    if method.lower() in SEMIEMPIRICAL:
+        return dict(keywords)
+    return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
+
+
 @one_thread
-def solve(request: Request, on_iteration: Callable[[State], object] | None = None) -> Result:
-    """Carry out a request."""
+def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
+    """Compute a request; with the `gradient` while the integrals are in memory."""
     if request.model is None:
         return semiempirical_energy(request, on_iteration)
-    context = Context.of(request)
-    pairs = context.shared_pairs()
-    core = core_hamiltonian(context, pairs)
-    builders = builders_for(context, pairs)
-    del pairs  # from the device
-    calculation = Calculation(context, core, make_terms(context, core, builders))
-    state, history = watched(calculation.states(_start(request.options.guess)), on_iteration)
+    calculation = Calculation.of(request)
+    context = calculation.context
+    state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(
         molecule=request.molecule,
         method=context.model.name,
@@ -98,13 +121,14 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         notes=calculation.notes(state),
         basis=context.basis,
         settings=context.options,
+        gradients=calculation.gradient(state) if gradient else None,
     )
 
 
 def _start(guess: str | os.PathLike[str] | Orbitals | Result) -> str | Orbitals:
-    """A guess by name, or orbitals from wherever they are."""
+    """The name of a guess, or the orbitals of a result or checkpoint."""
     if isinstance(guess, GaussianResult):
         return guess.orbitals
     if isinstance(guess, Result):
-        raise InputError(f"a result of {guess.method} has no orbitals in a basis of Gaussians: use guess='sad'")
+        raise InputError(f"a result of {guess.method} has no orbitals in a Gaussian basis: use guess='sad'")
     return read_checkpoint(guess).orbitals if isinstance(guess, os.PathLike) else guess

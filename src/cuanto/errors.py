@@ -1,18 +1,31 @@
-"""Errors that cuanto raises on purpose.
+"""Errors of cuanto.
 
 Each message is one line: what was given, what is wrong, what would work.
 """
 
+from importlib import import_module
+from typing import Any
+
 
 class CuantoError(Exception):
-    """Base of every error that cuanto raises on purpose."""
+    """Base class of all errors of cuanto."""
 
 
 class InputError(CuantoError):
-    """The input makes no sense. The command line prints the message and leaves with status 2."""
+    """The input is wrong. The command line prints the message and exits with status 2."""
 
     option: str | None = None
-    """The one whose value is wrong, where it is one."""
+    """The option whose value is wrong, if it is one."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise an `InputError` unless the condition holds."""
+    if not condition:
+        raise InputError(message)
+
+
+class ConvergenceError(CuantoError):
+    """An SCF that did not converge where a converged one is needed."""
 
 
 class CompilerError(CuantoError):
@@ -21,3 +34,21 @@ class CompilerError(CuantoError):
 
 class MissingDependencyError(CuantoError):
     """An optional package is needed and not installed."""
+
+
+def import_optional(name: str, message: str) -> Any:
+    """Import a module of an optional package; the message says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingDependencyError(message) from None
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in one line, for people."""
+    text = " ".join(str(error).split())
+    if isinstance(error, CuantoError):
+        return text
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {text or 'the machine refused the allocation'}"
+    return f"internal error ({type(error).__name__}: {text})"

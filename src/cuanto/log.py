@@ -1,6 +1,6 @@
-"""Events and timers: what a calculation did and how long each part took.
+"""Logging and timers.
 
-Everything goes through the standard logger ``cuanto``, silent unless somebody (``cuanto --verbose``) listens.
+Everything goes to the standard logger ``cuanto``, which is silent by default (see ``cuanto --verbose``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-WORTH_SAYING = 1e-3
-"""Seconds; steps that are faster are for `logging.DEBUG`."""
+SHORTEST_INFO = 1e-3
+"""Seconds; faster steps are logged at the level DEBUG."""
 
 logger = logging.getLogger("cuanto")
 logger.addHandler(logging.NullHandler())
@@ -21,7 +21,7 @@ _step = ContextVar("step", default="kernels")
 
 
 def report_progress(done: float) -> None:
-    """Say how much of the kernels is done that the step being measured waits for."""
+    """Log how much of the launched kernels of the current step is done."""
     logger.info("%s: %.0f %% of the work launched is done", _step.get(), 100 * done)
 
 
@@ -29,7 +29,7 @@ def report_progress(done: float) -> None:
 class Timings:
     """Wall-clock seconds by name, in the order of first use; the same name measured again adds up.
 
-    ``synchronize`` is called at both ends of a measurement: a device starts work long before it is done.
+    ``synchronize`` is called at both ends of a measurement, since a device works asynchronously.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Timings:
             self._wait()
             elapsed = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
-            logger.log(logging.INFO if elapsed >= WORTH_SAYING else logging.DEBUG, "%s: %.3f s", name, elapsed)
+            logger.log(logging.INFO if elapsed >= SHORTEST_INFO else logging.DEBUG, "%s: %.3f s", name, elapsed)
 
     @property
     def total(self) -> float:

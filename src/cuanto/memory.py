@@ -1,49 +1,84 @@
-"""The memory of one calculation: everything large reserves its part of one budget by name."""
+"""The memory of one calculation: every large array is reserved from one budget, by name."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
 
 MIB = 2**20
 FREE_FRACTION = 0.9
-"""Of the free memory: the system around a calculation needs some, too."""
+"""Part of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
-"""What kernels, libraries and their buffers add to the process while a calculation runs."""
+"""Bytes that kernels, libraries and their buffers add to the process during a calculation."""
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """Whether some data (`what`) are `stored`: `needed` bytes of the `limit`; `complete`: all of them were counted."""
+
+    what: str
+    stored: bool
+    needed: int
+    limit: int
+    complete: bool = True
+
+    def __str__(self) -> str:
+        if self.stored:
+            return f"stored: all {self.what} kept, {self._size} of {self.limit / MIB:.0f} MiB"
+        return f"direct: {self.what} recomputed ({self.limit / MIB:.0f} MiB allowed, {self._size} to store them)"
+
+    @property
+    def _size(self) -> str:
+        return f"{'' if self.complete else 'more than '}{self.needed / MIB:.0f}"
+
+    def require(self, alternative: str) -> None:
+        """Refuse a plan that stores nothing; `alternative`: the option that needs no memory."""
+        if not self.stored:
+            raise InputError(
+                f"storing the {self.what} takes {self._size} MiB, {self.limit / MIB:.0f} MiB are allowed: "
+                f"raise max_memory, or use {alternative}"
+            )
 
 
 class Budget:
-    """Bytes that a calculation may take on its device.
+    """Bytes that a calculation may allocate on its device.
 
-    `max_memory` bounds the whole process, or the arrays on a device with memory of its own; what is free bounds both.
+    `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
+    memory is a limit as well.
     """
 
-    def __init__(self, backend: Backend, max_memory: float | None = None) -> None:
+    def __init__(self, backend: Backend, max_memory: float | None = None, *, whole_process: bool = True) -> None:
         if max_memory is not None and not max_memory > 0:
             raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
         self.backend, self.max_memory = backend, max_memory
+        self._counts_program = whole_process and backend.traits.unified_memory
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
 
     def available(self) -> int:
-        """Bytes that nobody has reserved; memory that was taken without a reservation is missing from them, too."""
+        """Bytes that are neither reserved nor in use."""
         return max(0, min(self._unreserved(), self._measure()))
 
-    def reserve(self, name: str, size: int) -> None:
-        """Set bytes aside, on top of those that the name has already."""
-        if size > max(0, self._unreserved()):
-            raise InputError(
-                f"{name}: {size / MIB:.0f} MiB are needed, {max(0, self._unreserved()) / MIB:.0f} MiB are left: "
-                "raise max_memory"
-            )
+    def reserve(self, name: str, size: int, hint: str = "") -> None:
+        """Reserve bytes under a name, in addition to what it has; a refusal ends with the `hint`."""
+        left = max(0, self._unreserved())
+        if size > left:
+            hint = hint or ("use a smaller basis" if self.max_memory is None else "raise max_memory")
+            raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
+    def record(self, name: str, size: int) -> None:
+        """Set what a name has reserved to memory that is in use, whatever the limit."""
+        self.reserved[name] = size
+
     def release(self, name: str) -> None:
-        """Give back what a name has reserved, if anything."""
+        """Return what is reserved under a name."""
         self.reserved.pop(name, None)
 
     def require_room(self) -> None:
-        """Refuse a limit that the program itself exceeds."""
+        """Refuse a limit that the program alone exceeds."""
         if self.max_memory is not None and self.limit <= 0:
             raise InputError(
                 f"max_memory of {self.max_memory / MIB:.0f} MiB is less than the {self._program() / MIB:.0f} MiB "
@@ -60,17 +95,17 @@ class Budget:
 
     def _program(self) -> int:
         """Bytes that count against `max_memory` before anything is reserved."""
-        return _resident() + PROGRAM if self.backend.traits.unified_memory else 0
+        return _resident() + PROGRAM if self._counts_program else 0
 
 
 def _resident() -> int:
-    """Bytes of main memory of this process."""
+    """Resident bytes of this process."""
     import os
 
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux: the largest so far is what the system tells
+    except OSError:  # not Linux: the largest size so far
         import resource
 
         return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

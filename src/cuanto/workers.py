@@ -1,7 +1,7 @@
-"""Where independent tasks run: in this process, or on Dask workers here or elsewhere.
+"""Runners of independent tasks: in this process, or on Dask workers here or elsewhere.
 
 Dask: M. Rocklin, Proc. 14th Python in Science Conf. (2015) 126, doi:10.25080/Majora-7b98e3ed-013. A worker that dies is
-replaced, and what it was doing is given to another one; what Dask gives up is handed back as an error.
+replaced, and its task is given to another one; a task that Dask gives up is returned as an error.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Protocol
 
-from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, import_optional
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 Result = tuple[str, dict[str, Any] | BaseException]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
-PATIENT = {"distributed.deploy.lost-worker-timeout": "1 day"}
+LOST_WORKER_TIMEOUT = {"distributed.deploy.lost-worker-timeout": "1 day"}
+"""Dask would give up the place of a lost worker after a short time, and wait for ever without any worker."""
 CONNECT_SECONDS = 20
 ADDRESS = re.compile(r"inproc://\S+|(\w+://)?[^\s/]+:\d{1,5}/?")
 
 
 class Runner(Protocol):
-    """Takes tasks; gives back results in the order in which they are finished."""
+    """Takes tasks, and returns results in the order in which they are finished."""
 
     def submit(self, key: str, function: Function, task: dict[str, Any]) -> None: ...
 
@@ -36,7 +36,7 @@ class Runner(Protocol):
 
 
 class SerialRunner:
-    """One task after the other, here."""
+    """Runs one task after the other in this process."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, Function, dict[str, Any]]] = deque()
@@ -53,15 +53,14 @@ class SerialRunner:
 
 
 class DaskRunner:
-    """Workers of one thread each on this machine, or those of a scheduler that is running already."""
+    """Dask workers of one thread each on this machine, or those of a running scheduler."""
 
     def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
         self._distributed = dask_distributed()
         self.cluster: Any = None
         self._settings = ExitStack()
         if scheduler is None:
-            # Dask would let a lost worker's place go that is not filled again at once, and wait for ever without any.
-            self._settings.enter_context(import_module("dask").config.set(PATIENT))
+            self._settings.enter_context(import_module("dask").config.set(LOST_WORKER_TIMEOUT))
             self.cluster = self._local(workers or usable_cores())
             self.client: Any = self._distributed.Client(self.cluster, set_as_default=False)
             self.client.run(ignore_interrupts)
@@ -69,7 +68,7 @@ class DaskRunner:
             self.client = self._connect(scheduler)
         with self.client.as_current():
             self._finished: Any = self._distributed.as_completed()
-        self._key_of: dict[str, str] = {}  # of a future's own key
+        self._key_of: dict[str, str] = {}  # by the key of the future
         self._count = 0
 
     def _local(self, workers: int) -> Any:
@@ -80,12 +79,12 @@ class DaskRunner:
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": ":0"},  # no dashboard; the port of its place may be taken
+                scheduler_kwargs={"dashboard_address": ":0"},  # no dashboard; its default port may be in use
                 silence_logs=logging.CRITICAL,
             )
 
     def _connect(self, scheduler: str) -> Any:
-        if not ADDRESS.fullmatch(scheduler):  # Dask would leave half a client behind
+        if not ADDRESS.fullmatch(scheduler):  # Dask would leave an unfinished client behind
             raise InputError(
                 f"no Dask scheduler answers at {scheduler:.200}: write HOST:PORT, such as tcp://node1:8786"
             )
@@ -107,16 +106,14 @@ class DaskRunner:
         if future.status == "finished":
             return key, future.result()
         if future.status == "cancelled":
-            raise CuantoError("the Dask scheduler is gone; what was computed is kept: the same command goes on")
+            raise CuantoError("the Dask scheduler is gone; finished results are kept: run the same command to continue")
         error = future.exception()
         return key, error if isinstance(error, BaseException) else CuantoError(str(error))
 
     def __enter__(self) -> DaskRunner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.client.close()
         if self.cluster is not None:
             self.cluster.close()
@@ -124,17 +121,13 @@ class DaskRunner:
 
 
 def ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; the workers leave it to the one that started them."""
+    """Ctrl-C reaches all processes of a terminal; only the one that started the workers handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def dask_distributed() -> Any:
-    try:
-        return import_module("distributed")
-    except ImportError:
-        raise MissingDependencyError(
-            "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
-        ) from None
+    message = "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
+    return import_optional("distributed", message)
 
 
 def usable_cores() -> int:

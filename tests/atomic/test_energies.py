@@ -281,12 +281,12 @@ def test_heavy_atoms_of_a_published_program(
     literature = LITERATURE[symbol]
     basis = even_tempered_basis(ends)
     spheres = fermi_nucleus(rms)
-    sphere = one_electron.screened
+    sphere = one_electron.potential_integral
 
-    def screened(_: Nucleus, n: int, a: NDArray[np.float64]) -> Any:
+    def potential_integral(_: Nucleus, n: int, a: NDArray[np.float64]) -> Any:
         return sum(weight * sphere(Nucleus(1.0, "sphere", R), n, a) for weight, R in spheres)
 
-    monkeypatch.setattr(one_electron, "screened", screened)
+    monkeypatch.setattr(one_electron, "potential_integral", potential_integral)
     result = solve(Atom(Nucleus(literature["Z"], "sphere"), basis, occupation(configuration, basis)), backend="cpu")
     assert result.converged and result.energy == pytest.approx(literature["energy"], rel=rel)
     table_of = {one.label: one for one in result.spinors}

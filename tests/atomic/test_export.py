@@ -14,10 +14,10 @@ from basis_set_exchange import readers, validator
 
 import cuanto
 from cuanto.atomic import AtomResult, Nucleus, ScfSettings, solve
-from cuanto.atomic.evaluations import Evaluation
 from cuanto.atomic.export import basis_text, contracted, format_of, uncontracted
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.job import element_job, run_energy
+from cuanto.atomic.optimise import Evaluation
 from cuanto.atomic.plot import plot_convergence, plot_spinors, radial_functions, require_picture
 from cuanto.atomic.report import result_dict
 from cuanto.basis.formats import parse_basis

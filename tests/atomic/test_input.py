@@ -159,7 +159,7 @@ def test_configurations() -> None:
         ("1s2 2d1", "no 2d"),
         ("1s3", "holds 2 electrons, not 3"),
         ("1s2 1s2", "given twice"),
-        ("hello", "no subshell such as 3d5"),
+        ("hello", "not a subshell such as 3d5"),
         ("", "no electrons"),
         ("1s2 3s1", "3s is occupied but 2s is not"),
         ("1s1 2s2", "1s is open below 2s"),
@@ -171,9 +171,9 @@ def test_configurations_that_make_no_sense(text: str, says: str) -> None:
 
 
 def test_table_of_well_tempered_sets() -> None:
-    assert len(table()) == 80 and table_set("Rn").described() == "s(1:32)p(1:27)d(3:23)f(6:19)"
+    assert len(table()) == 80 and table_set("Rn").range_text() == "s(1:32)p(1:27)d(3:23)f(6:19)"
     for found in table().values():
-        assert found.objection() is None
+        assert found.invalid_reason() is None
     with pytest.raises(InputError, match="has no Ce"):
         table_set("Ce")
 
@@ -186,8 +186,8 @@ def test_the_last_index_counts_for_each_symmetry_or_for_all() -> None:
         zeta.append(zeta[-1] * 2.0 * (1 + 1.5 * (k / 4) ** 3))
     np.testing.assert_allclose(own.exponents()[1], zeta[1:], rtol=1e-15)
     np.testing.assert_allclose(pool.exponents()[1], pool.exponents()[0][1:4], rtol=1e-15)
-    assert own.described() == "s(1:6)p(2:4)"
-    assert WellTempered(own.parameters, ((1, 6), (2, 4), (1, 4))).described() == "s(1:6)p-(2:4)p+(1:4)"
+    assert own.range_text() == "s(1:6)p(2:4)"
+    assert WellTempered(own.parameters, ((1, 6), (2, 4), (1, 4))).range_text() == "s(1:6)p-(2:4)p+(1:4)"
 
 
 def test_jobs_by_element() -> None:

@@ -25,7 +25,7 @@ from cuanto.atomic import (
     well_tempered,
 )
 from cuanto.atomic.nucleus import MODELS
-from cuanto.atomic.one_electron import attraction, balance, core, moments, orthonormaliser, overlap, screened
+from cuanto.atomic.one_electron import attraction, balance, core, moments, orthonormaliser, overlap, potential_integral
 from cuanto.atomic.species import exchange_factors
 from cuanto.errors import InputError
 from oracles import atomic as slow
@@ -157,7 +157,7 @@ def test_potentials_against_quadrature(model: str, a: float) -> None:
             # in units of the width of the Gaussian
             scaled = mpmath.quad(lambda x, n=n: potential(x * width) * x ** (2 * n + 2) * mpmath.exp(-x * x), edges)
             exact = scaled * width ** (2 * n + 3)
-            assert abs(screened(nucleus, n, np.array(a)) / exact - 1) < 5e-15
+            assert abs(potential_integral(nucleus, n, np.array(a)) / exact - 1) < 5e-15
 
 
 @pytest.mark.parametrize("species", SPECIES, ids=lambda one: one.label)

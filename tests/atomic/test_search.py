@@ -15,7 +15,7 @@ import pytest
 from cuanto.atomic import search as module
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
-from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly, stretched
+from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly_spaced, stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
 from cuanto.cli.main import run
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
@@ -54,7 +54,7 @@ def walk(chain: Chain, fails: set[str] | None = None) -> tuple[Found, list[str]]
 def test_eight_steps(scan: str) -> None:
     found, asked = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, scan))
     assert found.ranges == {"s": (1, 9), "p": (3, 7), "d": (2, 5)}
-    assert found.accurate and not found.warnings and found.basis.described() == "s(1:9)p(3:7)d(2:5)"
+    assert found.accurate and not found.warnings and found.basis.range_text() == "s(1:9)p(3:7)d(2:5)"
     assert [step.name for step in found.steps] == [
         "start", "fewest d", "fewest p", "fewest s", "diffuse d", "diffuse p",
     ]  # fmt: skip
@@ -89,9 +89,9 @@ def test_an_accuracy_out_of_reach_keeps_the_largest_set_and_warns(scan: str) -> 
 
 
 def test_starts() -> None:
-    assert evenly(0, 20, 3) == [5, 10, 15] and evenly(4, 5, 3) == [4] and evenly(0, 2, 3) == [0, 1]
+    assert evenly_spaced(0, 20, 3) == [5, 10, 15] and evenly_spaced(4, 5, 3) == [4] and evenly_spaced(0, 2, 3) == [0, 1]
     longer = WellTempered.shared(START, {"s": (1, 24)}).exponents()[0]
-    shorter = WellTempered.shared(stretched(START, 24, 16), {"s": (1, 16)}).exponents()[0]
+    shorter = WellTempered.shared(stretch(START, 24, 16), {"s": (1, 16)}).exponents()[0]
     assert shorter[-1] == pytest.approx(longer[-1], rel=1e-10) and len(shorter) == 16
     assert start_parameters("Ne", 23) == table_set("Ne").parameters
     assert start_parameters("H", 18) == table_set("He").parameters
@@ -223,7 +223,7 @@ def test_what_is_lost_is_tried_again_and_told(tmp_path: Path, expected: Found) -
 
 def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Found) -> None:
     settings = SearchSettings(**{**vars(QUICK), "references": {"He": LIMIT_OF_HELIUM, "Li": -7.43}})
-    plain = module.evaluate
+    plain = module.run_task
 
     class Refusing(SerialRunner):
         def next(self) -> tuple[str, dict[str, Any] | BaseException]:
@@ -295,7 +295,7 @@ def test_a_scheduler_on_the_command_line(
 
 
 def test_errors_of_workers_come_back(cluster: DaskRunner) -> None:
-    cluster.submit("a key", module.evaluate, {"nonsense": 1})
+    cluster.submit("a key", module.run_task, {"nonsense": 1})
     key, result = cluster.next()
     assert key == "a key" and isinstance(result, KeyError)
 

@@ -16,14 +16,15 @@ from cuanto import integrals
 from cuanto.backends import cache
 from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.reference import overlap_matrix
+from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
-from cuanto.kernels.build import straight_source, table_source
+from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
+from oracles.integrals import overlap_matrix
 from scripted import compiler_script, drafts, finals, forgotten_compiler, run_python, some_basis, start_python
 from tolerances import INTEGRAL_REL
 
-SMALL = straight_source(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
+SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def choose_again() -> Iterator[None]:
 TOGETHER = """
 from scripted import some_basis
 from cuanto import integrals
-from cuanto.backends.reference import overlap_matrix
+from oracles.integrals import overlap_matrix
 from cuanto.backends.cpu.backend import CpuBackend
 basis = some_basis(1)
 print("ready", flush=True)
@@ -78,7 +79,7 @@ import sys
 from scripted import some_basis
 from cuanto import integrals
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.reference import overlap_matrix
+from oracles.integrals import overlap_matrix
 from cuanto.errors import CompilerError
 basis, backend = some_basis(0), CpuBackend(threads=1, schedule="lane")
 try:
@@ -129,9 +130,9 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 
 
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
-    source = table_source("cpu", "double")
+    source = general_source("table", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(source, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -204,7 +205,7 @@ def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) 
     assert len(finals(folder)) == 1 and not drafts(folder)
 
 
-def test_the_replacement_belongs_to_nobody_else(tmp_path: Path) -> None:
+def test_the_replacement_folder_is_private(tmp_path: Path) -> None:
     """What lies there is executed: a folder of that name that others may write to is not taken."""
     folder = replacement("inside a file", tmp_path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -230,7 +231,7 @@ def test_a_folder_that_vanishes_is_made_again(folder: Path) -> None:
     assert compiler.compile_library(SMALL).parent == folder
 
 
-def test_clear_does_not_mind_another_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clear_ignores_files_that_others_delete(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "one.so").write_bytes(b"xyz")
     monkeypatch.setattr(cache, "files", lambda: [folder / "gone.so", folder / "one.so"])
     assert cache.clear() == (1, 3)
@@ -244,8 +245,8 @@ def test_the_key_keeps_its_parts_apart() -> None:
     assert cache.key(["ab", "c"]) == cache.key(iter(["ab", "c"]))
 
 
-def test_whatever_decides_the_binary_decides_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {compiler.library_path(SMALL), compiler.library_path(table_source("cpu", "double"))}
+def test_names_depend_on_all_that_determines_a_binary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {compiler.library_path(SMALL), compiler.library_path(general_source("table", "double"))}
     found = compiler.find_compiler()
     changes = {
         "FLAGS": (*compiler.FLAGS, "-O3"),

@@ -156,7 +156,7 @@ import cuanto
 from cuanto import integrals
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cpu.compiler import find_compiler
-from cuanto.backends.reference import overlap_matrix
+from oracles.integrals import overlap_matrix
 molecule = cuanto.Molecule.from_string({WATER!r})
 basis = cuanto.Basis("sto-3g", molecule)
 worst = 0.0

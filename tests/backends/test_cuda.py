@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from cuanto.backends.cuda.backend import CudaBackend, CudaProgram
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
-from cuanto.kernels.build import table_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.text import Source
 from oracle import Array
 from places import DATA
@@ -93,7 +94,7 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
 
 def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cache: Path) -> None:
     """The first call has the general kernel only; what is compiled meanwhile serves the next call and process."""
-    monkeypatch.setattr(CudaBackend, "worth_compiling", 0.0)
+    monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")
     device, launched, patient = CudaBackend(), set[str](), True
     is_ready, function_of = CudaProgram.ready.fget, device._function
@@ -148,13 +149,13 @@ def test_peak_memory_is_the_result_and_little_more() -> None:
 
 
 @pytest.mark.parametrize("momenta", [(5, 5, 6), (4, 3, 5)])
-def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_in_global_memory(momenta: tuple[int, int, int]) -> None:
     """A class that does not fit into shared memory takes scratch space, with the same result."""
     basis, aux = bundle(Case("pure", "general"))
     device = CudaBackend("group")
     results = []
-    for limit in (device.shared_limit, 4000):
-        monkeypatch.setattr(device, "shared_limit", limit)
+    for limit in (device.traits.shared_limit, 4000):
+        device.traits = replace(device.traits, shared_limit=limit)
         out = device.zeros((basis.nbf, basis.nbf, aux.nbf), np.float64)
         engine = Engine(device, out, row_stride=aux.nbf)
         kets = [k for k in api.basis_kets(aux, coulomb=True) if k.shells.l == momenta[2:]]
@@ -163,13 +164,13 @@ def test_values_in_global_memory(momenta: tuple[int, int, int], monkeypatch: pyt
         results.append(device.to_host(out))
         job = engine.job("coulomb", bras[0], kets[0], "hgp", {**engine.bras(bras)[0], **engine.kets(kets)[0]})
         launch = device._launch_of(job)
-        assert launch.program.source.text == table_source("cuda", "double").text
-        assert limit == device.shared_limit and (limit > 4000 or launch.scratch == 0)
+        assert launch.program.source.text == general_source("group", "double").text
+        assert limit == device.traits.shared_limit and (limit > 4000 or launch.scratch == 0)
     assert np.abs(results[0]).max() > 0
     assert np.abs(results[0] - results[1]).max() <= AGREE * np.abs(results[0]).max()
 
 
-def test_memory_that_was_let_go_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_freed_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """CuPy keeps it for the next array; a plan that did not count it would leave half a GPU unused in a second run."""
     monkeypatch.setattr(cuda, "POOL_SHARE", 0.0)
     device = CudaBackend()

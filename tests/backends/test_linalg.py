@@ -70,7 +70,7 @@ def test_stacks_of_triangles(backend: Any) -> None:
     assert np.abs(divided @ L.swapaxes(1, 2) - B).max() < 1e-13
 
 
-def test_nothing_is_left_behind() -> None:
+def test_factors_have_no_reference_cycles() -> None:
     """Matrices of thousands of columns must not wait for the collector of cycles."""
     B = np.random.default_rng(5).normal(size=(400, 300))
     gc.collect()

@@ -24,7 +24,7 @@ from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import cores
 from cuanto.backends.cuda import nvrtc
 from cuanto.backends.cuda.backend import CudaBackend, why_no_gpu
-from cuanto.backends.host import HostMemory
+from cuanto.backends.host import main_memory
 from cuanto.cli import basis_search, doctor
 from cuanto.errors import CompilerError, InputError, MissingDependencyError
 
@@ -69,9 +69,9 @@ def test_all_memory_counts_as_free_where_the_system_does_not_say(
         return io.StringIO(content)
 
     monkeypatch.setattr(builtins, "open", read)
-    free, total = HostMemory().memory()
+    free, total = main_memory()
     monkeypatch.undo()
-    assert free == total >= HostMemory().memory()[0] > 0
+    assert free == total >= main_memory()[0] > 0
 
 
 @pytest.mark.parametrize("given", ["0", "-2", "two", "1.5"])

@@ -104,7 +104,7 @@ def test_long_chunks_are_shared_as_well() -> None:
     assert len(set(out.tolist())) >= 2  # threads
 
 
-def test_the_interpreter_goes_on_meanwhile() -> None:
+def test_the_interpreter_runs_meanwhile() -> None:
     ticks: list[float] = []
     stop = threading.Event()
     clock = threading.Thread(target=lambda: [ticks.append(time.monotonic()) for _ in iter(lambda: stop.wait(0.01), 1)])
@@ -383,7 +383,7 @@ def test_workers_leave_signals_to_the_interpreter() -> None:
 
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("what", ["scratch", "sums_size"])
-def test_memory_that_is_not_to_be_had(what: str, threads: int) -> None:
+def test_failed_allocations_are_errors(what: str, threads: int) -> None:
     values, out = np.ones((100, 3)), np.zeros(3)
     arguments = {"values": values, "width": 3, "delay": 0, "out": out, "grain": 1, "sums": "out"}
     with pytest.raises(MemoryError, match="CUANTO_THREADS"):
@@ -452,7 +452,7 @@ def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
     assert out.tolist() == [60.5, 60.5]
 
 
-def test_long_launches_say_how_far_they_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_launches_report_progress(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pool, "PROGRESS", 0.15)
     timings = Timings()
     with caplog.at_level(logging.INFO, "cuanto"), timings.measure("three-centre integrals"):

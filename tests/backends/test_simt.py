@@ -426,7 +426,7 @@ def test_views_share_device_memory() -> None:
     assert there[1].data.ptr == there.data.ptr + 16
 
 
-def test_memory_that_nobody_has_set_is_not_a_number() -> None:
+def test_uninitialised_memory_is_nan() -> None:
     xp = SimtBackend.xp
     made = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
     assert all(bool(xp.isnan(array).all()) for array in made)

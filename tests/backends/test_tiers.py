@@ -26,8 +26,8 @@ from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cpu.compiler import compile_library
 from cuanto.backends.cpu.pool import Pool, Variant
 from cuanto.backends.cuda.launch import WORTH_COMPILING
-from cuanto.backends.reference import overlap_matrix
 from cuanto.errors import CompilerError
+from oracles.integrals import overlap_matrix
 from scripted import POOL, compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
 from tolerances import INTEGRAL_REL
 
@@ -66,8 +66,7 @@ class Watch:
             watched = ctypes.cast(self._alive[-1], ctypes.c_void_p).value
             return Variant(watched or 0, program._pack(arguments), arguments)
 
-        for module in (cpu, compiler):
-            monkeypatch.setattr(module, "compile_library", compile_watched)
+        monkeypatch.setattr(compiler, "compile_library", compile_watched)
         monkeypatch.setattr(CpuProgram, "variant", watched_variant)
 
 
@@ -97,7 +96,7 @@ def assert_right(S: Any) -> None:
     np.testing.assert_allclose(S, overlap_matrix(BASIS), rtol=0, atol=INTEGRAL_REL)
 
 
-def test_little_work_needs_the_general_kernel_only(watch: Watch, folder: Path) -> None:
+def test_small_jobs_use_the_general_kernel_only(watch: Watch, folder: Path) -> None:
     backend = CpuBackend(threads=2)
     assert_right(integrals.overlap(BASIS, backend=backend))
     backend.finish_compiling()
@@ -162,7 +161,7 @@ def test_each_kernel_is_compiled_once(watch: Watch, much_work: None) -> None:
     backend = CpuBackend(threads=2)
     for _ in range(3):
         integrals.overlap(BASIS, backend=backend)
-    assert len(backend._special) == len(CLASSES)
+    assert len(backend._programs) == 1 + len(CLASSES)
     watch.gate.set()
     backend.finish_compiling()
     assert set(watch.compiled) == {TABLE, *CLASSES}
@@ -176,7 +175,7 @@ def test_a_schedule_that_was_asked_for_is_the_only_one(schedule: str, watch: Wat
 
 
 @pytest.mark.usefixtures("much_work")
-def test_a_specialised_kernel_that_fails_stops_nothing(
+def test_a_failed_specialised_kernel_is_replaced_by_the_general_one(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(
@@ -193,7 +192,7 @@ def test_a_specialised_kernel_that_fails_stops_nothing(
     assert len(finals(folder)) == 1 and not drafts(folder)
 
 
-def test_a_gpu_compiles_for_work_enough() -> None:
+def test_a_gpu_compiles_kernels_for_large_jobs_only() -> None:
     usual, eager = Planner(worth_compiling=WORTH_COMPILING), Planner(worth_compiling=0.0)
     integrals.overlap(BASIS, backend=usual)
     entries = [{device.plan(job).program.source.entry for job in usual.jobs} for device in (usual, eager)]
@@ -288,7 +287,7 @@ load_library(COUNT)
 
 
 @pytest.mark.parametrize("code", [WAITING, FOREGROUND], ids=["a kernel", "here and now"])
-def test_an_interrupt_while_somebody_waits_leaves_nothing_half(code: str, folder: Path, tmp_path: Path) -> None:
+def test_an_interrupt_while_waiting_leaves_no_partial_files(code: str, folder: Path, tmp_path: Path) -> None:
     """The process ends at once; a compiler of the background finishes its work."""
     go = tmp_path / "go"
     slow = f'echo half > "$out"; for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done; compile "$@"'
@@ -318,7 +317,7 @@ def test_background_delivers_results_and_errors() -> None:
 
 
 @pytest.mark.parametrize("finish", [True, False])
-def test_what_is_under_way_is_finished_only_where_it_must(finish: bool, tmp_path: Path) -> None:
+def test_running_calls_are_finished_at_exit_if_requested(finish: bool, tmp_path: Path) -> None:
     code = f"""
 import time
 from cuanto.backends.background import Background

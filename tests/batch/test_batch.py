@@ -1,4 +1,4 @@
-"""Many molecules: rows equal single calculations, failures stay alone, a killed run goes on, tables are whole."""
+"""Many molecules: rows equal single calculations, failures are isolated, runs can be continued, tables are complete."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from typer.testing import CliRunner
 import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
-from cuanto.batch.entry import Entry, Model, entries_of, structures
-from cuanto.batch.evaluate import described, evaluate
+from cuanto.batch.entry import Entry, entries_of, structures
+from cuanto.batch.evaluate import evaluate, plain_molecule
 from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
 from cuanto.cli.main import app
 from cuanto.errors import InputError, MissingDependencyError
+from cuanto.interfaces.sources import Model
 from cuanto.workers import DaskRunner, SerialRunner
 from places import SUPPORT
 from scripted import wait_until
@@ -103,12 +104,12 @@ def test_a_failing_molecule_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPat
     assert energies(H2[:1], **HF)[0].error == "not enough memory: 17 GB wanted"
 
 
-def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown basis 'sto-4h'"):
         energies(H2, **{**HF, "basis": "sto-4h"})
     with pytest.raises(InputError, match="unknown method 'hg'"):
         energies(H2, **{**HF, "method": "hg"})
-    with pytest.raises(InputError, match=r"it may end in \.parquet, \.jsonl, \.csv"):
+    with pytest.raises(InputError, match=r"use a name ending in \.parquet, \.jsonl, \.csv"):
         energies(H2, out=tmp_path / "a.xlsx", **HF)
     with pytest.raises(InputError, match="has no gradients yet"):
         energies(H2, gradient=True, **HF)
@@ -116,7 +117,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
         energies(H2, scheduler="tcp://127.0.0.1:9", **HF)
     with pytest.raises(InputError, match="-1 workers"):
         energies(H2, **{**HF, "workers": -1})
-    with pytest.raises(InputError, match="no plain data"):
+    with pytest.raises(InputError, match="not plain data"):
         energies(H2, **{**HF, "workers": 2, "guess": Path("kept.h5")})
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +126,7 @@ def test_what_makes_no_sense_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_process_computes_the_same(runner: ProcessRunner) -> None:
-    task = {**TASK, "molecules": [described(H2[0])]}
+    task = {**TASK, "molecules": [plain_molecule(H2[0])]}
     runner.submit("one", evaluate, task)
     key, result = runner.next()
     assert key == "one" and isinstance(result, dict)
@@ -285,7 +286,7 @@ def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
 
 def test_without_pyarrow_it_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[parquet\]'.*\.jsonl or \.csv"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[parquet\]'.*\.jsonl and \.csv"):
         energies(H2, out=tmp_path / "a.parquet", **HF)
 
 
@@ -304,11 +305,11 @@ def test_entries_of_files_folders_and_trajectories(tmp_path: Path) -> None:
     (tmp_path / "many.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\nQ 0 0 1\n")
     (tmp_path / "note.txt").write_text("no molecule")
     (tmp_path / "empty").mkdir()
-    found = entries_of(str(tmp_path), Model("hf"), ("hf", "sto-3g"), None, None)
+    found = entries_of(str(tmp_path), Model("hf"), None, None)
     assert [entry.name for entry in found] == ["many-1", "many-2", "many", "one"]
     assert "structure 3, line 4" in found[2].problem and found[2].molecule is None
     for name, problem in (("empty", "no XYZ files"), ("nothing.xyz", "does not exist"), ("note.txt", "expected")):
-        (bad,) = entries_of(str(tmp_path / name), Model("hf"), ("hf", "sto-3g"), None, None)
+        (bad,) = entries_of(str(tmp_path / name), Model("hf"), None, None)
         assert bad.molecule is None and problem in bad.problem
 
 
@@ -325,7 +326,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 3
     (tmp_path / "bad.xyz").write_text("nonsense")
     done = invoke(str(tmp_path / "bad.xyz"), str(tmp_path / "two.xyz"), "--out", str(out), "--workers", "0", *CALL)
-    assert done.exit_code == 2 and "bad: " in done.output and "1 failed" in done.output and "tries what" in done.output
+    assert (
+        done.exit_code == 2
+        and "bad: " in done.output
+        and "1 failed" in done.output
+        and "try these again" in done.output
+    )
     assert len(out.read_text().splitlines()) == 4
     done = invoke(str(tmp_path / "two.xyz"), "--out", str(out), "-q", "-o", "max_iterations=1", *CALL)
     assert done.exit_code == 1 and "2 NOT converged" in done.output
@@ -334,12 +340,12 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--out", "OUT/a.xlsx"], "it may end in"),
+        (["--out", "OUT/a.xlsx"], "use a name ending in"),
         (["--out", "OUT/none/a.csv"], "does not exist"),
-        (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is of one molecule"),
+        (["--out", "OUT/a.csv", "--json", "OUT/a.json"], "--json is for single molecules"),
         (["--out", "OUT/a.csv", "-m", "hg"], "unknown method"),
-        (["--out", "OUT/a.csv", "-m", "pm6", "-b", "sto-3g"], "not for pm6"),
-        (["--workers", "2"], "name their table with --out"),
+        (["--out", "OUT/a.csv", "-m", "pm6", "-b", "sto-3g"], "basis does not apply to pm6"),
+        (["--workers", "2"], "name a table with --out"),
     ],
 )
 def test_bad_input_is_an_error_before_the_work(arguments: list[str], problem: str, tmp_path: Path) -> None:
@@ -357,7 +363,7 @@ def test_bad_input_is_an_error_before_the_work(arguments: list[str], problem: st
 
 def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
     (path := tmp_path / "t.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\n")
-    found = entries_of(str(path), Model("pm6"), ("hf", "sto-3g"), None, None)
+    found = entries_of(str(path), Model("pm6"), None, None)
     assert [entry.molecule is not None for entry in found] == [True, True, False]
     assert "structure 3: announces 2 atoms but has only 1" in found[2].problem
     assert len(structures(xyz(0.7) + "2\n")) == 2 and len(structures(xyz(0.7) + xyz(0.8) + "garbage")) == 3

@@ -12,14 +12,19 @@ from rich.console import Console
 
 from atom_inputs import CHROMIUM, LISTED, NITROGEN, OPTIMISE, WRONG, WRONG_ELSEWHERE
 from cuanto.atomic import job as jobs
-from cuanto.atomic.evaluations import Evaluation
 from cuanto.atomic.input import TrustRegion
+from cuanto.atomic.optimise import Evaluation
 from cuanto.atomic.search import Progress as Finished
 from cuanto.atomic.steps import Outcome
 from cuanto.basis.formats import parse_basis
-from cuanto.cli.basis_search import Watch, parse_elements, parse_threshold
 from cuanto.cli.main import run
-from cuanto.cli.optimisation import Progress
+from cuanto.cli.optimisation import (
+    OptimisationProgress,
+    parse_elements,
+    parse_threshold,
+    search_progress,
+    status_line,
+)
 from cuanto.errors import InputError
 
 NITROGEN_ENERGY = -54.3277216469
@@ -215,7 +220,7 @@ def test_an_optimisation_from_a_file_is_logged_and_goes_on(
 
     monkeypatch.setattr(jobs.AtomEnergy, "__call__", interrupted)
     assert atom("he.inp", "--backend", "cpu", "--log", "he.log") == 130
-    assert "the same command with --log he.log goes on" in capsys.readouterr().out
+    assert "the same command with --log he.log continues" in capsys.readouterr().out
     assert atom("he.inp", "--backend", "cpu", "--log", "he.log", "--json", "he.json") == 0
     out = capsys.readouterr().out
     assert "optimising with NEWUOA, log he.log, 11 evaluations known" in out
@@ -248,9 +253,9 @@ def test_too_few_evaluations_are_status_one(capsys: pytest.CaptureFixture[str]) 
 def test_progress_as_lines(iprint: int, lines: int) -> None:
     """2: the first evaluation, and when the steps have become ten times shorter."""
     console = Console(file=StringIO(), width=120)
-    with Progress(console, TrustRegion(rhobeg=0.1, iprint=iprint)) as progress:
-        for number, (x, energy) in enumerate([(1.0, -2.0), (1.1, None), (0.95, -2.1), (0.951, -2.11)], start=1):
-            progress(Evaluation(number, (x, 1.0, 1.0, 1.0), energy, "" if energy else "no luck"))
+    progress = OptimisationProgress(console, TrustRegion(rhobeg=0.1, iprint=iprint), lambda text: None)
+    for number, (x, energy) in enumerate([(1.0, -2.0), (1.1, None), (0.95, -2.1), (0.951, -2.11)], start=1):
+        progress(Evaluation(number, (x, 1.0, 1.0, 1.0), energy, "" if energy else "no luck"))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("\n") == lines
     assert ("refused: no luck" in text) == (iprint == 3)
@@ -258,10 +263,10 @@ def test_progress_as_lines(iprint: int, lines: int) -> None:
 
 def test_progress_on_a_terminal() -> None:
     console = Console(file=StringIO(), width=120, force_terminal=True)
-    with Progress(console, TrustRegion()) as progress:
+    with status_line(console, "optimising") as update:
+        progress = OptimisationProgress(console, TrustRegion(), update)
         progress(Evaluation(1, (1.0,), -2.5))
         progress(Evaluation(2, (1.1,), None, "no luck"))
-        progress.close()
     assert "evaluation" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -315,12 +320,12 @@ def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stderr", errors)
     out = StringIO()
     done = Finished("He", "s(1:3)", Outcome(-2.86, evaluations=4, seconds=0.1), known=True)
-    with Watch(Console(file=out, width=100), ["He", "Be"]) as watch:
+    with search_progress(Console(file=out, width=100), ["He", "Be"]) as watch:
         watch(done)
     assert out.getvalue() == "He s(1:3): -2.8600000000 Hartree, 4 evaluations, known already\n"
     assert "He to Be: 1 sets done, 1 of them known already; the last was He s(1:3)" in errors.getvalue()
     monkeypatch.setattr("sys.stderr", quiet := StringIO())
-    with Watch(Console(file=StringIO()), ["He"]) as watch:
+    with search_progress(Console(file=StringIO()), ["He"]) as watch:
         watch(done)
     assert quiet.getvalue() == ""
 

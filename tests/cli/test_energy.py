@@ -1,4 +1,4 @@
-"""``cuanto energy`` as a person meets it: the table, files, errors of one line, exit status."""
+"""``cuanto energy``: printed table, files, one-line errors, exit status."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_an_interrupt_leaves_a_restart(
         patch.setattr(IterationTable, "add", interrupted)
         assert water("--checkpoint", str(kept)) == 130
     out, err = capsys.readouterr()
-    assert f"go on with --restart {kept}" in out and err == "cuanto: interrupted\n"
+    assert f"continue with --restart {kept}" in out and err == "cuanto: interrupted\n"
     assert read_checkpoint(kept).iteration == 4
     assert water("--restart", str(kept)) == 0
 
@@ -247,12 +247,12 @@ def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--restart", "nowhere.h5"], "there is no checkpoint nowhere.h5"),
         (["--json", "/nowhere/a.json"], "the folder /nowhere does not exist"),
         (["-b", "cc-pvdx"], "cc-pvdx"),
-        (["-m", "pm6"], "--basis is not for pm6"),
+        (["-m", "pm6"], "basis does not apply to pm6"),
         (["--molden", "-"], "only --json"),
         (["--json", "same", "--molden", "same"], "are the same file"),
     ],
 )
-def test_slips_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_input_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of(WATER, "--backend", "cpu", "-b", "cc-pvdz", *arguments) == 2
     assert message in error_line(capsys)
 
@@ -329,7 +329,7 @@ def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "hf has no gradients yet" in error_line(capsys)
     path.write_text(json.dumps({**asked, "driver": "hessian"}))
     assert status_of(str(path)) == 2
-    assert "driver 'hessian' is not possible" in error_line(capsys)
+    assert "driver 'hessian' is not supported" in error_line(capsys)
 
 
 def test_nothing_is_shown_before_an_error_in_the_input(h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -375,7 +375,7 @@ def test_narrow_terminals_cut_no_number() -> None:
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("-", "-", *AM1) == 2
-    assert "standard input can be read once" in error_line(capsys)
+    assert "standard input can only be read once" in error_line(capsys)
     for data, problem in ((b"\xff\xfe", "not UTF-8"), (b"2\n\0", "zero bytes")):
         stream = io.TextIOWrapper(io.BytesIO(data), "utf-8", "surrogateescape")
         monkeypatch.setattr(sys, "stdin", stream)
@@ -383,7 +383,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert problem in error_line(capsys)
 
 
-def test_nobody_reads_on() -> None:
+def test_a_closed_pipe_ends_quietly() -> None:
     command = [sys.executable, "-c", "from cuanto.cli.main import run; run()", "functionals"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None

@@ -1,4 +1,4 @@
-"""What a person meets first: slips of all kinds are one line in our words, which says what would work."""
+"""Input errors of all kinds: one line that says what is wrong and what would work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cuanto.cli.run import read_job
 from cuanto.cli.usage import usage_line
 from cuanto.errors import InputError
 from cuanto.grid.settings import LEVELS
-from cuanto.interfaces.sources import inherited, read_source
+from cuanto.interfaces.sources import Model, choose_model, read_source
 from cuanto.log import Timings
 from cuanto.methods import METHODS, SEMIEMPIRICAL
 from fitting_cases import DATA
@@ -73,20 +73,20 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("atom --c x", "--c 'x': give a number;"),
         ("basis-search", "--elements is missing: Such as Ne,Ar,Kr or He-Ne;"),
         ("basis-search -e He --diffuse 1.5", "--diffuse '1.5': give a whole number of at least 0;"),
-        ("selftest now", "now is too much: the command takes no such argument;"),
+        ("selftest now", "unexpected argument 'now';"),
         ("energy h2.xyz -o h2.json", "files are written with --json, --molden, --report"),
         ("energy h2.xyz -m b3lip", "unknown method 'b3lip'; did you mean b3lyp"),
         ("atom ne", "ne is no input file: for the element write --element Ne"),
-        ("run h2.xyz", "a molecule is computed with `cuanto energy h2.xyz`"),
+        ("run h2.xyz", "to compute a molecule, use `cuanto energy h2.xyz`"),
         ("energy h2.xyz -o damping=2", "--option: damping is 2: give a number from 0 to 0.95"),
     ],
 )
-def test_slips_in_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in said(capsys, *arguments.split())
 
 
 def test_other_releases_of_typer() -> None:
-    """Theirs are click's errors, with other texts and limits in another place; what nobody foresaw passes through."""
+    """They raise errors of click, with other texts and other attributes; unknown messages are passed on."""
 
     class BadParameter(Exception):  # click's name
         def __init__(self, message: str, **about: Any) -> None:
@@ -106,7 +106,7 @@ def test_other_releases_of_typer() -> None:
     assert usage_line(InputError("no usage error")) is None
 
 
-def test_help_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_all_methods_and_formats(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run(["energy", "--help"])
     words = capsys.readouterr().out
@@ -131,8 +131,8 @@ def read_terminal(mine: int, seconds: float) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--loud"]])
-def test_no_colour_where_none_is_wanted(arguments: list[str]) -> None:
-    """https://no-color.org; the same on a terminal without it is coloured."""
+def test_no_color_is_respected(arguments: list[str]) -> None:
+    """https://no-color.org; without it, a terminal gets colours."""
 
     def shown(**environment: str) -> str:
         others = ("NO_COLOR", "FORCE_COLOR", "CI", "GITHUB_ACTIONS")
@@ -151,7 +151,7 @@ def test_no_colour_where_none_is_wanted(arguments: list[str]) -> None:
     assert not COLOUR.search(shown(NO_COLOR="1")) and COLOUR.search(shown())
 
 
-def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0005, 1.0, 1.002])
     monkeypatch.setattr(cuanto.log, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     timings = Timings()
@@ -171,7 +171,7 @@ def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monk
     [
         ("", "the name of the molecule is empty: give an XYZ, QCSchema (JSON) or Molden file, - for standard input"),
         (".", "'.' is a folder: name a file in it, or use --out"),
-        ("a.traj", "a trajectory of ASE becomes an XYZ file with `ase convert a.traj a.xyz`, then"),
+        ("a.traj", "convert an ASE trajectory with `ase convert a.traj a.xyz`, then"),
         ("b.traj", "'b.traj' does not exist; did you mean 'a.traj'?"),
         ("none.pdb", "'none.pdb' does not exist; give an XYZ"),
         ("jobs.toml", "'jobs.toml' does not exist; did you mean 'job.toml'?"),
@@ -180,16 +180,16 @@ def test_verbose_is_about_what_takes_time(caplog: pytest.LogCaptureFixture, monk
         ("[NH4+]", "write smiles:[NH4+]"),
         ("h3.xyz", "does not exist; did you mean 'h2.xyz'?"),
         ("elsewhere/h2.xyz", "does not exist; give an XYZ"),
-        ("protein.pdb", "another format becomes an XYZ file with `obabel protein.pdb -O protein.xyz`"),
-        ("bad.out", "bad.out, line 4: coordinate 'x' is not a number; another format becomes"),
-        ("bad.inp", "bad.inp, line 4: coordinate 'x' is not a number; an input of an atom"),
-        ("job.toml", "a job is run with `cuanto run job.toml`"),
+        ("protein.pdb", "convert other formats with `obabel protein.pdb -O protein.xyz`"),
+        ("bad.out", "bad.out, line 4: coordinate 'x' is not a number; convert other formats"),
+        ("bad.inp", "bad.inp, line 4: coordinate 'x' is not a number; for the input of an atom"),
+        ("job.toml", "to run a job, use `cuanto run job.toml`"),
         ("ne.inp", "`cuanto atom ne.inp`"),
-        ("kept.h5", "is a checkpoint: give the molecule's own file, and --restart kept.h5"),
+        ("kept.h5", "is a checkpoint: give the file of the molecule, and --restart kept.h5"),
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
     ],
 )
-def test_what_is_no_molecule(given: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("protein.pdb").write_text("ATOM      1  N   MET A   1      38.198  19.582  28.290\n")
     Path("kept.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     Path("a.traj").write_bytes(b"- of Ulm\xff\0")
@@ -201,8 +201,8 @@ def test_what_is_no_molecule(given: str, message: str, capsys: pytest.CaptureFix
     assert message in said(capsys, "energy", given)
 
 
-def test_a_folder_of_many(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of which one is no molecule: the others are computed."""
+def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are computed."""
     Path("a.pdb").write_text("ATOM\n")
     with pytest.raises(SystemExit) as leaving:
         run(["energy", "h2.xyz", "a.pdb", "-m", "pm6", "--backend", "cpu", "--out", "t.csv", "--workers", "0"])
@@ -213,25 +213,29 @@ def test_a_folder_of_many(capsys: pytest.CaptureFixture[str]) -> None:
 
 OPTIONS = ("screening", "storage", "mopac_compatible")
 NO_MEANING = [
-    ("hf", {"grid": "fine"}, "grid is not for hf, which integrates nothing on one: leave it out"),
-    ("uhf-d4", {"grid": (50, 194)}, "grid is not for uhf-d4"),
-    ("pm6", {"grid": "fine"}, "grid is not for pm6: leave it out, or use a functional"),
-    ("pm6", {"fitting": "jk"}, "fitting is not for pm6: leave it out, or use hf or a functional"),
-    ("am1", {"auxbasis": "cc-pvdz-jkfit"}, "auxbasis is not for am1"),
-    ("upm6", {"precision": "single"}, "precision is not for upm6"),
-    ("pm6", {"field": [0.0, 0.0, 0.1]}, "field is not for pm6"),
-    ("pm6", {"screening": 1e-10}, "screening is not for pm6"),
-    ("pm6", {"storage": "stored"}, "storage is not for pm6"),
-    ("pbe", {"mopac_compatible": True}, "mopac_compatible is not for pbe: leave it out, or use mndo, am1, pm3 or pm6"),
-    ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis is of no use with fitting='none'"),
+    ("hf", {"grid": "fine"}, "grid does not apply to hf: leave it out, or use a functional"),
+    ("uhf-d4", {"grid": (50, 194)}, "grid does not apply to uhf-d4"),
+    ("pm6", {"grid": "fine"}, "grid does not apply to pm6: leave it out, or use a functional"),
+    ("pm6", {"fitting": "jk"}, "fitting does not apply to pm6: leave it out, or use hf or a functional"),
+    ("am1", {"auxbasis": "cc-pvdz-jkfit"}, "auxbasis does not apply to am1"),
+    ("upm6", {"precision": "single"}, "precision does not apply to upm6"),
+    ("pm6", {"field": [0.0, 0.0, 0.1]}, "field does not apply to pm6"),
+    ("pm6", {"screening": 1e-10}, "screening does not apply to pm6"),
+    ("pm6", {"storage": "stored"}, "storage does not apply to pm6"),
+    (
+        "pbe",
+        {"mopac_compatible": True},
+        "mopac_compatible does not apply to pbe: leave it out, or use mndo, am1, pm3 or pm6",
+    ),
+    ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis has no effect with fitting='none'"),
 ]
 
 
 @pytest.mark.parametrize(("method", "keywords", "message"), NO_MEANING)
-def test_what_has_no_meaning_is_refused(
+def test_options_that_do_not_apply_are_refused(
     method: str, keywords: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By Python, by the command line, in a job, in a QCSchema input and for many molecules, in the same words."""
+    """With the same message in Python, on the command line, in a job, in a QCSchema input and for many molecules."""
     molecule = cuanto.Molecule.from_string(H2)
     for call in (cuanto.energy, lambda one, *given, **named: energies([one], *given, **named)):
         with pytest.raises(InputError) as refused:
@@ -251,11 +255,11 @@ def test_what_has_no_meaning_is_refused(
     assert message in cuanto.compute({**schema, "driver": "energy"})["error"]["error_message"]
 
 
-def test_what_asks_for_nothing_is_not_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) -> None:
     molecule = cuanto.Molecule.from_string(H2)
     found = cuanto.energy(molecule, "pm6", fitting="auto", precision="double", storage="auto", backend="cpu")
     assert found.converged
-    with pytest.raises(InputError, match="basis is not for pm6"):
+    with pytest.raises(InputError, match="basis does not apply to pm6"):
         cuanto.energy(molecule, "pm6", "sto-3g")
     schema = {"symbols": ["He"], "geometry": [0, 0, 0]}
     asked = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
@@ -288,8 +292,8 @@ def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]
 
 
 @pytest.mark.parametrize("many", [(), MANY])
-def test_what_belonged_to_the_file_is_left_behind(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """By one molecule and by many: an auxiliary basis without fitting, a guess and a fitting without a basis."""
+def test_keywords_that_no_longer_apply_are_dropped(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """For one molecule and for many: an auxiliary basis without fitting, a guess and fitting without a basis."""
     fitted = asks("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
     done(capsys, fitted, "--fitting", "none", *many)
     done(capsys, asks("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)
@@ -306,28 +310,28 @@ def test_what_belonged_to_the_file_is_left_behind(many: tuple[str, ...], capsys:
         ({"auxbasis": "cc-pvdz-jkfit"}, "hf", {"auxbasis"}),
     ],
 )
-def test_what_is_inherited_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
+def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
     source = read_source(asks("h.json", "pbe", "cc-pvdz", **before))
-    assert set(inherited(source, method, None, {})) == kept
-    assert "auxbasis" not in inherited(source, method, "sto-3g", {})
-    assert set(inherited(source, None, None, {})) == set(before)
+    assert set(choose_model(source, Model(method)).keywords) == kept
+    assert "auxbasis" not in choose_model(source, Model(method, "sto-3g")).keywords
+    assert set(choose_model(source, Model()).keywords) == set(before)
 
 
 def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
-    message, given = "basis is not for pm6: leave it out", asks("h.json", "pm6", "sto-3g")
+    message, given = "basis does not apply to pm6: leave it out", asks("h.json", "pm6", "sto-3g")
     assert message in said(capsys, "energy", given)
     assert message in said(capsys, "energy", given, *MANY)
     schema = {**json.loads(Path(given).read_text()), "driver": "energy"}
-    assert "pm6 has no basis to choose" in cuanto.compute(schema)["error"]["error_message"]
+    assert message in cuanto.compute(schema)["error"]["error_message"]
     assert message in said(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
     for empty in ("", None):
         done(capsys, asks("h.json", "pm6", empty), *MANY)
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_options_are_judged_by_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_are_checked_for_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
     files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
-    assert "grid is not for hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
+    assert "grid does not apply to hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_options_are_judged_by_every_method(order: int, capsys: pytest.CaptureFi
 def test_a_finished_calculation_is_never_lost(
     protocols: object, accepted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Keys of a person's own in a QCSchema 2 input; where QCElemental refuses the answer, it is written anyway."""
+    """Extra keys in a QCSchema 2 input; the answer is written even if QCElemental does not accept it."""
     model = {"driver": "energy", "model": {"method": "hf", "basis": "cc-pvdz"}, "comment": "mine"}
     about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "comment": "mine"}
     helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
@@ -354,14 +358,14 @@ def test_a_finished_calculation_is_never_lost(
 
 @pytest.mark.parametrize("folder_of_job", [".", "sub"])
 def test_paths_of_a_job_stay_as_they_are(folder_of_job: str) -> None:
-    """`./basis` without an ending is a file, `./-` is not standard output, and `~` is a letter like others."""
+    """`./basis` without an ending is a file, `./-` is not standard output, and `~` is not expanded."""
     Path(folder_of_job).mkdir(exist_ok=True)
     (Path(folder_of_job) / "mybasis").write_text("")
     job = Path(folder_of_job) / "job.toml"
     job.write_text('molecule = "./-"\nbasis = "./mybasis"\nrestart = "~/kept.h5"\n[output]\njson = "./-"\n')
     found = read_job(job)
     assert found.basis is not None and is_file(found.basis)
-    for path in (found.sources[0], found.outputs.json, found.restart):
+    for path in (found.sources[0], found.outputs["json"], found.restart):
         assert path is not None and path != "-" and not path.startswith("~")
     job.write_text('molecule = "h2.xyz"\n')
     assert read_job(job).sources == [os.path.join("" if folder_of_job == "." else folder_of_job, "h2.xyz")]
@@ -371,7 +375,7 @@ def test_paths_of_a_job_stay_as_they_are(folder_of_job: str) -> None:
     ("lines", "message"),
     [
         ('molecule = "things"', "'things' is a folder: name a file in it"),
-        ('molecule = "kept.h5"', "is a checkpoint: give the molecule's own file, and this one as restart"),
+        ('molecule = "kept.h5"', "is a checkpoint: give the file of the molecule, and this one as restart"),
         ('molecule = "a.traj"', "`ase convert a.traj a.xyz`"),
         ('molecule = "elsewhere"', "does not exist; give an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"),
         ('molecule = ["h2.xyz", "h3.xyz"]\n[output]\njson = "a.json"', "json a.json would hold several results"),
@@ -405,7 +409,7 @@ def test_hints_of_a_job_name_no_options(lines: str, message: str, capsys: pytest
         ("multiplicity = 2", "molecule: h2.xyz: multiplicity 2 is impossible with 2 electrons (charge 0): it can be"),
         ("[options]\ndamping = 2.0", "damping is 2: give a number from 0 to 0.95"),
         ('[output]\njson = "h2.xyz"', "h2.xyz would overwrite the input"),
-        ('method = "pm6"\nbasis = "sto-3g"', "basis is not for pm6: leave it out"),
+        ('method = "pm6"\nbasis = "sto-3g"', "basis does not apply to pm6: leave it out"),
     ],
 )
 def test_values_of_a_job_name_the_file_and_the_key(

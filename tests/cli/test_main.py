@@ -1,4 +1,4 @@
-"""The command line as a person meets it: output, one-line errors, exit status."""
+"""The command line: output, one-line errors, exit status."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_doctor_never_fails(capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> doctor.Finding:
         raise RuntimeError("two\nlines")
 
-    assert doctor.look(broken) == doctor.Finding("RuntimeError: two lines", found=False)
+    assert doctor.run_probe(broken) == ("RuntimeError: two lines", False)
     assert status_of("doctor") == 0
     out = capsys.readouterr().out
     for name in doctor.PROBES:
@@ -182,11 +182,11 @@ def test_doctor_never_fails(capsys: pytest.CaptureFixture[str]) -> None:
 def test_doctor_findings_are_real() -> None:
     import scipy
 
-    assert np.__version__ in doctor.libraries().text
-    assert scipy.__version__ in doctor.libraries().text
-    assert doctor.processor().found is None
-    assert doctor.compiler().found is True
-    assert doctor.nvrtc().found is True
+    assert np.__version__ in doctor.libraries()[0]
+    assert scipy.__version__ in doctor.libraries()[0]
+    assert doctor.processor()[1] is None
+    assert doctor.compiler()[1] is True
+    assert doctor.nvrtc()[1] is True
 
 
 def test_doctor_without_a_compiler_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,27 +196,27 @@ def test_doctor_without_a_compiler_names_the_extra(monkeypatch: pytest.MonkeyPat
         raise CompilerError("no C++ compiler found; pip install 'cuanto[zig]'")
 
     monkeypatch.setattr(compiler, "find_compiler", none_found)
-    finding = doctor.look(doctor.compiler)
-    assert finding.found is False and "zig" in finding.text
+    text, found = doctor.run_probe(doctor.compiler)
+    assert found is False and "zig" in text
 
 
 def test_doctor_counts_the_threads_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUANTO_THREADS", raising=False)
-    assert "cores usable" in doctor.processor().text
+    assert "cores usable" in doctor.processor()[0]
     monkeypatch.setenv("CUANTO_THREADS", "3")
-    assert "3 threads (CUANTO_THREADS)" in doctor.processor().text
+    assert "3 threads (CUANTO_THREADS)" in doctor.processor()[0]
 
 
 def test_doctor_tells_when_the_cache_is_a_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "kernels"))
-    assert "fallback" not in doctor.kernel_cache().text
+    assert "fallback" not in doctor.kernel_cache()[0]
     (tmp_path / "file").write_text("in the way of a folder")
     monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "file"))
-    assert f"fallback, because {tmp_path / 'file'} cannot be written" in doctor.kernel_cache().text
+    assert f"fallback, because {tmp_path / 'file'} is not writable" in doctor.kernel_cache()[0]
     monkeypatch.delenv("CUANTO_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
-    assert "fallback, because the cache folder in your home" in doctor.kernel_cache().text
+    assert "fallback, because the cache folder in your home" in doctor.kernel_cache()[0]
 
 
 def test_doctor_tells_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,8 +233,8 @@ def test_doctor_tells_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     for module, expected in [(None, "CuPy"), (without_driver, "cudaErrorInsufficientDriver")]:
         monkeypatch.setitem(sys.modules, "cupy", module)
         why_no_gpu.cache_clear()
-        finding = doctor.look(doctor.gpu)
-        assert finding.found is False and expected in finding.text and "NVIDIA driver" in finding.text
+        text, found = doctor.run_probe(doctor.gpu)
+        assert found is False and expected in text and "NVIDIA driver" in text
     monkeypatch.undo()
     why_no_gpu.cache_clear()
 
@@ -330,7 +330,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_examples_of_the_help_are_right() -> None:
-    """Typer parses them; bars, redirections and what follows four spaces are not ours."""
+    """Parsed by typer, without pipes, redirections and explanations after four spaces."""
     commands = get_command(app).commands  # type: ignore[attr-defined]
     for name, command in commands.items():
         lines = (command.epilog or "").splitlines()[1:]
@@ -342,8 +342,8 @@ def test_examples_of_the_help_are_right() -> None:
         assert not parts or any(f"cuanto {name}" in part for part in parts)
 
 
-def test_help_is_there_at_once() -> None:
-    """Time of the processor, the best of three: others share the cores."""
+def test_help_is_fast() -> None:
+    """Processor time, best of three, since other programs share the cores."""
     code = "import resource, sys\nfrom cuanto.cli.main import run\ntry:\n    run(['--help'])\nexcept SystemExit:\n    "
     code += "used = resource.getrusage(resource.RUSAGE_SELF)\n    print(used.ru_utime + used.ru_stime, file=sys.stderr)"
     command = [sys.executable, "-c", code]

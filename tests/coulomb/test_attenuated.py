@@ -10,14 +10,14 @@ import pytest
 
 from bundle import HAS_PYSCF, backend, on
 from cuanto import Basis, Molecule, integrals
-from cuanto.backends import Backend, reference
+from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
-from cuanto.coulomb import DirectJK, FittedJK
-from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
 from cuanto.integrals.api import uploaded_pairs
 from direct_reference import DEVICES, Array, close, densities
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
+from oracles import integrals as reference
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
 """omega: fitted matrices against PySCF's, which leaves out other functions where the metric is singular."""
@@ -114,7 +114,7 @@ def test_fewer_quartets_matter() -> None:
     counts = []
     for omega in (None, 0.3):
         direct = DirectJK(basis, backend="cpu", threshold=1e-9, omega=omega)
-        builder = DirectBuilder(direct)
+        builder = IncrementalJK(direct)
         K = builder(D_pq, None, False, True)[1]
         statistics = direct.statistics.quartets
         assert statistics is not None

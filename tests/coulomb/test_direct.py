@@ -11,13 +11,14 @@ import pytest
 
 from bundle import Case, backend, bundle, on
 from cuanto import Basis
-from cuanto.backends import Backend, reference
+from cuanto.backends import Backend
 from cuanto.backends.base import Launch
 from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
-from cuanto.kernels.listed import cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.build import general_source, source_of
+from cuanto.kernels.direct import cuda_digest, cuda_select
 from cuanto.kernels.spec import KernelSpec, Shells
 from direct_reference import (
     DATA,
@@ -35,6 +36,7 @@ from direct_reference import (
     stored_errors,
     title,
 )
+from oracles import integrals as reference
 
 
 @pytest.fixture(autouse=True)
@@ -184,18 +186,18 @@ def test_against_pyscf(system: System, device: str) -> None:
 
 # ------------------------------------------------------------------------------------------------- CUDA text
 
-STRAIGHT = KernelSpec("coulomb", Shells((1, 0), (True, True)), Shells((1, 1), (True, True)), "hgp", "thread")
+STRAIGHT = KernelSpec("coulomb", Shells((1, 0)), Shells((1, 1)), "hgp", "thread", consumer="list")
 TEXTS = {
     "select": cuda_select(),
     "digest any": cuda_digest("double", None),
     "digest any float": cuda_digest("float", None),
     "digest 1 3 3": cuda_digest("double", (1, 3, 3)),
     "digest 6 6 6": cuda_digest("float", (6, 6, 6)),
-    "group": cuda_group("double", 256),
-    "group float": cuda_group("float", 256),
-    "straight": cuda_straight(STRAIGHT),
-    "straight md": cuda_straight(replace(STRAIGHT, algorithm="md", columns=2)),
-    "straight float": cuda_straight(replace(STRAIGHT, real="float")),
+    "group": general_source("group", "double", "list"),
+    "group float": general_source("group", "float", "list"),
+    "straight": source_of(STRAIGHT),
+    "straight md": source_of(replace(STRAIGHT, algorithm="md", columns=2)),
+    "straight float": source_of(replace(STRAIGHT, real="float")),
 }
 
 

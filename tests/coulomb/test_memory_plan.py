@@ -39,14 +39,14 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
 
 
-def test_all_is_kept_where_it_fits() -> None:
+def test_everything_is_stored_if_it_fits() -> None:
     assert SIZES.in_core == 100 + 10 + 1200 + COLUMNS * 2
     plan = make_plan(SIZES, SIZES.in_core)
     assert (plan.mode, plan.kept, plan.columns, plan.aux_at_once) == ("in-core", 3, COLUMNS, 50)
     assert make_plan(SIZES, SIZES.in_core + 9).columns == COLUMNS + 4
 
 
-def test_less_memory_keeps_less() -> None:
+def test_less_memory_stores_less() -> None:
     limits = range(SIZES.in_core, 180, -1)
     plans = [make_plan(SIZES, limit) for limit in limits]
     assert {plan.mode for plan in plans} == {"in-core", "blocked", "direct"}
@@ -54,7 +54,7 @@ def test_less_memory_keeps_less() -> None:
     assert plans[-1].mode == "direct" and plans[-1].columns >= 1
 
 
-def test_too_little_is_refused_with_what_would_do() -> None:
+def test_too_little_memory_is_refused() -> None:
     sizes = Sizes(tuple(MIB * b for b in SIZES.blocks), 100 * MIB, 2 * MIB, 10 * MIB, 50, 7)
     with pytest.raises(InputError, match=r"needs 172 MiB at least, 171 MiB are allowed: raise max_memory") as refused:
         make_plan(sizes, 171 * MIB)
@@ -75,7 +75,7 @@ def test_j_alone_needs_no_blocks() -> None:
     assert make_plan(sizes, sizes.in_core).mode == "in-core"
 
 
-def test_all_orbitals_go_at_once_where_integrals_are_made_again() -> None:
+def test_all_orbitals_are_transformed_at_once_if_integrals_are_recomputed() -> None:
     """A second pass makes all integrals again; that blocks are kept saves less."""
     sizes = replace(SIZES, columns=100, column=3)
     plan = make_plan(sizes, 1000)
@@ -108,11 +108,11 @@ def test_expected_memory_is_within_the_limit(
         assert plan.columns >= 1 and sizes.widest <= plan.aux_at_once <= naux
 
 
-def test_it_says_what_it_does() -> None:
+def test_text_of_the_plan() -> None:
     assert str(make_plan(SIZES, 10**9)).startswith("in-core: all integrals kept")
     blocked = str(make_plan(SIZES, 1000))
     assert blocked.startswith("blocked: J engine, for K 1 of 3 blocks kept") and "in-core needs" in blocked
-    assert str(make_plan(SIZES, 250)).startswith("direct: J engine, integrals for K made in every build")
+    assert str(make_plan(SIZES, 250)).startswith("direct: J engine, integrals for K recomputed in every build")
     assert str(make_plan(replace(SIZES, column=0), 250)).startswith("direct: J engine, 0 of 0 MiB (in-core needs")
 
 
@@ -154,6 +154,11 @@ def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert budget.available() == 300 * MIB
     held[0] = 0
     assert budget.available() == 800 * MIB
+    budget.record("J engine", 900 * MIB)  # needed whatever the limit
+    assert budget.reserved["J engine"] == 900 * MIB and budget.available() == 0
+    held[0] = 300
+    assert Budget(CpuBackend(), 1000 * MIB).available() == 700 * MIB
+    assert Budget(CpuBackend(), 1000 * MIB, whole_process=False).available() == 1000 * MIB
 
 
 RESIDENT = """
@@ -197,7 +202,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     assert less.plan.mode != "in-core"
     assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
-    assert len(less.tensor._kept) == less.plan.kept < less.plan.blocks
+    assert len(less.tensor.stored) == less.plan.kept < less.plan.blocks
     # A host that keeps all of B leaves out small pairs of shells.
     tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):

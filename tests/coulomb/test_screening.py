@@ -81,7 +81,7 @@ def test_several_densities_are_treated_one_by_one(device: str) -> None:
 
 
 @DEVICES
-def test_only_what_is_wanted(device: str) -> None:
+def test_only_wanted_matrices(device: str) -> None:
     basis = Basis("sto-3g", molecule_of("water_02"))
     D = densities(basis.nbf)["symmetric"]
     for one_pass in (True, False):
@@ -98,7 +98,7 @@ def test_only_what_is_wanted(device: str) -> None:
 
 @pytest.mark.parametrize("one_pass", [True, False])
 @DEVICES
-def test_nothing_comes_from_nothing(device: str, one_pass: bool) -> None:
+def test_zero_density(device: str, one_pass: bool) -> None:
     basis = Basis("sto-3g", molecule_of("water_01"))
     direct = DirectJK(basis, backend=device, one_pass=one_pass)
     J, K = ours(direct, np.zeros((basis.nbf, basis.nbf)))
@@ -140,7 +140,7 @@ class Recorder(DirectJK):
         return super().__call__(D, **wanted)
 
 
-def test_all_is_made_anew_now_and_then() -> None:
+def test_full_rebuild_after_restart_calls() -> None:
     basis = Basis("sto-3g", molecule_of("water_01"))
     recorder = Recorder(basis)
     incremental = IncrementalJK(recorder, restart=3)
@@ -151,7 +151,7 @@ def test_all_is_made_anew_now_and_then() -> None:
     assert recorder.sizes == [1.0, 0.125, 0.125, 1.375, 0.125, 0.125, 1.75]
 
 
-def test_large_changes_and_other_shapes_are_made_anew() -> None:
+def test_full_rebuild_for_large_changes_and_other_shapes() -> None:
     basis = Basis("sto-3g", molecule_of("water_01"))
     recorder = Recorder(basis)
     incremental = IncrementalJK(recorder)
@@ -188,7 +188,7 @@ def test_same_bits_again_on_the_cpu() -> None:
 
 
 @pytest.mark.gpu
-def test_almost_the_same_again_on_a_gpu() -> None:
+def test_repeated_builds_agree_on_a_gpu() -> None:
     basis = benzene()
     D = density(basis)
     for one_pass in (True, False):

@@ -13,12 +13,11 @@ import cuanto
 from bundle import Case, backend, bundle
 from cuanto import Basis, memory
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.coulomb import DirectJK
-from cuanto.coulomb.base import DirectBuilder
-from cuanto.coulomb.memory import StorePlan, store_limit
+from cuanto.coulomb import DirectJK, IncrementalJK
+from cuanto.coulomb.memory import store_limit
 from cuanto.coulomb.stored import count_quartets
 from cuanto.errors import InputError
-from cuanto.memory import MIB, Budget
+from cuanto.memory import MIB, Budget, StorePlan
 from cuanto.terms import exchange_correlation
 from direct_reference import DATA, Array, close, densities, molecule_of
 from fitting_cases import budget_of
@@ -60,7 +59,9 @@ def matrices(basis: Basis, **options: object) -> tuple[DirectJK, Array, Array]:
 
 
 @pytest.mark.parametrize("options", [{}, {"omega": 0.3}, {"precision": "mixed"}], ids=str)
-def test_the_same_as_without(water: tuple[cuanto.Molecule, Basis], options: dict[str, object]) -> None:
+def test_stored_integrals_give_the_direct_matrices(
+    water: tuple[cuanto.Molecule, Basis], options: dict[str, object]
+) -> None:
     direct, J, K = matrices(water[1], **options)
     stored, *ours = matrices(water[1], storage="auto", **options)
     assert stored.stored and not direct.stored and direct.plan is None
@@ -71,7 +72,7 @@ def test_the_same_as_without(water: tuple[cuanto.Molecule, Basis], options: dict
     assert 0 < statistics.quartets.quartets <= statistics.quartets.possible
 
 
-def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis]) -> None:
+def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, Basis]) -> None:
     """And no more is allocated than the plan says; all integrals of a small molecule matter."""
     plan = DirectJK(water[1], backend="cpu", storage="auto").plan
     assert plan is not None and plan.stored
@@ -97,9 +98,7 @@ def test_it_takes_what_was_counted(water: tuple[cuanto.Molecule, Basis]) -> None
     assert "\n" not in str(refused.value)
 
 
-def test_counting_stops_where_it_is_too_much(
-    water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counting_stops_at_the_limit(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
     quartets = DirectJK(water[1], backend="cpu").quartets
     digest, window = quartets._parts[0]
@@ -111,9 +110,7 @@ def test_counting_stops_where_it_is_too_much(
     assert not plan.stored and not plan.complete and "more than" in str(plan)
 
 
-def test_a_task_may_have_more_than_its_share(
-    water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_uneven_chunks_are_counted(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
     monkeypatch.setattr("cuanto.coulomb.stored.UNEVEN", 0)
     quartets = DirectJK(water[1], backend="cpu").quartets
@@ -133,7 +130,7 @@ def test_same_bits_with_other_threads(water: tuple[cuanto.Molecule, Basis], stor
         assert np.array_equal(M, other)
 
 
-def test_coulomb_in_single_precision_is_the_engine_s(water: tuple[cuanto.Molecule, Basis]) -> None:
+def test_single_precision_uses_the_j_engine(water: tuple[cuanto.Molecule, Basis]) -> None:
     stored, J, K = matrices(water[1], storage="stored", precision="single")
     _, *without = matrices(water[1], precision="single")
     assert stored.stored and stored.statistics.coulomb is not None
@@ -154,10 +151,13 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         store_limit(Budget(device, 200 * MIB), True)
 
 
-def test_it_says_what_it_does() -> None:
-    assert str(StorePlan(True, 100 * MIB, 200 * MIB)) == "stored: all four-centre integrals kept, 100 of 200 MiB"
-    direct = str(StorePlan(False, 300 * MIB, 200 * MIB, complete=False))
-    assert direct.startswith("direct: four-centre integrals made in every build")
+def test_text_of_the_plan() -> None:
+    assert (
+        str(StorePlan("four-centre integrals", True, 100 * MIB, 200 * MIB))
+        == "stored: all four-centre integrals kept, 100 of 200 MiB"
+    )
+    direct = str(StorePlan("four-centre integrals", False, 300 * MIB, 200 * MIB, complete=False))
+    assert direct.startswith("direct: four-centre integrals recomputed")
     assert "200 MiB allowed, more than 300 to store them" in direct
 
 
@@ -169,9 +169,9 @@ def test_only_on_the_cpu(water: tuple[cuanto.Molecule, Basis]) -> None:
         DirectJK(water[1], backend="cpu", storage="disk")
 
 
-def test_builders_make_no_increments_of_what_is_stored(water: tuple[cuanto.Molecule, Basis]) -> None:
+def test_no_increments_with_stored_integrals(water: tuple[cuanto.Molecule, Basis]) -> None:
     stored = DirectJK(water[1], backend="cpu", storage="stored")
-    build = DirectBuilder(stored)
+    build = IncrementalJK(stored)
     D_spq = densities(water[1].nbf)["symmetric"][None]
     for D in (D_spq, D_spq, 1.001 * D_spq):
         assert np.array_equal(build(D, None, True, False)[0], stored.j(D))
@@ -196,7 +196,7 @@ def test_energies(method: str, multiplicity: int) -> None:
     assert not any("four-centre" in note for note in direct.notes)
 
 
-def test_the_grid_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grid_memory_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integrals that nobody asked for leave the memory of a grid alone."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     molecule = cuanto.Molecule(["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]])

@@ -175,7 +175,7 @@ def test_nothing_is_ever_infinite(name: str) -> None:
         assert (found[3][[4, 5]] == 0.0).all() and found[5][6] == 0.0  # an empty spin has no gradient
 
 
-def test_closed_shells_are_half_and_half() -> None:
+def test_closed_shells_equal_open_shells_with_equal_spins() -> None:
     rho = ordinary(1, 200)
     half = Points(np.repeat(rho.rho_sg / 2, 2, axis=0), 1)
     half.gradient_sxg = np.repeat(rho.gradient_sxg / 2, 2, axis=0)
@@ -191,7 +191,7 @@ def test_closed_shells_are_half_and_half() -> None:
             require_equal([one[0], mean], [one[0], one[2]], [scale[0], scale[2]])
 
 
-def test_nan_is_not_taken_for_emptiness() -> None:
+def test_nan_densities_are_not_skipped() -> None:
     evaluator = Evaluator(get_functional("pbe"), CPU, 1)
     found = evaluator(np.array([[0.3, np.nan]]), np.array([[0.1, 0.1]]))
     assert np.isfinite(found.e_g[0]) and np.isnan(found.e_g[1])

@@ -45,7 +45,7 @@ def test_the_list_is_complete() -> None:
     assert {*ASKED.split(), "cam-b3lyp", "wb97x"} <= set(functional_names()) == set(LIBXC)
 
 
-def test_everyone_is_cited() -> None:
+def test_every_functional_has_citations() -> None:
     for name in functional_names():
         citations = get_functional(name).citations
         assert citations and len(set(citations)) == len(citations)
@@ -95,7 +95,7 @@ def test_unknown_names_get_suggestions(given: str, line: str) -> None:
         ("m06-2x", ("m06-2x", None)),
     ],
 )
-def test_endings_ask_for_dispersion(method: str, expected: tuple[str, str | None]) -> None:
+def test_suffixes_select_dispersion(method: str, expected: tuple[str, str | None]) -> None:
     assert split_dispersion(method) == expected
 
 
@@ -131,7 +131,7 @@ def test_command_lists_names_with_citations(capsys: pytest.CaptureFixture[str]) 
 def test_command_shows_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert not leave("functionals", "B3LYP")
     out = capsys.readouterr().out
-    assert "0.19  lda_c_vwn_rpa" in out and "exact exchange 20 %" in out and "a point" in out
+    assert "0.19  lda_c_vwn_rpa" in out and "exact exchange 20 %" in out and "per point" in out
     assert leave("functionals", "b3lpy") == 2
     assert capsys.readouterr().err.startswith("cuanto: unknown functional 'b3lpy'; did you mean b3lyp")
 

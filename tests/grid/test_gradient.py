@@ -1,4 +1,4 @@
-"""Derivatives with respect to atoms: kernels of every backend against the twin, and the energy's finite differences."""
+"""Gradients with respect to atoms: kernels of every backend against the reference, and finite differences."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential, get_functional
-from cuanto.grid import blocks, panels, weights
+from cuanto.grid import panels, weights
+from cuanto.grid.base import ShellTable
 from cuanto.grid.gradient import placed_points
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import grid_of_points, make_grid
 from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import PARTITIONS, GridSettings
-from cuanto.grid.shells import ShellTable
 from cuanto.grid.weights import share_gradient
-from cuanto.kernels.grid_device import device_kernel, device_values
-from cuanto.kernels.grid_values import COMPONENTS
-from cuanto.kernels.grid_weights import gradient_source
+from cuanto.kernels.grid_setup import weights_gradient_source
+from cuanto.kernels.grid_values import COMPONENTS, device_kernel, device_values
 from cuanto.terms.exchange_correlation import ExchangeCorrelation
 from fitting_cases import budget_of
 from oracle import random_shell
@@ -64,7 +63,7 @@ def case(backend: str) -> tuple[Basis, GroupedGrid]:
 
 @lru_cache
 def random_case(family: str, backend: str) -> tuple[Any, Any, Any, dict[bool, Any]]:
-    """Orbitals, density matrices, potentials, and the gradient with points that rest and that move."""
+    """Orbitals, density matrices, potentials, and the gradients with fixed and with moving points."""
     orbital, grid = case(backend)
     rng = np.random.default_rng(2)
     C_spi = rng.normal(size=(2, orbital.nbf, 7))
@@ -76,7 +75,7 @@ def random_case(family: str, backend: str) -> tuple[Any, Any, Any, dict[bool, An
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_kernels_give_the_gradient_of_the_twin(family: str, backend: str) -> None:
+def test_kernels_agree_with_the_reference(family: str, backend: str) -> None:
     orbital, grid = case(backend)
     C_spi, D_spq, v_scg, expected = random_case(family, backend)
     put = get_backend(backend).to_device
@@ -125,7 +124,7 @@ def test_gradient_does_not_depend_on_the_width_of_a_vector(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "LOCAL_FUNCTIONS", 4)
+    monkeypatch.setattr(panels, "LOCAL_FUNCTIONS", 4)
     orbital, grid = case("cpu")
     C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
     settings = GridSettings(**SETTINGS)
@@ -141,7 +140,7 @@ CLUSTER = "7\n\nFe 0 0 0\nCl 0 0 2.1\nHe 1.9 0.3 -1.2\nH 0 5 0.2\nO 0.3 5.7 0.8\
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_derivatives_of_weights_are_those_of_the_twin(
+def test_derivatives_of_weights_agree_with_the_reference(
     partition: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "ENTRIES_AT_ONCE", 100)  # several passes
@@ -230,7 +229,7 @@ def test_device_agrees_with_the_cpu(functional: str) -> None:
         assert abs(found[0] - found[1]).max() < 1e-12
 
 
-def test_points_from_elsewhere_do_not_move() -> None:
+def test_given_points_do_not_move() -> None:
     term, D_spq = term_of("pbe", 1), density(1)
     r_gx, cpu = term.grid.position_xg.T, get_backend("cpu")
     grid = grid_of_points(np.ascontiguousarray(r_gx), term.grid.w_g, term.basis, term.settings, cpu)
@@ -250,7 +249,7 @@ def test_cuda_text_compiles(family: str) -> None:
     table = ShellTable.of(case("cpu")[0])
     sources = [device_values((table.kinds, table.columns, family), "double", 1)]
     sources += [device_kernel(name, family, "double") for name in ("right", "force")]
-    sources += [gradient_source("cuda", stratmann) for stratmann in (False, True)]
+    sources += [weights_gradient_source("cuda", stratmann) for stratmann in (False, True)]
     for source in sources:
         binary, log = compile_nvrtc(source.text, "sm_90")
         assert binary.startswith(b"\x7fELF") and "warning" not in log

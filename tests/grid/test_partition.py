@@ -15,13 +15,12 @@ from cuanto.grid.batches import cut
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import PADDING, grid_of_points, make_grid
-from cuanto.grid.memory import plan_values
-from cuanto.grid.panels import PanelQuadrature, add_transpose
+from cuanto.grid.panels import PanelQuadrature
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import molecular_points
-from cuanto.grid.quadrature import SCHEDULES, orbitals_pay
+from cuanto.grid.quadrature import SCHEDULES, plan_values
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_groups import KERNELS, setup_kernel
+from cuanto.kernels.grid_setup import KERNELS, setup_kernel
 from oracle import random_shell
 from oracles import grid as reference
 from oracles.grid_groups import Extents, extents, reaches, significant
@@ -50,7 +49,7 @@ def boxes_of(points: Any, groups: Any, name: str) -> tuple[Boxes, Extents]:
 
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
-def test_every_point_is_in_one_group_and_groups_are_where_they_say(fraction: float, name: str) -> None:
+def test_groups_have_every_point_once_within_their_boxes(fraction: float, name: str) -> None:
     _, _, points = water_cluster(GridSettings(level=(20, 50)))
     groups = divide(points, 2.5, fraction)
     assert sorted(groups.order.tolist()) == list(range(len(points)))
@@ -83,7 +82,7 @@ def test_no_function_is_larger_beyond_its_reach(l: int, pure: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "simt"])
-def test_lists_contain_every_function_that_matters(name: str) -> None:
+def test_lists_contain_every_significant_function(name: str) -> None:
     settings = GridSettings(level=(25, 50), threshold=1e-5)
     _, orbital, points = water_cluster(settings)
     groups = divide(points, 2.0, 0.4)
@@ -101,7 +100,7 @@ def test_lists_contain_every_function_that_matters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "simt"])
-def test_grid_keeps_weights_merges_equal_lists_and_is_filled_up(name: str) -> None:
+def test_grid_keeps_weights_merges_equal_lists_and_is_padded(name: str) -> None:
     backend = get_backend(name)
     settings = GridSettings(level=(30, 50), cube_edge=2.0, sphere_fraction=0.4)
     mol, orbital, points = water_cluster(settings)
@@ -147,7 +146,7 @@ def test_cuda_text_of_the_groups_compiles(name: str) -> None:
     assert binary.startswith(b"\x7fELF")
 
 
-def test_points_from_elsewhere() -> None:
+def test_given_points() -> None:
     _, orbital, points = water_cluster(GridSettings(level=(20, 50)))
     grid = grid_of_points(points.r_gx, points.w_g, orbital, GridSettings(), CPU)
     assert abs(grid.w_g.sum() - points.w_g.sum()) < 0.5 * points.w_g.sum()
@@ -198,13 +197,13 @@ def test_larger_groups_cost_more_functions() -> None:
     assert mean == sorted(mean) and mean[0] < 0.8 * mean[-1]
 
 
-def test_values_are_kept_when_it_pays_and_fits() -> None:
-    assert plan_values("auto", 100, 1000, reading_pays=True).keep
-    assert not plan_values("auto", 600, 1000, reading_pays=True).keep
-    assert plan_values("keep", 600, 1000, reading_pays=True).keep
-    assert not plan_values("auto", 100, 1000, reading_pays=False).keep
-    assert plan_values("keep", 100, 1000, reading_pays=False).keep
-    assert not plan_values("recompute", 100, 1000, reading_pays=True).keep
+def test_values_are_stored_if_it_pays_and_fits() -> None:
+    assert plan_values("auto", 100, 1000, reading_pays=True).stored
+    assert not plan_values("auto", 600, 1000, reading_pays=True).stored
+    assert plan_values("keep", 600, 1000, reading_pays=True).stored
+    assert not plan_values("auto", 100, 1000, reading_pays=False).stored
+    assert plan_values("keep", 100, 1000, reading_pays=False).stored
+    assert not plan_values("recompute", 100, 1000, reading_pays=True).stored
     assert "kept" in str(plan_values("keep", 1 << 20, 1 << 30, False))
     with pytest.raises(InputError, match="store='recompute'"):
         plan_values("keep", 2000, 1000, reading_pays=True)
@@ -223,13 +222,6 @@ def test_orbitals_pay_when_they_are_few() -> None:
         for schedule in SCHEDULES.values():
             by_matrix, by_orbitals = schedule.products[family]
             assert 0 < by_matrix <= by_orbitals
-        assert orbitals_pay(every, family, 1) and not orbitals_pay(every, family, 1000)
-        limits = [max(n for n in range(1, 60) if orbitals_pay(q, family, n)) for q in (every, some)]
+        assert every.orbitals_pay(1) and not every.orbitals_pay(1000)
+        limits = [max(n for n in range(1, 60) if q.orbitals_pay(n)) for q in (every, some)]
         assert limits[0] > limits[1]
-
-
-def test_a_matrix_and_its_transpose() -> None:
-    F_pq = np.random.default_rng(5).normal(size=(300, 300))
-    both = F_pq + F_pq.T
-    add_transpose(F_pq)
-    assert np.array_equal(F_pq, both)

@@ -15,13 +15,11 @@ from cuanto import Molecule
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.grid.angular import DEGREES, lebedev
 from cuanto.grid.partition import divide
 from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
-from cuanto.grid.radial import RADIAL_RULES, radial_rule
-from cuanto.grid.radii import bragg_slater_radii, treutler_scales
+from cuanto.grid.rules import DEGREES, RADIAL_RULES, bragg_slater_radii, lebedev, radial_rule, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
-from cuanto.kernels.grid_weights import near_source, weights_source
+from cuanto.kernels.grid_setup import near_source, weights_source
 from oracles import grid as reference
 from oracles.grid_groups import cell_weights
 
@@ -106,8 +104,8 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
         ({"level": 7}, "level .* or"),
         ({"radial": "simpson"}, "unknown radial"),
         ({"partition": "voronoi"}, "unknown partition"),
-        ({"cube_edge": 0.0}, "cube_edge of a grid is 0"),
-        ({"response": "no"}, "response of a grid is true or false"),
+        ({"cube_edge": 0.0}, "cube_edge is 0"),
+        ({"response": "no"}, "response must be true or false"),
         ({"sphere_fraction": 1.5}, "sphere_fraction"),
         ({"threshold": float("nan")}, "must be a number"),
     ],
@@ -129,7 +127,7 @@ def test_any_text_is_a_level_or_an_input_error(text: str) -> None:
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("geometry", [FORMAMIDE, METAL], ids=["formamide", "FeClHe"])
-def test_weights_are_those_of_the_twin(geometry: str, partition: str, backend: str) -> None:
+def test_weights_agree_with_the_oracle(geometry: str, partition: str, backend: str) -> None:
     mol = Molecule.from_string(geometry, charge=0)
     points = molecular_points(mol, GridSettings(level=(12, 50), partition=partition))
     groups = divide(points, 3.0, 0.4)
@@ -177,7 +175,7 @@ def test_weights_do_not_change_with_position_and_order(partition: str) -> None:
     assert np.allclose(*totals, rtol=1e-9, atol=1e-12)
 
 
-def test_stratmann_cells_ignore_what_is_far_away() -> None:
+def test_stratmann_cells_ignore_distant_atoms() -> None:
     near = Molecule.from_string("2\n\nO 0 0 0\nH 0 0 1.0\n")
     far = Molecule(("O", "H", "O", "H"), np.concatenate([near.R_ax, near.R_ax + np.array([0.0, 400.0, 0.0])]))
     found = []

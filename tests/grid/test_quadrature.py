@@ -12,14 +12,13 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Basis
-from cuanto.grid import blocks, panels
+from cuanto.grid import panels
+from cuanto.grid.base import ShellTable
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import GridSettings
-from cuanto.grid.shells import ShellTable
-from cuanto.kernels.grid_device import device_kernel, device_values
-from cuanto.kernels.grid_values import COMPONENTS
+from cuanto.kernels.grid_values import COMPONENTS, device_kernel, device_values
 from fitting_cases import budget_of
 from oracle import random_shell
 from oracles import grid as reference
@@ -65,7 +64,7 @@ def relative(found: Any, expected: Any) -> float:
     return float((abs(found - expected) / abs(expected).max(axis=-1, keepdims=True)).max())
 
 
-def test_the_twin_gives_functions_of_pyscf() -> None:
+def test_oracle_functions_agree_with_pyscf() -> None:
     from pyscf import gto
 
     mol = molecule("water_02")
@@ -90,7 +89,7 @@ def test_density_and_matrix(family: str, store: str, backend: str) -> None:
     orbital, grid, chi = case(backend)
     settings = GridSettings(**SETTINGS, store=store, batch_bytes=1 << 20)
     quadrature, plan = make_quadrature(grid, orbital, get_backend(backend), family, settings, budget_of(LIMIT))
-    assert plan.keep == (store == "keep") and quadrature.kept_bytes > 0
+    assert plan.stored == (store == "keep") and quadrature.kept_bytes > 0
     put, get = get_backend(backend).to_device, get_backend(backend).to_host
     rng = np.random.default_rng(2)
     C_spi = rng.normal(size=(2, orbital.nbf, 7))
@@ -180,7 +179,7 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
     D_spq, v_scg = C_spi @ C_spi.transpose(0, 2, 1), rng.normal(size=(2, COMPONENTS[family], len(grid.w_g)))
     found = []
     for functions in (1000, 4):
-        monkeypatch.setattr(blocks, "LOCAL_FUNCTIONS", functions)
+        monkeypatch.setattr(panels, "LOCAL_FUNCTIONS", functions)
         settings = GridSettings(**SETTINGS)
         made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, real, settings, LIMIT)
         cut, tasks = made._blocks, panels._cut_into_tasks(grid)
@@ -196,7 +195,7 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
 def test_cuda_text_compiles(family: str, real: str) -> None:
     orbital, _, _ = case("cpu")
     table = ShellTable.of(orbital)
-    names = ("density", "weigh", "scatter", "gather_matrix", "gather_orbitals", "gather_turned")
+    names = ("density", "weigh", "scatter", "gather_matrix", "gather_orbitals", "gather_transposed")
     sources = [device_values((table.kinds, table.columns, family), real)]
     sources += [device_kernel(name, family, real) for name in names]
     for source in sources:

@@ -44,7 +44,7 @@ def test_a_result_larger_than_the_memory_is_refused(monkeypatch: pytest.MonkeyPa
     from cuanto.backends.base import get_backend
 
     monkeypatch.setattr(type(get_backend("cpu")), "memory", lambda self: (4, 8))
-    with pytest.raises(InputError, match="packed=True needs half of it"):
+    with pytest.raises(InputError, match="use packed=True, which needs half of it"):
         integrals.eri_3c(BASIS, BASIS, backend="cpu")
 
 

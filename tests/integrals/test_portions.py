@@ -10,9 +10,9 @@ import pytest
 from cuanto import Basis, integrals
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.simt.backend import SimtBackend
-from cuanto.coulomb import DirectJK, fitting_plan
+from cuanto.coulomb import DirectJK, fitting
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.fitting_direct import DirectTensor
+from cuanto.coulomb.fitting_blocks import BlockTensor
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.errors import InputError
 from cuanto.grid.groups import sort_keys
@@ -29,7 +29,7 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
 
 
-def test_attraction_by_nuclei_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     it = molecule("water_01")
     basis = Basis("cc-pvdz", it)
     whole = integrals.nuclear(basis, it, backend="cpu")
@@ -56,21 +56,19 @@ def test_packed_rows_are_the_lower_triangle() -> None:
 
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
-def test_a_fit_that_keeps_some_of_its_blocks(
-    device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fit_with_some_stored_blocks(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
     """Between all and nothing: K from blocks that are kept and from others made in every build."""
-    for name, schedule in fitting_plan.SCHEDULES.items():
-        monkeypatch.setitem(fitting_plan.SCHEDULES, name, replace(schedule, functions=4, storages=("blocks",)))
+    for name, schedule in fitting.SCHEDULES.items():
+        monkeypatch.setitem(fitting.SCHEDULES, name, replace(schedule, functions=4, storages=("blocks",)))
     it = molecule("water_01")
     basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     whole = FittedJK(basis, aux, backend=device())
-    make_plan = fitting_plan.make_plan
-    monkeypatch.setattr(fitting_plan, "make_plan", lambda *given: replace(make_plan(*given), mode="blocked", kept=2))
+    make_plan = fitting.make_plan
+    monkeypatch.setattr(fitting, "make_plan", lambda *given: replace(make_plan(*given), mode="blocked", kept=2))
     some = FittedJK(basis, aux, backend=device(), budget=budget_of(whole.plan.in_core - 1, device()))
-    assert whole.plan.mode == "in-core" and isinstance(some.tensor, DirectTensor)
-    assert 2 == len(some.tensor._kept) < some.plan.blocks
+    assert whole.plan.mode == "in-core" and isinstance(some.tensor, BlockTensor)
+    assert 2 == len(some.tensor.stored) < some.plan.blocks
     for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):
         assert mine is not None and theirs is not None
         assert np.abs(mine - theirs).max() < 20.0 * PAIR * np.abs(theirs).max()
@@ -131,14 +129,14 @@ def test_kernels_that_do_not_exist(integral: str, momenta: tuple[int, ...], opti
 
 
 @pytest.mark.parametrize("omega", [0, -0.3, float("nan"), "wide", [0.3]])
-def test_an_attenuation_that_is_no_positive_number(omega: object) -> None:
+def test_omega_has_to_be_positive(omega: object) -> None:
     basis = some_basis(0, count=1)
     with pytest.raises(InputError, match="omega must be a positive number") as caught:
         integrals.eri_2c(basis, backend="cpu", omega=omega)
     assert repr(omega) in str(caught.value)
 
 
-def test_a_pool_that_holds_much_gives_it_back_before_a_plan_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_pool_is_freed_before_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU: a pool of 80 of 100 bytes, of which nothing is used any more."""
     from types import SimpleNamespace
 

@@ -25,7 +25,7 @@ from bundle import (
     our_block,
 )
 from cuanto import Basis, Molecule, integrals
-from cuanto.backends import get_backend, reference
+from cuanto.backends import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell, cartesian_powers, shell_matrix
 from cuanto.errors import InputError
@@ -35,6 +35,7 @@ from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
 from oracle import Array, block_scale, describe
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST, SYMMETRY_REL
 
 

@@ -136,7 +136,7 @@ def test_orbitals_by_name() -> None:
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_a_basis_comes_back_from_qcschema(pure: bool) -> None:
-    """Orbitals stay what they are although the schema has another order and other norms."""
+    """The orbitals are the same, although the schema has another order and other norms."""
     from qcelemental.models import BasisSet
 
     it, basis = mixed_basis(pure)
@@ -144,12 +144,7 @@ def test_a_basis_comes_back_from_qcschema(pure: bool) -> None:
     assert BasisSet(**schema).nbf == basis.nbf
     C_spm = np.random.default_rng(2).normal(size=(1, basis.nbf, 2))
     wave = Wavefunction(basis, C_spm, np.array([[-1.0, 0.5]]), np.array([[2.0, 0.0]]))
-
-    class Fake:
-        coefficients, orbital_energies, occupations = C_spm, wave.eps_sm, wave.n_sm
-
-    Fake.basis = basis  # type: ignore[attr-defined]
-    read = read_wavefunction(json.loads(json.dumps(wavefunction_schema(Fake()))), it)  # type: ignore[arg-type]
+    read = read_wavefunction(json.loads(json.dumps(wavefunction_schema(wave))), it)
     box = Box.around(it.R_ax, 0.8, 2.0)
     np.testing.assert_allclose(read.n_sm, [[2.0, 0.0]])
     for m in range(2):
@@ -163,7 +158,7 @@ def test_orbitals_of_the_schema_are_normalised_as_it_says(water: GaussianResult)
     basis = Basis("cc-pvdz", it, spherical=False)
     result = cuanto.energy(it, "rhf", basis, backend="cpu", max_iterations=1)
     assert isinstance(result, GaussianResult)
-    schema = wavefunction_schema(result)
+    schema = wavefunction_schema(wavefunction_of(result))
     C_pm = np.reshape(schema["scf_orbitals_a"], (basis.nbf, -1))
     S_pq = np.asarray(cuanto.integrals.overlap(basis, backend="cpu"))
     first = [int(o) for shell, o in zip(basis.shells, basis.offsets, strict=True) if shell.l == 2]
@@ -184,6 +179,6 @@ def test_orbitals_of_the_schema_are_normalised_as_it_says(water: GaussianResult)
         ({"basis": {"name": "x", "atom_map": [], "center_data": {}}}, "0 atoms"),
     ],
 )
-def test_wavefunctions_that_are_not(water: GaussianResult, change: dict[str, object], message: str) -> None:
+def test_invalid_wavefunctions(water: GaussianResult, change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_wavefunction({**wavefunction_schema(water), **change}, water.molecule)
+        read_wavefunction({**wavefunction_schema(wavefunction_of(water)), **change}, water.molecule)

@@ -98,7 +98,7 @@ def test_restricted_open_shells_have_one_set(tmp_path: Path) -> None:
     assert sorted(set(np.round(n, 6))) == [0.0, 1.0, 2.0] and n.sum() == pytest.approx(9.0)
 
 
-def test_what_the_format_cannot_hold() -> None:
+def test_basis_sets_that_molden_does_not_support() -> None:
     helium = Molecule(["He"], [[0.0, 0.0, 0.0]])
     s = Shell.from_table(0, 0, [1.5, 0.4], [[0.6], [0.5]], True)
     h = Shell.from_table(0, 5, [1.0], [[1.0]], True)
@@ -110,7 +110,7 @@ def test_what_the_format_cannot_hold() -> None:
             molden_text(result)
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_path(tmp_path: Path) -> None:
     helium = Molecule(["He"], [[0.0, 0.0, 0.0]])
     basis = Basis.from_shells([Shell.from_table(0, 0, [1.5, 0.4], [[0.6], [0.5]], True)], helium.R_ax, symbols=["He"])
     result = cuanto.energy(helium, "rhf", basis, fitting="none", backend="cpu", guess="core")

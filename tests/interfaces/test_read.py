@@ -1,4 +1,4 @@
-"""Results that come back from files, QCEngine's way to ask, and ASE's."""
+"""Results read from files, and the interfaces of QCEngine and ASE."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 # --------------------------------------------------------------------------------------------- one result for all
 
 
-def test_every_method_gives_the_same_kind(computed: Result) -> None:
+def test_every_method_returns_a_result(computed: Result) -> None:
     assert isinstance(computed, cuanto.Result)
     assert [step.iteration for step in computed.history] == list(range(1, computed.iterations + 1))
     assert computed.history[-1].energy == computed.energy
@@ -56,7 +56,7 @@ def test_every_method_gives_the_same_kind(computed: Result) -> None:
     assert f"{computed.energy:.9f} Hartree, converged in" in repr(computed) and "\n" not in repr(computed)
 
 
-def test_what_was_written_is_read(computed: Result, tmp_path: Path) -> None:
+def test_written_results_are_read_back(computed: Result, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(computed.to_qcschema(), allow_nan=False))
     again = cuanto.read(path)
@@ -81,7 +81,7 @@ def test_what_was_written_is_read(computed: Result, tmp_path: Path) -> None:
         assert isinstance(again, SemiempiricalResult)
         assert again.heat_of_formation == pytest.approx(computed.heat_of_formation, abs=1e-9)
         np.testing.assert_allclose(again.bond_orders, computed.bond_orders)
-        with pytest.raises(InputError, match="no density matrix; compute it again"):
+        with pytest.raises(InputError, match="no density matrix; repeat the calculation"):
             _ = again.density
 
 
@@ -113,16 +113,16 @@ def test_results_of_other_programs(computed: Result) -> None:
     [
         ("", "no valid JSON"),
         ("[]", "expected a JSON object"),
-        ('{"schema_name": "qcschema_molecule"}', "no result: give a QCSchema AtomicResult"),
+        ('{"schema_name": "qcschema_molecule"}', "not a result: give the JSON of"),
         ('{"success": false, "error": {}}', "a failed calculation"),
         ('{"model": {"method": "hf"}, "return_result": 1.0}', "symbols and geometry"),
         (
             '{"model": {}, "return_result": 1.0, "molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}}',
-            "no complete QCSchema",
+            "not a complete QCSchema",
         ),
     ],
 )
-def test_files_that_are_no_results(content: str, message: str, tmp_path: Path) -> None:
+def test_files_without_a_result(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
     with pytest.raises(InputError) as refused:
@@ -176,7 +176,11 @@ def test_gradients_by_compute() -> None:
         (atomic_input(max_iter=3), "input_error", "did you mean 'max_iterations'?"),
         (atomic_input(max_iterations=2), "convergence_error", "not converged in 2"),
         ({**atomic_input(), "model": {"method": "rhf"}}, "input_error", "rhf needs a basis"),
-        ({**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}}, "input_error", "no basis to choose"),
+        (
+            {**atomic_input("pm6"), "model": {"method": "pm6", "basis": "sto-3g"}},
+            "input_error",
+            "basis does not apply to pm6",
+        ),
         ({**atomic_input(), "model": None}, "input_error", "has no model"),
         ({**atomic_input(), "molecule": {}}, "input_error", "symbols and geometry"),
     ],
@@ -198,8 +202,8 @@ def second(driver: str = "energy", method: str = "rhf", **keywords: Any) -> dict
     return {**given, "molecule": {**given["molecule"], "schema_version": 3}, **about}
 
 
-def test_the_second_version_of_the_schema(tmp_path: Path) -> None:
-    """Version in is version out; both say the same, and both can be read again."""
+def test_version_2_of_the_schema(tmp_path: Path) -> None:
+    """The answer has the version of the input; both versions agree, and both can be read again."""
     from qcelemental.models import v2
 
     first, done = cuanto.compute(atomic_input()), cuanto.compute(second())
@@ -218,8 +222,8 @@ def test_the_second_version_of_the_schema(tmp_path: Path) -> None:
     assert "HOMO" in report_html(done)
 
 
-def test_the_second_version_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was computed is what the answer says, also where options changed what was asked for."""
+def test_version_2_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer describes what was computed, also if options override the input."""
     from qcelemental.models import v2
 
     given, out = tmp_path / "in.json", tmp_path / "out.json"
@@ -246,7 +250,7 @@ def test_the_second_version_at_the_command_line(tmp_path: Path, capsys: pytest.C
         (second(method="hff"), "unknown method 'hff'"),
     ],
 )
-def test_slips_of_the_second_version(given: dict[str, Any], message: str) -> None:
+def test_wrong_schemas_of_version_2(given: dict[str, Any], message: str) -> None:
     failed = cuanto.compute(given)
     assert failed["success"] is False and message in failed["error"]["error_message"]
 

@@ -1,4 +1,4 @@
-"""Molecules from every format, and what a person may write in the place of a file."""
+"""Molecules from every format, from SMILES and from standard input."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_molden_says_charge_and_spin() -> None:
         ("[Molden Format]\n[Atoms] AU\nQ 1 0 0 0 0\n", "ghost"),
     ],
 )
-def test_slips_are_one_line(text: str, message: str) -> None:
+def test_input_errors_are_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
         Molecule.from_text(text, source="a.file")
     assert message in str(refused.value) and str(refused.value).startswith("a.file") and "\n" not in str(refused.value)
@@ -141,8 +141,9 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
     (tmp_path / "two.json").write_text(json.dumps(SCHEMA))
     one, two = (read_source(str(tmp_path / name)) for name in ("one.xyz", "two.json"))
-    assert (one.label, one.molecule.name, one.method) == ("one", "one", None)
-    assert (two.method, two.basis, two.keywords) == ("hf", "sto-3g", {"max_iterations": 7, "grid": (50, 194)})
+    assert (one.label, one.molecule.name, one.model.method) == ("one", "one", None)
+    keywords = {"max_iterations": 7, "grid": (50, 194)}
+    assert (two.model.method, two.model.basis, two.model.keywords) == ("hf", "sto-3g", keywords)
     assert read_source("smiles:[H][H]").label == "_H_H_"
     monkeypatch.setattr(sys, "stdin", io.StringIO(H2))
     assert read_source("-").molecule.name == "h2" and read_source.__doc__
@@ -157,13 +158,13 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"model": {"basis": "sto-3g"}}, "has no method"),
         ({"model": {"method": "hf", "basis": {"name": "x"}}}, "must be a name"),
         ({"model": "hf"}, "must be objects"),
-        ({"keywords": {"fitting": 3}}, "fitting must be a text"),
+        ({"keywords": {"fitting": 3}}, "fitting must be text"),
         ({"keywords": {"max_memory": "lots"}}, "give a size such as"),
         ({"keywords": {"point_charges": [[1, 2]]}}, "point_charges must be two lists"),
         ({"keywords": {"guess": ""}}, "guess is empty"),
     ],
 )
-def test_slips_of_a_schema(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_wrong_schemas(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({**SCHEMA, **changes}))
     with pytest.raises(InputError) as refused:

@@ -1,4 +1,4 @@
-"""Generated CUDA text is what NVRTC takes: a sample that covers every algorithm, schedule, operator and size.
+"""NVRTC compiles the generated CUDA text: a sample that covers every algorithm, schedule, operator and size.
 
 All classes to l = 3 (auxiliary 4, four centres 2) are compiled by `tools/check_cuda.py`; here its list is held to what
 is asked for.
@@ -134,7 +134,7 @@ def four_centre_jobs() -> list[Job]:
 
 
 def texts(job: Job) -> list[Source]:
-    """The straight-line kernel where it is right, and the general one."""
+    """The straight-line kernel where it is the choice, and the general one."""
     schedules = ("thread", "group") if kind_of(job).straight else ("group",)
     return [Planner(schedule).plan(job).program.source for schedule in schedules]
 

@@ -1,4 +1,4 @@
-"""The kernel generator: graphs mean what they should, costs are what the text says, tables execute safely."""
+"""The kernel generator: graphs give the integrals, costs match the texts, tables execute safely."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ import pytest
 
 from bundle import Case, arguments, bundle, evaluate, with_kernel_spelled_out
 from cuanto.basis import Basis
+from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
 from cuanto.kernels import abi, text
-from cuanto.kernels.build import cost_of, integrals_of, programs_of, source_of, straight_source, table_source
+from cuanto.kernels.build import cost_of, general_source, integrals_of, programs_of, source_of
 from cuanto.kernels.cost import node_operations
 from cuanto.kernels.derivative import gradient
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
-from cuanto.kernels.emit.syntax import Syntax
 from cuanto.kernels.ir import Graph, Kind, Stage
 from cuanto.kernels.passes import limit_terms, live_values, schedule_order
 from cuanto.kernels.recurrences.components import function_count
@@ -109,7 +107,7 @@ def test_arguments_come_before_their_node() -> None:
 
 
 def test_arithmetic_on_values_folds_and_merges() -> None:
-    """Formulas make the nodes that recurrences make, and what is known now is no node at all."""
+    """Formulas give the same nodes as recurrences, and constants are folded."""
     g = Graph()
     x, y = variable(g, 0), variable(g, 1)
     assert (x + y).node == g.add(x.node, y.node) and (y * x).node == g.mul(x.node, y.node)
@@ -123,8 +121,8 @@ def test_arithmetic_on_values_folds_and_merges() -> None:
     assert select(x, 1, x * y, 0) == select(x, 1, y * x, 0) and len(g) == size + 1
 
 
-def test_gradient_is_that_of_finite_differences() -> None:
-    """Of sums of several products as recurrences have them, of every function and of selections."""
+def test_gradient_matches_finite_differences() -> None:
+    """For sums of several products, every function, and selections."""
     g = Graph()
     x, y = variable(g, 0), variable(g, 1)
     inner = Value(g, g.sum(((2.0, x.node, y.node), (1.0, x.node, x.node), (-3.0, y.node, g.one), (0.5, g.one, g.one))))
@@ -164,7 +162,7 @@ def exact_integrals(operator: str, basis: Basis, aux: Basis) -> Array:
 
 
 def our_batches(class_: Class) -> tuple[BraBatch, KetBatch, Array]:
-    """Batches of a class, and what the reference says: [component, row of the batch, column of the batch]."""
+    """Batches of a class and reference integrals [component, row of the batch, column of the batch]."""
     operator, bra, ket, _ = class_
     form = "pure" if all((*bra.pure, *ket.pure)) else "cartesian"
     basis, aux = bundle(Case(form, "contracted", l_max=3, aux_max=4))
@@ -186,8 +184,8 @@ def our_batches(class_: Class) -> tuple[BraBatch, KetBatch, Array]:
 
 
 @pytest.mark.parametrize("class_", SAMPLE, ids=name_of)
-def test_graphs_are_the_integrals(class_: Class) -> None:
-    """Both stages, evaluated node by node with NumPy, give what the reference gives."""
+def test_graphs_give_the_integrals(class_: Class) -> None:
+    """Both stages, evaluated node by node with NumPy, agree with the reference."""
     integrals = integrals_of(*class_)
     bra, ket, exact = our_batches(class_)
     b, q, j = bra.count - 1, bra.columns - 1, min(ket.count, abi.BLOCK) - 1
@@ -205,29 +203,29 @@ def test_graphs_are_the_integrals(class_: Class) -> None:
 
 
 def text_operations(text: str) -> int:
-    """Multiplications and additions in the body of a function; addresses and loop counters are none."""
+    """Multiplications and additions in the body of a function, without addresses and loop counters."""
     body = text[text.index("{") :]
     body = re.sub(r"vload\([^)]*\)|\[[^\]]*\]|for \([^)]*\)", "", body)
     return 2 * body.count("vfma(") + body.count(" * ") + body.count(" + ")
 
 
-@pytest.mark.parametrize("syntax", [CPP, CUDA], ids=["cpp", "cuda"])
-def test_cost_is_what_the_text_says(syntax: Syntax) -> None:
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_cost_matches_the_text(target: str) -> None:
     for class_ in (c for pure in (True, False) for c in classes(3, 4, pure)):
         integrals, cost = integrals_of(*class_), cost_of(*class_)
-        primitive = text_operations(primitive_function(integrals, syntax))
-        contracted = text_operations(contracted_function(integrals, syntax))
+        primitive = text_operations(primitive_function(integrals))
+        contracted = text_operations(contracted_function(integrals, target))
         assert primitive == cost.primitive.operations + cost.primitive.uniform, name_of(class_)
         assert primitive + contracted == cost.text_operations, name_of(class_)
 
 
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
-def test_cost_of_four_centres_is_what_the_text_says(algorithm: str) -> None:
+def test_cost_of_four_centres_matches_the_text(algorithm: str) -> None:
     pairs = [(a, b) for a in range(3) for b in range(a + 1)]
     for bra, ket in product(pairs, pairs):
         class_ = ("coulomb", Shells(bra), Shells(ket), algorithm)
         integrals, cost = integrals_of(*class_), cost_of(*class_)
-        texts = primitive_function(integrals, CUDA), contracted_function(integrals, CUDA)
+        texts = primitive_function(integrals), contracted_function(integrals, "cuda")
         assert sum(map(text_operations, texts)) == cost.text_operations, name_of(class_)
 
 
@@ -257,8 +255,8 @@ def test_kernels_are_self_contained() -> None:
         for class_ in SAMPLE
         for schedule, columns in (("lane", 1), ("thread", 1), ("thread", 4))
     ]
-    sources = [straight_source(spec) for spec in specs]
-    sources += [table_source(target, real) for target in ("cpu", "cuda") for real in ("double", "float")]
+    sources = [source_of(spec) for spec in specs]
+    sources += [general_source(schedule, real) for schedule in ("table", "group") for real in ("double", "float")]
     entries = {source.entry for source in sources}
     for source in sources:
         code = with_kernel_spelled_out(source.text)
@@ -286,9 +284,9 @@ def test_assembled_texts() -> None:
 
 
 def test_only_the_assembler_knows_targets() -> None:
-    """Macros are written and spellings chosen in `text.py`; others have tables with the target as key."""
+    """Only `text.py` writes macros; other modules use tables with the target as key."""
     folder = Path(text.__file__).parent
-    asking = re.compile(r"[!=]= \"(cpu|cuda)\"|import (CPP|CUDA)\b|#define \{")
+    asking = re.compile(r"[!=]= \"(cpu|cuda)\"|#define \{")
     found = {path.name for path in folder.rglob("*.py") if asking.search(path.read_text())}
     assert found == {"text.py"}
 
@@ -319,7 +317,7 @@ def test_kernels_did_not_change_unnoticed() -> None:
 
 
 @pytest.mark.parametrize("class_", SAMPLE, ids=name_of)
-def test_tables_compute_what_the_graph_says(class_: Class) -> None:
+def test_tables_agree_with_the_graph(class_: Class) -> None:
     """Depth first, by levels in any order of a level's statements, and node by node: the same numbers."""
     integrals = integrals_of(*class_)
     stages = [integrals.primitive, *(sweep.stage for sweep in integrals.sweeps)]
@@ -358,3 +356,18 @@ def test_source_of_every_schedule() -> None:
     assert len({source.text for source in texts.values()}) == 4
     assert [texts[s].target for s in ("lane", "table", "thread", "group")] == ["cpu", "cpu", "cuda", "cuda"]
     assert texts["group"].entry == "group_kernel" and texts["lane"].entry == "coulomb_ps_p_hgp_lane_double_1"
+
+
+def test_consumers_and_derivatives_that_are_missing_are_refused() -> None:
+    given = ("coulomb", Shells((1, 0)), Shells((1,)), "hgp")
+    with pytest.raises(InputError, match="unknown consumer 'matrix': choose store, list, digest"):
+        KernelSpec(*given, "lane", consumer="matrix")
+    for schedule, more in (
+        ("lane", {"derivative": 1}),
+        ("thread", {"consumer": "gradient"}),
+        ("table", {"derivative": 2}),
+    ):
+        with pytest.raises(InputError):
+            source_of(KernelSpec(*given, schedule, **more))
+    listed = source_of(KernelSpec(*given, "thread", consumer="list"))
+    assert listed.entry.endswith("_list") and listed.text != source_of(KernelSpec(*given, "thread")).text

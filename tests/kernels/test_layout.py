@@ -1,4 +1,4 @@
-"""Records that host and kernels share: a compiler finds every field where NumPy puts it."""
+"""Records shared by host and kernels: the compiler and NumPy agree on the offset of every field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ extern "C" void read_fields(INDEX begin, INDEX end, const void* records, double*
 
 
 def test_pointers() -> None:
-    """Of arrays, of other records, of nothing, and addresses as they are."""
+    """Pointers to arrays and other records, null pointers, and given addresses."""
     backend, array = CpuBackend(threads=1), np.arange(3)
     inner = Records(Layout("Inner", "Something.", "INDEX x;"), [{"x": 7}], backend.address)
     outer = Layout("Outer", "Points to it.", "const INDEX* a;\nconst Inner* b;\nvoid* c;\nvoid* d;")

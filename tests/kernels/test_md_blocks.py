@@ -22,7 +22,7 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import block_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.describe import describe
 from cuanto.kernels.spec import BLOCK_SCHEDULES, SCHEDULES, Shells, long_name, schedule_name
 from four_centre_cases import GENERAL, SMALL, assert_blocks, block, expected, four_shells, ours
@@ -109,7 +109,7 @@ def test_blocks_are_counted() -> None:
 
 
 def test_auto_takes_blocks_where_tables_would_be_huge() -> None:
-    """McMurchie-Davidson between pairs of high momenta, which is what delicate pairs are left to."""
+    """McMurchie-Davidson between pairs of high momenta, the algorithm of delicate pairs."""
 
     def entry(asked: Job, schedule: str = "auto") -> str:
         return Planner(schedule).plan(asked).program.source.entry
@@ -175,7 +175,7 @@ def assert_same_block(name: str, momenta: tuple[int, int, int, int], pure: bool,
 
 @pytest.mark.parametrize("schedule", TWO)
 def test_two_and_three_centres(schedule: str) -> None:
-    """A single shell is a pair with nothing."""
+    """A single shell is a pair with an s function of exponent zero."""
     basis, aux = bundle(Case("pure", "primitive", l_max=1, aux_max=3))
     simt, cpu = SimtBackend(schedule), CpuBackend(schedule="table")
     for function, arguments in ((integrals.eri_2c, (aux,)), (integrals.eri_3c, (basis, aux))):
@@ -194,7 +194,7 @@ def test_other_operators_are_served_by_the_general_kernel(schedule: str) -> None
 def test_too_high_a_momentum_is_refused() -> None:
     basis, _ = bundle(Case(l_max=1))
     high = Basis.from_shells([replace(basis.shells[0], l=6)], basis.R_ax[:1])
-    with pytest.raises(InputError, match="l = 0 to 5, 6 was given"):
+    with pytest.raises(InputError, match="l = 0 to 5, not 6"):
         integrals.eri_4c(high, backend=SimtBackend("block-per-quartet"))
 
 
@@ -210,7 +210,7 @@ def test_names_and_their_short_forms() -> None:
 
 
 @pytest.mark.parametrize("make", [SimtBackend, lambda name: describe("4c", (1, 0, 1, 0), target="cuda", schedule=name)])
-def test_a_wrong_name_is_told_the_choices(make: Any) -> None:
+def test_unknown_name_lists_the_choices(make: Any) -> None:
     with pytest.raises(
         InputError, match=r"unknown schedule 'warp'.*choose auto, quartet-per-thread.*block-per-quartet$"
     ):
@@ -230,5 +230,5 @@ def test_described(schedule: str) -> None:
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("schedule", BLOCK_SCHEDULES)
 def test_nvrtc_compiles(schedule: str, real: str) -> None:
-    cubin, log = compile_nvrtc(block_source(schedule, real).text, "sm_90")
+    cubin, log = compile_nvrtc(general_source(schedule, real).text, "sm_90")
     assert cubin[:4] == b"\x7fELF" and "warning" not in log, log

@@ -61,17 +61,17 @@ def test_restricted_open_shells_come_back_from_a_file(hydroxyl: Result, tmp_path
 
 
 def test_gradients_are_not_made_up(hydroxyl: Result) -> None:
-    with pytest.raises(InputError, match="rohf has no gradients yet; mndo, am1, pm3 and pm6 have"):
+    with pytest.raises(InputError, match="rohf has no gradients yet: use mndo, am1, pm3 or pm6"):
         _ = hydroxyl.gradient
 
 
 def test_results_of_another_kind_are_no_guess(hydroxyl: Result) -> None:
     hydrogen = cuanto.energy(cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]]), "am1", backend="cpu")
-    with pytest.raises(InputError, match=r"densities of shape \(1, 2, 2\), \(1, 6, 6\) are needed"):
+    with pytest.raises(InputError, match=r"shape \(1, 2, 2\), not \(1, 6, 6\)"):
         cuanto.energy(WATER, "am1", backend="cpu", guess=hydrogen)
-    with pytest.raises(InputError, match="starts from neutral atoms or from a semiempirical result"):
+    with pytest.raises(InputError, match="starts from neutral atoms or a semiempirical result"):
         cuanto.energy(WATER, "am1", backend="cpu", guess=hydroxyl)
-    with pytest.raises(InputError, match="a result of am1 has no orbitals in a basis of Gaussians"):
+    with pytest.raises(InputError, match="a result of am1 has no orbitals in a Gaussian basis"):
         cuanto.energy(WATER, "hf", "sto-3g", guess=hydrogen, **FIT_NONE)
 
 
@@ -158,7 +158,7 @@ def test_a_file_of_the_cache_that_vanishes_does_not_count(tmp_path: Path) -> Non
     assert contents([tmp_path / "a", tmp_path / "gone"]).startswith("1 files, ")
 
 
-def test_places_that_no_result_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_output_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert destination(tmp_path / "new.json") == tmp_path / "new.json"
     (tmp_path / "there").write_text("x")
     wrong = {

@@ -281,7 +281,7 @@ def test_command_line(tmp_path: Path, of_water: GaussianResult) -> None:
 
 def test_semiempirical_methods_refuse_ghosts() -> None:
     for method in ("mndo", "pm6", "upm6"):
-        with pytest.raises(InputError, match=f"{method} has no ghost atoms: leave them out, or choose a method with"):
+        with pytest.raises(InputError, match=f"{method} has no ghost atoms: leave them out, or use a method with"):
             cuanto.energy(with_ghosts(), method, backend="cpu")
 
 

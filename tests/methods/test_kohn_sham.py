@@ -161,7 +161,7 @@ def test_names() -> None:
         cuanto.energy(singlet, "b3lip")
 
 
-def test_a_grid_that_is_too_coarse_is_told() -> None:
+def test_a_coarse_grid_gives_a_warning() -> None:
     mol, orbital = water()
     found = cuanto.energy(mol, "pbe", orbital, fitting="none", backend="cpu", grid=(10, 14))
     (warning,) = [note for note in found.notes if note.startswith("WARNING: the grid is too coarse")]
@@ -230,7 +230,7 @@ def test_settings_of_a_grid_are_keywords() -> None:
     assert found.keywords["grid"] == {"level": (30, 110), "partition": "stratmann"}
     assert GridSettings.of(json.loads(json.dumps(found.keywords["grid"]))) == settings
     assert GridSettings.of("coarse").plain == "coarse"
-    with pytest.raises(InputError, match="unknown 'rule' of a grid: choose level, radial"):
+    with pytest.raises(InputError, match="unknown grid setting 'rule'; there are level, radial"):
         GridSettings.of({"rule": "becke"})
 
 
@@ -255,7 +255,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     changed |= {"cube_edge": 3.0, "sphere_fraction": 0.4, "threshold": 1e-10, "store": "keep", "density": "matrix"}
     changed |= {"response": False}
     table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
-    page = (DATA.parents[1] / "docs" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
+    page = (DATA.parents[1] / "docs" / "methods" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
     assert [line.split()[0] for line in page.splitlines()] == list(changed)
     job.write_text(lines + table)
     assert not leave("run", str(job))
@@ -267,7 +267,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     assert note in printed and f"{found.energy:.6f}" in printed
     job.write_text(lines + table.replace("stratmann", "strat"))
     assert leave("run", str(job)) == 2
-    assert "job.toml: grid: unknown partition 'strat' of a grid: choose becke" in capsys.readouterr().err
+    assert "job.toml: grid: unknown partition 'strat': choose becke" in capsys.readouterr().err
 
 
 def test_dispersion_is_added(xyz: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every option is reachable from everywhere, in the same words; a new one is one line in one place."""
+"""Every option works in all interfaces, with the same messages; a new one is one line in one place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cuanto.batch import energies
 from cuanto.cli.main import run
 from cuanto.errors import InputError
 from cuanto.interfaces.keywords import about, checked_keywords
-from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed
+from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
 from places import ROOT
 
@@ -32,7 +32,7 @@ WRONG: dict[str, Any] = {
     "basis": "nonsense",
     "grid": "nonsense",
     "number": 1e9,
-    "whole": -1,
+    "integer": -1,
     "switch": "perhaps",
     "size": -1,
     "numbers": [9.0, 9.0, 9.0, 9.0],
@@ -64,7 +64,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By Python, for many molecules, by the command line, in a job and in a QCSchema input."""
     option = OPTIONS[name]
-    value, method = WRONG[option.kind], METHOD[option.meaning.kinds[0]]
+    value, method = WRONG[option.kind], METHOD[option.scope.kinds[0]]
     with pytest.raises(InputError) as refused:
         cuanto.energy(cuanto.Molecule.from_string(H2), method, **{name: value})
     message = name if option.kind in OWN_WORDS else str(refused.value)
@@ -91,7 +91,7 @@ def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytes
 
 
 @pytest.mark.parametrize("group", [CalculationOptions, ScfOptions])
-def test_options_say_what_they_are(group: type) -> None:
+def test_options_have_help_texts(group: type) -> None:
     for field in fields(group):
         option = OPTIONS[field.name]
         assert option.help and option.kind in WRONG and option.default == field.default
@@ -99,14 +99,16 @@ def test_options_say_what_they_are(group: type) -> None:
     group()  # the defaults are right
 
 
-def test_options_that_are_as_usual_are_not_said() -> None:
-    assert changed(CalculationOptions()) == {} == changed(ScfOptions())
-    assert changed(CalculationOptions(backend="cpu", max_memory=1e9, precision="mixed")) == {"precision": "mixed"}
-    found = changed(ScfOptions(damping=0.5, occupations=np.ones((1, 2)), max_iterations=np.int64(100)))
+def test_default_options_are_not_listed() -> None:
+    assert changed_options(CalculationOptions()) == {} == changed_options(ScfOptions())
+    assert changed_options(CalculationOptions(backend="cpu", max_memory=1e9, precision="mixed")) == {
+        "precision": "mixed"
+    }
+    found = changed_options(ScfOptions(damping=0.5, occupations=np.ones((1, 2)), max_iterations=np.int64(100)))
     assert set(found) == {"damping", "occupations"}
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     assert ScfOptions(damping=np.float32(0.5), profile=np.True_).damping == 0.5
     assert CalculationOptions(max_memory=np.int64(5)).max_memory == 5
     for wrong in (True, None, [1], "1"):
@@ -114,7 +116,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
             ScfOptions(max_iterations=wrong)
 
 
-def test_where_an_error_is(tmp_path: Path) -> None:
+def test_errors_name_file_and_option(tmp_path: Path) -> None:
     """The option is named once, whether its message begins with it or not."""
     for given, line in (({"fitting": "k"}, "a: fitting: unknown fitting 'k'"), ({"damping": 2}, "a: damping is 2")):
         with pytest.raises(InputError) as refused:
@@ -125,7 +127,7 @@ def test_where_an_error_is(tmp_path: Path) -> None:
         assert str(again.value) == str(refused.value)
 
 
-NEW = '    patience: int = number(3, 1, 9, "Of the tests.", IN_A_BASIS, flag=True)\n'
+NEW = '    patience: int = number(3, 1, 9, "Patience of the tests.", BASIS_METHODS, flag=True)\n'
 EVERYWHERE = """
 import contextlib, io, json, sys
 import cuanto
@@ -183,18 +185,18 @@ def test_a_new_option_is_one_line_in_one_place(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     shown, near, right, wrong, without = json.loads(done.stdout)
-    assert "--patience" in shown and "Of the tests." in shown
+    assert "--patience" in shown and "Patience of the tests." in shown
     assert "unknown option 'patienze'; did you mean 'patience'?" in near
     assert "'patience': 5" in right[0] and all("converged" in text for text in right[1:4]) and right[4] == "done"
     assert all("patience is 20: give a number from 1 to 9" in text for text in wrong)
-    assert all("patience is not for pm6: leave it out, or use hf or a functional" in text for text in without)
+    assert all("patience does not apply to pm6: leave it out, or use hf or a functional" in text for text in without)
 
 
 def test_the_page_has_every_option() -> None:
     """The table is made when the pages are built."""
     root = ROOT
     hook = runpy.run_path(str(root / "tools" / "docs_options.py"))["on_page_markdown"]
-    page = hook((root / "docs" / "interface.md").read_text())
-    assert all(f"| `{name}` | " in page and option.described in page for name, option in OPTIONS.items())
+    page = hook((root / "docs" / "reference" / "interface.md").read_text())
+    assert all(f"| `{name}` | " in page and option.description in page for name, option in OPTIONS.items())
     assert "| `damping` | `0.0`; 0 to 0.95 |" in page and "| `fitting` | `auto`, `none`, `j`, `jk` |" in page
     assert "| Electric field, Hartree/(e Bohr). |" in page and "[default" not in page

@@ -1,4 +1,4 @@
-"""Kohn-Sham in less than double precision: what single precision tells of its error is that error; mixed has none."""
+"""Kohn-Sham in less than double precision: the error reported for single precision, and the accuracy of mixed."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def run(name: str, method: str, orbital: str, fitting: str, precision: str) -> A
         ("water_02", "pbe0", "def2-svp", "j"),  # J is fitted, in double precision
     ],
 )
-def test_single_precision_tells_its_error(name: str, method: str, orbital: str, fitting: str) -> None:
-    """The whole of it, not that of the grid alone."""
+def test_single_precision_reports_its_error(name: str, method: str, orbital: str, fitting: str) -> None:
+    """The whole error, not only that of the grid."""
     double, single = (run(name, method, orbital, fitting, precision) for precision in ("double", "single"))
     assert double.converged and single.converged
-    pattern = r"single precision: energy (\S+) Hartree from double; converged to \S+ only"
+    pattern = r"single precision: energy error (\S+) Hartree; converged only to \S+"
     (told,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
     error = single.energy - double.energy
     assert 1e-8 < abs(error) < 1e-4
@@ -56,4 +56,4 @@ def test_mixed_precision_is_as_good_as_double(name: str, method: str, orbital: s
     double, mixed = (run(name, method, orbital, "none", precision) for precision in ("double", "mixed"))
     assert double.converged and mixed.converged
     assert 0.0 < abs(mixed.energy - double.energy) < MIXED
-    assert not any("from double" in note for note in mixed.notes)
+    assert not any("single precision" in note for note in mixed.notes)

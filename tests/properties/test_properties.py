@@ -59,7 +59,7 @@ def test_loewdin_charges_do_not_depend_on_the_order_of_functions(of_water: Resul
     D = of_water.density[0] / np.outer(norm, norm)
     root = U @ np.diag(s) @ U.T
     electrons = np.diag(root @ D @ root)
-    atoms = properties.populations.atom_of_function(of_water.basis)
+    atoms = properties.density.atom_of_function(of_water.basis)
     charges = of_water.molecule.numbers - np.bincount(atoms, weights=electrons)
     assert np.abs(charges - of_water.loewdin_charges).max() < 1e-9
 

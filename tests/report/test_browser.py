@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, it turns, it complains about nothing and asks nothing of the network."""
+"""The page in a real browser: it draws and rotates, has no errors and makes no network requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def choose(page: Browser, name: str, value: str) -> None:
     page.run('document.querySelector(`input[name="${arguments[0]}"][value="${arguments[1]}"]`).click()', name, value)
 
 
-def test_it_draws_without_a_complaint_or_a_request(page: Browser) -> None:
+def test_it_draws_without_errors_or_requests(page: Browser) -> None:
     assert complaints(page) == [] and page.requests() == []
     shown = picture(page)
     assert len(np.unique(shown.reshape(-1, 3), axis=0)) > 500  # shaded, not blank
@@ -75,7 +75,7 @@ def test_it_draws_without_a_complaint_or_a_request(page: Browser) -> None:
     assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # but deep ones
 
 
-def test_the_molecule_can_be_turned(page: Browser) -> None:
+def test_the_molecule_can_be_rotated(page: Browser) -> None:
     before, view = picture(page), page.run("return window.report.viewer.getView()")
     page.drag("#viewer", 120, 40)
     turned = page.run("return window.report.viewer.getView()")

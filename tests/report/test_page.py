@@ -7,6 +7,7 @@ import json
 import lzma
 import re
 import shlex
+import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -23,12 +24,12 @@ from cuanto.cli.arguments import parse_options
 from cuanto.cli.main import app, run
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
-from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.wavefunction import Wavefunction
-from cuanto.report import read_record, report_html, reproduce, write_report
+from cuanto.interfaces.qcschema import molecule_schema, plain
+from cuanto.interfaces.wavefunction import Wavefunction, wavefunction_of
+from cuanto.methods import Result
+from cuanto.report import report_html, reproduce, write_report
 from cuanto.report.page import viewer_script
-from cuanto.report.record import Record
-from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack, unpack
+from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack
 from fitting_cases import DATA, molecule
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -101,7 +102,7 @@ def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
         "converged",
         "HOMO\u2013LUMO gap",
         "Dipole moment",
-        "Where the time went",
+        "Timings",
         "Mulliken",
     ):
         assert words in page.words
@@ -139,7 +140,7 @@ def test_result_dictionary_and_file_give_the_same_page(water: Any, schema: dict[
     assert sorted(p.name for p in tmp_path.iterdir()) == ["water.html", "water.json"]
 
 
-def test_whatever_a_file_says_is_text(schema: dict[str, Any]) -> None:
+def test_text_of_a_file_is_escaped(schema: dict[str, Any]) -> None:
     bad = changed(schema, model={"method": EVIL, "basis": EVIL}, keywords={EVIL: EVIL, "fitting": [EVIL]})
     bad["molecule"]["name"] = EVIL
     bad["provenance"] = {"creator": EVIL, "version": EVIL}
@@ -149,15 +150,16 @@ def test_whatever_a_file_says_is_text(schema: dict[str, Any]) -> None:
     page = Page(report_html(bad))
     assert page.tags.count("script") == 3 and "img" not in page.tags
     assert page.words.count("window.hacked") >= 10
-    assert shlex.split(reproduce.command_line(read_record(bad)).replace("\\\n", ""))[:5] == [
-        "cuanto", "energy", reproduce.file_name(read_record(bad)), "-m", EVIL,
+    result = cuanto.read(bad)
+    assert shlex.split(reproduce.command_line(result).replace("\\\n", ""))[:5] == [
+        "cuanto", "energy", reproduce.file_name(result), "-m", EVIL,
     ]  # fmt: skip
-    compile(reproduce.python_text(read_record(bad)), "page", "exec")
-    assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(read_record(bad)))
+    compile(reproduce.python_text(result), "page", "exec")
+    assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(result))
 
 
-def test_what_is_missing_or_no_number_is_said(schema: dict[str, Any]) -> None:
-    """As another program writes it, and with numbers that are none."""
+def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
+    """As another program writes it, and with values that are not numbers."""
     bare = {key: schema[key] for key in ("schema_name", "molecule", "model", "return_result", "success")}
     page = Page(report_html({**bare, "provenance": {"creator": "Other", "version": "1.0"}}))
     for words in ("no orbitals", "iterations are not", "Timings are not", "charges are not", "Other 1.0"):
@@ -177,7 +179,7 @@ def test_what_is_missing_or_no_number_is_said(schema: dict[str, Any]) -> None:
 
 
 def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None:
-    """Values replaced at random by what does not belong there."""
+    """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
     places = list(paths(small))
@@ -209,17 +211,21 @@ def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "neither JSON nor HDF5"),
-        ("{", "neither JSON nor HDF5"),
-        ("[" * 100_000, "neither JSON nor HDF5"),
-        ("[1, 2]", "no schema_name"),
-        ('{"schema_name": "qcschema_molecule"}', "'qcschema_molecule'"),
-        ('{"schema_name": "qcschema_output"}', "symbols and geometry"),
+        ("", "no valid JSON"),
+        ("{", "no valid JSON"),
+        ("[" * 100_000, "no valid JSON"),
+        ("[1, 2]", "a.json: expected a JSON object"),
+        ('{"schema_name": "qcschema_molecule"}', "'qcschema_molecule', not a result: give the JSON of"),
+        ('{"schema_name": "qcschema_output"}', "'qcschema_output', not a result"),
+        ('{"model": {"method": "hf"}, "return_result": 0}', "a.json: JSON without symbols and geometry"),
         (
-            '{"schema_name": "qcschema_output", "molecule": {"symbols": ["Zz"], "geometry": [0, 0, 0]}}',
-            "unknown element",
+            '{"model": {"method": "hf"}, "return_result": 0, "molecule": {"symbols": ["Zz"], "geometry": [0, 0, 0]}}',
+            "a.json: unknown element",
         ),
-        ('{"schema_name": "qcschema_output", "molecule": {"symbols": ["H"], "geometry": [0, 1]}}', "geometry"),
+        (
+            '{"model": {"method": "hf"}, "return_result": 0, "molecule": {"symbols": ["H"], "geometry": [0, 1]}}',
+            "a.json: 1 atoms need 3 coordinates in geometry",
+        ),
     ],
 )
 def test_other_files_are_refused_in_one_line(
@@ -233,11 +239,11 @@ def test_other_files_are_refused_in_one_line(
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_sources_that_are_none(tmp_path: Path) -> None:
+def test_invalid_sources(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
-        read_record(tmp_path / "missing.json")
-    with pytest.raises(InputError, match="no report of a float"):
-        read_record(1.0)  # type: ignore[arg-type]
+        report_html(tmp_path / "missing.json")
+    with pytest.raises(InputError, match="a float is not a result"):
+        report_html(1.0)  # type: ignore[arg-type]
 
 
 def test_a_checkpoint_shows_what_it_has(tmp_path: Path) -> None:
@@ -250,7 +256,8 @@ def test_a_checkpoint_shows_what_it_has(tmp_path: Path) -> None:
     cuanto.energy(it, "rhf", basis, backend="cpu", on_iteration=keep, max_iterations=2)
     page = Page(report_html(tmp_path / "water.h5"))
     assert "NOT converged" in page.words and "checkpoint" in page.words and "Orbital energies are not" in page.words
-    assert [s.name for s in frontier_surfaces(read_record(tmp_path / "water.h5"))] == ["HOMO"]
+    wave = wavefunction_of(cuanto.read(tmp_path / "water.h5"))
+    assert [s.name for s in frontier_surfaces(wave, it)] == ["HOMO"]
 
 
 def test_methods_without_a_basis_and_two_spins() -> None:
@@ -263,9 +270,8 @@ def test_methods_without_a_basis_and_two_spins() -> None:
 
 def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    record = read_record(water)
-    Path(reproduce.file_name(record)).write_text(reproduce.xyz_text(record))
-    words = shlex.split(reproduce.command_line(record).replace("\\\n", ""))
+    Path(reproduce.file_name(water)).write_text(reproduce.xyz_text(water))
+    words = shlex.split(reproduce.command_line(water).replace("\\\n", ""))
     assert "energy_tolerance=1e-08" in words
     done = CliRunner().invoke(app, [*words[1:], "--json", "again.json", "--backend", "cpu"])
     assert done.exit_code == 0, done.output
@@ -273,9 +279,16 @@ def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch:
     calls: list[Any] = []
     with monkeypatch.context() as patch:
         patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or water)
-        exec(compile(reproduce.python_text(record), "page", "exec"), {})
+        exec(compile(reproduce.python_text(water), "page", "exec"), {})
     (((it, method, basis), named),) = calls
     assert (it.natom, method, basis, named["energy_tolerance"]) == (3, "rhf", "cc-pvdz", 1e-8)
+
+
+def stored_result(method: str, basis: str, **keywords: Any) -> Result:
+    """A result of water as a file would have it, with these keywords."""
+    model = {"method": method, "basis": basis}
+    about = {"molecule": molecule_schema(molecule("water_01")), "model": model, "keywords": keywords}
+    return cuanto.read({**about, "return_result": -1.0, "success": True})
 
 
 BEYOND = [
@@ -292,16 +305,16 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("keywords", "basis", "comment"), BEYOND)
-def test_what_no_option_can_say_is_said_in_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
-    """Whichever way, `cuanto.energy` gets the same arguments as before."""
-    record = Record(molecule("water_01"), "pbe", basis, -1.0, True, keywords=keywords)
-    line = reproduce.command_line(record)
+def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
+    """In both cases `cuanto.energy` gets the same arguments as before."""
+    result = stored_result("pbe", basis, **keywords)
+    line = reproduce.command_line(result)
     assert (line == comment) if comment else line.startswith("cuanto energy")
     calls: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuanto.Molecule, "from_xyz", lambda *given, **named: record.molecule)
-        patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or record)
-        exec(compile(reproduce.python_text(record), "page", "exec"), {})
+        patch.setattr(cuanto.Molecule, "from_xyz", lambda *given, **named: result.molecule)
+        patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or result)
+        exec(compile(reproduce.python_text(result), "page", "exec"), {})
     (((_, method, sets), named),) = calls
     expected = {k: v for k, v in keywords.items() if k.isidentifier() and "autoaux" not in str(v)}
     assert method == "pbe" and plain(named) == expected
@@ -314,19 +327,25 @@ def test_what_no_option_can_say_is_said_in_python(keywords: dict[str, Any], basi
         assert told == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
 
 
+def unpack(data: bytes, shape: tuple[int, int, int]) -> np.ndarray:
+    """What the script of the page does."""
+    split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
+    change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
+    return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)
+
+
 def test_packed_orbitals() -> None:
     values = np.random.default_rng(3).normal(scale=0.1, size=(3, 4, 5))
     np.testing.assert_allclose(unpack(pack(values), (3, 4, 5)), np.clip(values, -0.4, 0.4), atol=QUANTUM)
 
 
 def test_a_page_of_caffeine_is_small() -> None:
-    """Orbitals that are everywhere, so that nothing is left out."""
+    """With orbitals that fill the whole box."""
     it = molecule("caffeine")
     basis = Basis("def2-svp", it)
     C_spm = np.random.default_rng(4).normal(scale=0.1, size=(1, basis.nbf, 2))
     wave = Wavefunction(basis, C_spm, np.array([[-0.2, 0.1]]), np.array([[2.0, 0.0]]))
-    record = Record(it, "b3lyp", "def2-svp", -1.0, True, wave=wave)
-    packed = [len(surface.packed()["data"]) for surface in frontier_surfaces(record)]
+    packed = [len(surface.packed()["data"]) for surface in frontier_surfaces(wave, it)]
     assert len(packed) == 2 and sum(packed) + len(viewer_script()) < 1_900_000
 
 

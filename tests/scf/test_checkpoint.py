@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
 
 def test_a_damaged_file_is_refused_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is made of pieces."""
-    monkeypatch.setattr(module, "PIECE", 1000)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.h5"
     keep, state = a_state(path)
     keep(state)
@@ -129,11 +129,11 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1.0
-    with pytest.raises(InputError, match="is no checkpoint of this version"):
+    with pytest.raises(InputError, match="is not a checkpoint of this version"):
         read_checkpoint(tmp_path / "other.h5")
 
 
-def test_without_h5py_it_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_h5py_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ImportError(name)
 

@@ -204,7 +204,7 @@ def test_small_matrices_on_one_thread() -> None:
     assert [read() for read, _ in _controls()] == threads
 
 
-def test_nobody_is_inside_who_could_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("cuanto.backends.blas._controls", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError), one_thread:

@@ -200,7 +200,7 @@ def test_nearly_dependent_functions_are_left_out(of_water: Result) -> None:
     doubled = cuanto.Basis.from_shells(shells, orbital.R_ax, symbols=orbital.symbols)
     again = cuanto.energy(of_water.molecule, "hf", doubled, **DIRECT, guess="core")
     assert again.converged and abs(again.energy - of_water.energy) < 1e-8
-    assert again.notes[-1] == "7 combinations of functions left out: overlap eigenvalues below 1e-07"
+    assert again.notes[-1] == "7 linearly dependent combinations left out: overlap eigenvalues below 1e-07"
 
 
 def test_atomic_spins_break_the_symmetry_of_a_stretched_bond() -> None:
@@ -264,12 +264,12 @@ def test_a_zwitterion_converges() -> None:
         ({"gradient_tolerance": float("nan")}, "must be a number"),
         ({"smearing": 0.1, "occupations": [[2] * 5]}, "exclude each other"),
         ({"precision": "half"}, "unknown precision 'half': choose double, mixed, single"),
-        ({"fitting": "jk", "max_memory": 0}, "max_memory must be a positive number of bytes, 0 was given"),
-        ({"max_memory": "4GB"}, "max_memory must be a positive number of bytes, '4GB' was given"),
-        ({"point_charges": [[1.0, 2.0]]}, "point_charges are a pair"),
+        ({"fitting": "jk", "max_memory": 0}, "max_memory must be a positive number of bytes, not 0"),
+        ({"max_memory": "4GB"}, "max_memory must be a positive number of bytes, not '4GB'"),
+        ({"point_charges": [[1.0, 2.0]]}, "point_charges must be a pair"),
         ({"fitting": "k"}, "unknown fitting 'k': choose auto, none, j, jk"),
         ({"method": "casscf"}, "unknown method 'casscf': choose hf"),
-        ({"method": "rohf", "smearing": 0.1}, "rohf has no orbital energies that could be smeared: use uhf"),
+        ({"method": "rohf", "smearing": 0.1}, "rohf has no unique orbital energies to smear: use uhf"),
         ({"guess_mixing": -1.0}, "guess_mixing is -1: give a number from 0 to 10"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"stability": "check", "smearing": 0.1}, "need aufbau occupations"),
@@ -286,7 +286,7 @@ def test_multiplicity_decides_between_restricted_and_unrestricted() -> None:
     mol = molecule("O2")
     orbital = basis("def2-svp", mol)
     assert cuanto.energy(mol, "hf", orbital, **DIRECT).method == "uhf"
-    with pytest.raises(InputError, match="rhf needs a singlet, the multiplicity is 3"):
+    with pytest.raises(InputError, match="rhf needs a singlet, but the multiplicity is 3"):
         cuanto.energy(mol, "rhf", orbital, **DIRECT)
     with pytest.raises(InputError, match=r"must be a cuanto\.Molecule"):
         cuanto.energy("O2")  # type: ignore[arg-type]
@@ -300,7 +300,7 @@ def test_too_many_electrons_for_the_basis() -> None:
         cuanto.energy(cuanto.Molecule(["H"], np.zeros((1, 3)), -1, 3), "uhf", basis("sto-3g", mol), **DIRECT)
 
 
-def test_what_has_no_effect_is_told() -> None:
+def test_ineffective_options_are_reported() -> None:
     mol, _ = water(name="sto-3g")
     common: dict[str, Any] = {"backend": "cpu", "max_iterations": 1, "precision": "mixed", "storage": "stored"}
     fitted = cuanto.energy(mol, "hf", basis("def2-svp", mol), **common)

@@ -69,7 +69,7 @@ def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.Mon
         ended.append(solve(*given))
         return ended[-1]
 
-    def held(self: Any, made: Any) -> Any:
+    def held(self: Any, current: Any) -> Any:
         return np.linalg.eigh(self.history.extrapolate())[1][..., [0, 1, 2, 4, 3]]
 
     monkeypatch.setattr(batch, "solve", watched)
@@ -149,4 +149,4 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     few = CliRunner().invoke(app, ["energy", file, "-m", "am1", "--backend", "cpu", "-o", "max_iterations=2"])
     assert few.exit_code == 1 and "NOT converged in 2 iterations" in few.output
     done = CliRunner().invoke(app, ["energy", file, "-m", "pm6", "--molden", str(tmp_path / "x.molden")])
-    assert isinstance(done.exception, InputError) and "--molden is not for pm6" in str(done.exception)
+    assert isinstance(done.exception, InputError) and "--molden does not apply to pm6" in str(done.exception)

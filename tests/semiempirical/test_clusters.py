@@ -9,16 +9,17 @@ import pytest
 
 from cuanto import Molecule
 from cuanto.backends.base import get_backend
+from cuanto.memory import Budget
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.loop import Problem, Scf
 from cuanto.scf.occupations import Aufbau
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.semiempirical import fragments
 from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
+from cuanto.semiempirical.guess import find_molecules, fragment_orbitals
 from cuanto.semiempirical.rotation_steps import RotationStep, projectors, rotations_suffice
 from cuanto.semiempirical.terms import Core, Moment, Repulsion, orthonormal_frame
 from cuanto.units import BOHR_IN_ANGSTROM
@@ -48,11 +49,11 @@ def mixed_cluster(count: int) -> Molecule:
 
 def test_molecules_of_a_cluster() -> None:
     mol = mixed_cluster(7)
-    parts = fragments.molecules(mol.symbols, mol.R_ax * BOHR_IN_ANGSTROM)
+    parts = find_molecules(mol.symbols, mol.R_ax * BOHR_IN_ANGSTROM)
     assert [len(part) for part in parts] == [2, 4, 3, 2, 4, 3, 2]
     assert np.concatenate(parts).tolist() == list(range(mol.natom))
     whole = molecule("ribavirin")
-    assert len(fragments.molecules(whole.symbols, whole.R_ax * BOHR_IN_ANGSTROM)) == 1
+    assert len(find_molecules(whole.symbols, whole.R_ax * BOHR_IN_ANGSTROM)) == 1
 
 
 def test_orbitals_of_molecules() -> None:
@@ -63,14 +64,14 @@ def test_orbitals_of_molecules() -> None:
     traces = []
     for one in (mol, shuffled):
         layout, R_bax = layout_of(one, "PM6")
-        found = fragments.orbitals(layout, R_bax[0], backend)
+        found = fragment_orbitals(layout, R_bax[0], Budget(backend))
         assert found is not None
         C, eps = found
         o = int(layout.core_charges.sum()) // 2
         assert np.abs(C.T @ C - np.eye(len(C))).max() < 1e-12
         assert eps[:o].max() < -0.2 < eps[o:].min()
         of_molecule = np.zeros(one.natom, dtype=int)
-        for k, atoms in enumerate(fragments.molecules(one.symbols, R_bax[0] * BOHR)):
+        for k, atoms in enumerate(find_molecules(one.symbols, R_bax[0] * BOHR)):
             of_molecule[atoms] = k
         places = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
         assert all(len(place) == 1 for place in places)
@@ -83,7 +84,7 @@ def test_orbitals_of_molecules() -> None:
 )
 def test_where_molecules_are_no_guess(mol: Molecule) -> None:
     layout, R_bax = layout_of(mol, "PM6")
-    assert fragments.orbitals(layout, R_bax[0], get_backend("cpu")) is None
+    assert fragment_orbitals(layout, R_bax[0], Budget(get_backend("cpu"))) is None
 
 
 @pytest.mark.parametrize("method", ["pm6", "upm6"])
@@ -210,7 +211,7 @@ def test_rounding_does_not_reach_the_energy() -> None:
     made in another order; the total is the same, and the conventional parts differ by far more."""
     mol, backend = water_cluster(128), get_backend("cpu")
     layout, R_bax = layout_of(mol, "PM6")
-    found = fragments.orbitals(layout, R_bax[0], backend)
+    found = fragment_orbitals(layout, R_bax[0], Budget(backend))
     assert found is not None
     D = projectors(found[0][None], [4 * 128], 2.0, get_backend("cpu"))[0]
     orders = [np.arange(mol.natom), np.arange(mol.natom)[::-1]]
@@ -241,5 +242,5 @@ def test_molecules_with_small_gaps_are_a_guess_too() -> None:
     benzene, rng = molecule("benzene"), np.random.default_rng(1)
     R_ax = [benzene.R_ax + 0.08 * rng.normal(size=benzene.R_ax.shape) + [0.0, 0.0, 12.0 * k] for k in range(6)]
     layout, R_bax = layout_of(Molecule(benzene.symbols * 6, np.concatenate(R_ax)), "PM6")
-    found = fragments.orbitals(layout, R_bax[0], get_backend("cpu"))
-    assert found is not None and len(fragments.molecules(layout.symbols, R_bax[0] * BOHR)) == 6
+    found = fragment_orbitals(layout, R_bax[0], Budget(get_backend("cpu")))
+    assert found is not None and len(find_molecules(layout.symbols, R_bax[0] * BOHR)) == 6

@@ -13,7 +13,9 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.kernels import nddo
-from cuanto.semiempirical.engine import PairEngine, Slab
+from cuanto.memory import Budget
+from cuanto.semiempirical.batch import BATCH, batch_size
+from cuanto.semiempirical.engine import REPULSION, PairEngine, Slab
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, products
 from cuanto.semiempirical.terms import Core, Repulsion
@@ -119,16 +121,32 @@ def test_exchange_and_slabs(name: str, method: str, backend: str) -> None:
     assert np.abs(again - potential).max() < 1e-12 and np.abs(kept - anew).max() < 1e-12
 
 
+def budget_with(left: int) -> Budget:
+    """A budget of which everything but a few bytes is taken."""
+    budget = Budget(get_backend("cpu"))
+    budget.reserve("others", budget.limit - left)
+    return budget
+
+
 def test_the_memory_plan() -> None:
     layout, R_bax = layout_of(molecule("ribavirin"), "PM6")
     whole = PairEngine(layout, R_bax, get_backend("cpu"))
-    parts = PairEngine(layout, R_bax, get_backend("cpu"), max_memory=8.0 * layout.products * 60)
+    budget = budget_with(12 * layout.products * 60)
+    parts = PairEngine(layout, R_bax, get_backend("cpu"), budget)
     assert whole.stored and not parts.stored
     assert parts.slabs[0].begin == 0 and parts.slabs[-1].end == 29
     for slab in parts.slabs:
         assert layout.first_product[slab.end] - layout.first_product[slab.begin] <= 60
+    assert 0 < budget.reserved[REPULSION] <= 8 * layout.products * 60
     with pytest.raises(InputError, match="2 molecules needs"):
-        PairEngine(layout, np.concatenate([R_bax, R_bax]), get_backend("cpu"), max_memory=1e4)
+        PairEngine(layout, np.concatenate([R_bax, R_bax]), get_backend("cpu"), budget_with(10_000))
+
+
+def test_batches_reserve_their_memory() -> None:
+    layout, _ = layout_of(molecule("HCN"), "PM6")
+    budget = budget_with(10**6)
+    sizes = [batch_size(layout, budget, 1000) for _ in range(2)]
+    assert sizes[0] == sizes[1] < 64 and 0 < budget.reserved[BATCH] <= 450_000
 
 
 @pytest.mark.parametrize("spins", [1, 2])
@@ -164,8 +182,8 @@ def test_nvrtc_compiles_the_texts(orbitals: tuple[int, int]) -> None:
     a, b = orbitals
     texts = [nddo.repulsion_source("cuda", a, b), nddo.exchange_source("cuda", a, b)]
     kind_a, kind_b = ((3 if n == 9 else 2 if n == 4 else 1, n) for n in orbitals)
-    texts += [nddo.core_source("cuda", kind_a, kind_b), nddo.core_gradient_source("cuda", kind_a, kind_b)]
-    texts.append(nddo.repulsion_gradient_source("cuda", a, b))
+    texts += [nddo.core_source("cuda", kind_a, kind_b), nddo.core_source("cuda", kind_a, kind_b, "gradient")]
+    texts.append(nddo.repulsion_source("cuda", a, b, "gradient"))
     for source in texts:
         assert len(compile_nvrtc(source.text, "sm_90")[0]) > 1000
 

@@ -14,9 +14,8 @@ from scipy.optimize import brentq
 from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings
 from cuanto.atomic.configuration import occupation_of, parse_configuration
 from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR
+from cuanto.atomic.pairs import Triangle
 from cuanto.atomic.species import exchange_factors
-from cuanto.atomic.store import Store
-from cuanto.atomic.store_triangle import Triangle
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
 from oracles import atomic as slow
@@ -90,23 +89,23 @@ def random_densities(basis: AtomBasis, seed: int = 0) -> list[Array]:
 
 def planes(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
     """Integrals as the kernels left them, [pair of i, pair of j], halves of diagonals and triangles undone."""
-    store = repulsion._store
-    if isinstance(store.plan.layout, Triangle):
-        return _triangular(store, i, j)
-    rows, columns = (store.plan.places.span(k) for k in (i, j))
-    matrices = {name: repulsion.backend.to_host(one) for name, one in store.matrices.items()}
+    plan = repulsion.plan
+    if isinstance(plan.layout, Triangle):
+        return _triangular(repulsion, i, j)
+    rows, columns = (plan.places.span(k) for k in (i, j))
+    matrices = {name: repulsion.backend.to_host(one) for name, one in repulsion.matrices.items()}
     found = {name: matrices[name][rows, columns] for name in PLANE_NAMES[:4]}
-    K = matrices["K"].reshape(2, store.plan.places.total, 2, -1)
+    K = matrices["K"].reshape(2, plan.places.total, 2, -1)
     for number, name in enumerate(PLANE_NAMES[4:]):
         found[name] = K[number // 2, rows, number % 2, columns]
     return found
 
 
-def _triangular(store: Store, i: int, j: int) -> dict[str, Array]:
-    places, planes = store.plan.places, PLANES[store.relativistic]
-    begin = next(task.matrix for task in store.plan.layout.tasks() if (task.i, task.j) == (i, j))
+def _triangular(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
+    places, planes = repulsion.plan.places, PLANES[repulsion.relativistic]
+    begin = next(task.matrix for task in repulsion.plan.layout.tasks() if (task.i, task.j) == (i, j))
     rows, columns = places.counts[i], places.counts[j]
-    X = store.matrices["X"][begin : begin + rows * places.widths[j] * planes]
+    X = repulsion.matrices["X"][begin : begin + rows * places.widths[j] * planes]
     cube = X.reshape(rows, -1, planes, GROUP)
     found = {name: cube[:, :, k].reshape(rows, -1)[:, :columns] for k, name in enumerate(PLANE_NAMES)}
     if i != j:

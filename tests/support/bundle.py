@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cuanto.backends.reference as reference
 from cuanto import integrals
 from cuanto.backends import Backend
 from cuanto.backends.base import Job, Launch
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.backend import CudaBackend
-from cuanto.backends.cuda.launch import GROUP_THREADS
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Basis, Shell, shell_matrix
 from cuanto.integrals import api
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap
+from cuanto.kernels.build import GROUP_THREADS
 from oracle import Array, _libcint_arrays, describe, reference_block
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 EXPONENTS = {"normal": (0.3, 3.0), "tight": (3e5, 1e6), "diffuse": (1e-3, 1e-2), "mixed": (1e-3, 1e6)}
@@ -49,11 +49,11 @@ def with_kernel_spelled_out(text: str) -> str:
 class Planner(SimtBackend):
     """A GPU that collects jobs and runs nothing; `plan` says how it would launch one."""
 
-    group_threads, quartet_threads, multiprocessors = GROUP_THREADS, 0, 8
-
     def __init__(self, schedule: str = "auto", worth_compiling: float = 0.0) -> None:
         super().__init__(schedule, shared_limit=200_000)
-        self.worth_compiling, self.jobs = worth_compiling, list[Job]()
+        sizes = {"group_threads": GROUP_THREADS, "quartet_threads": 0, "workers": 8}
+        self.traits = replace(self.traits, worth_compiling=worth_compiling, **sizes)
+        self.jobs: list[Job] = []
 
     def plan(self, job: Job) -> Launch:
         return self._launch_of(job)

@@ -14,7 +14,7 @@ from cuanto.backends import Backend, get_backend
 from cuanto.backends.base import Job
 from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.backends.simt.backend import SimtBackend
-from cuanto.coulomb import fitting_plan
+from cuanto.coulomb import fitting
 from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting_layout import make_layout
 from cuanto.memory import Budget
@@ -46,9 +46,9 @@ def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:
 def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = None) -> Budget:
     """What a fit on the CPU that keeps no integrals needs."""
     these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
-    layout = make_layout(basis, triangle=kind == "j", functions=fitting_plan.SCHEDULES["cpu"].functions)
-    engine = fitting_plan.direct_fit_bytes(basis, aux, these.backend)
-    return budget_of(replace(fitting_plan.block_sizes(these, layout), engine=engine).least)
+    layout = make_layout(basis, triangle=kind == "j", functions=fitting.SCHEDULES["cpu"].functions)
+    engine = fitting.direct_fit_bytes(basis, aux, these.backend)
+    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).least)
 
 
 def molecule(name: str) -> Molecule:

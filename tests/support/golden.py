@@ -12,7 +12,7 @@ from typing import Any
 
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
-from cuanto.kernels import atomic, grid_device, grid_values, grid_weights, hermite_build, listed, nddo
+from cuanto.kernels import atomic, direct, grid_setup, grid_values, hermite_build, nddo
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -54,6 +54,9 @@ def specs() -> list[KernelSpec]:
             chosen.append(
                 KernelSpec("coulomb", Shells(TWO_CENTRES[3][:1]), Shells(TWO_CENTRES[3][1:]), algorithm, tables)
             )
+    for schedule in ("lane", "thread", "table", "group"):
+        quartets = Shells((2, 1)), Shells((1, 0))
+        chosen.append(KernelSpec("coulomb", *quartets, "hgp", schedule, consumer="list"))
     for schedule in ("lane", "thread", "table", "group"):  # erf(omega r)/r
         for bra, ket in (((1, 0), (1,)), ((1, 1), (1, 0)), ((2, 1), (3,))):
             chosen.append(KernelSpec("coulomb_erf", Shells(bra), Shells(ket), "hgp", schedule))
@@ -63,10 +66,7 @@ def specs() -> list[KernelSpec]:
 def sources() -> list[Source]:
     """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
-    direct = Shells((2, 1)), Shells((1, 0))
-    chosen.append(listed.cpu_straight(KernelSpec("coulomb", *direct, "hgp", "lane")))
-    chosen.append(listed.cuda_straight(KernelSpec("coulomb", *direct, "hgp", "thread")))
-    chosen += [listed.cpu_digest("double"), listed.cuda_digest("double", None), listed.cuda_select()]
+    chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]
@@ -74,18 +74,18 @@ def sources() -> list[Source]:
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]
-        chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_gradient_source(target, 4, 4)]
-        chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_gradient_source(target, (3, 9), (2, 4))]
+        chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_source(target, 4, 4, "gradient")]
+        chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_source(target, (3, 9), (2, 4), "gradient")]
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
-        for make in (grid_weights.weights_source, grid_weights.gradient_source):
+        for make in (grid_setup.weights_source, grid_setup.weights_gradient_source):
             chosen += [make(target, stratmann) for stratmann in (False, True)]
     for family in ("lda", "mgga"):
         chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
-        chosen.append(grid_device.device_values((GRID_SHELLS, 1, family), "double"))
+        chosen.append(grid_values.device_values((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family), False))
         names = ("density", "weigh", "right", "force")
-        chosen += [grid_device.device_kernel(name, family, "double") for name in names]
+        chosen += [grid_values.device_kernel(name, family, "double") for name in names]
     return chosen
 
 

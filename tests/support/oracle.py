@@ -17,9 +17,9 @@ import mpmath as mp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import cuanto.backends.reference as reference
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
+from oracles import integrals as reference
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL, SMALLEST
 
 Array = NDArray[np.float64]
@@ -349,7 +349,7 @@ def _mp_kinetic(f: Polynomial, b: mp.mpf) -> Polynomial:
 
 @cache
 def mp_components(l: int, pure: bool) -> list[Polynomial]:
-    """Components of a shell with forty digits, in AO order (see docs/conventions.md)."""
+    """Components of a shell with forty digits, in AO order (see docs/reference/conventions.md)."""
     if not pure and l >= 2:
         return [{powers: mp.mpf(1)} for powers in cartesian_powers(l)]
     orders = (1, -1, 0) if l == 1 else tuple(range(-l, l + 1))

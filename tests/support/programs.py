@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.reference import boys
 from cuanto.kernels.ir import Integrals, Kind, Stage
 from cuanto.kernels.passes import boys_order
 from cuanto.kernels.schedule import table
 from cuanto.kernels.schedule.table import Program
+from oracles.integrals import boys
 
 Array = NDArray[np.float64]
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {

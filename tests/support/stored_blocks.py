@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 
 from bundle import CANCELLATION
+from cuanto.arrays import Ints
 from cuanto.backends import Backend
 from cuanto.backends.base import Job
-from cuanto.backends.cuda.launch import thread_source
+from cuanto.backends.kinds import kind_of
 from cuanto.basis import Basis, Shell
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, shell_batch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches
-from cuanto.integrals.segments import Indices, segments
+from cuanto.integrals.segments import segments
 from oracle import Array, reference_block
 from places import DATA
 from tolerances import INTEGRAL_REL, SMALLEST
@@ -104,7 +105,7 @@ def weighted_sum(block: Array) -> float:
 class _Rectangle(RowMap):
     """Rows of pairs of a function of one basis and one of another."""
 
-    def __call__(self, i: Indices, j: Indices) -> Indices:
+    def __call__(self, i: Ints, j: Ints) -> Ints:
         return i * self.nbf + j
 
 
@@ -160,7 +161,7 @@ def _compile_together(device: Backend, groups: list[list[Job]]) -> None:
     if device.traits.schedule == "thread":
         for jobs in groups:
             for job in jobs:
-                device.compile(thread_source(job))
+                device.compile(kind_of(job).source(job.real_name))
         device.finish_compiling()
 
 

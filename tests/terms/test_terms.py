@@ -9,7 +9,7 @@ import pytest
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.coulomb.base import DirectBuilder
+from cuanto.coulomb import IncrementalJK
 from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
@@ -18,7 +18,7 @@ from scf_cases import basis, molecule, water
 from tolerances import FINITE_DIFFERENCE, SYMMETRY_REL
 
 CPU = get_backend("cpu")
-AROUND = Surroundings.of([0.7, -0.4], [[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]], [0.01, -0.02, 0.03])
+AROUND = Surroundings.of([0.7, -0.4], [[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]], field=[0.01, -0.02, 0.03])
 
 
 def term(name: str) -> Any:
@@ -31,7 +31,7 @@ def term(name: str) -> Any:
         aux = basis("def2-universal-jkfit", mol, spherical=True)
         builder: Any = FittedJK(orbital, aux, backend="cpu")
     else:
-        builder = DirectBuilder(DirectJK(orbital, backend="cpu", threshold=1e-18))
+        builder = IncrementalJK(DirectJK(orbital, backend="cpu", threshold=1e-18))
     return Coulomb(builder) if name.startswith("coulomb") else Exchange(builder, 0.75)
 
 
@@ -53,8 +53,8 @@ def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
     assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
 
 
-def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
-    """What it does not say has a default; dispersion has a gradient, and builders have notes of their own."""
+def test_a_term_only_needs_a_name_and_a_fock_matrix() -> None:
+    """The rest has defaults; dispersion has a gradient, and builders have notes of their own."""
 
     class Own(Term):
         name = "own"
@@ -68,7 +68,7 @@ def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
     mol, orbital = water(name="sto-3g")
     dispersion = Dispersion(mol, "pbe", "d3bj")
     assert np.array_equal(dispersion.gradient(D, None), dispersion.gradient_ax)
-    single = Exchange(DirectBuilder(DirectJK(orbital, backend="cpu", precision="single", storage="stored")), 0.75)
+    single = Exchange(IncrementalJK(DirectJK(orbital, backend="cpu", precision="single", storage="stored")), 0.75)
     single.fock(symmetric(np.random.default_rng(3), 1), None)
     kept, precision = single.notes()
     assert kept.startswith("exchange: stored: all four-centre integrals kept")
@@ -81,7 +81,7 @@ def test_a_term_needs_a_name_and_a_fock_matrix_only() -> None:
 def test_incremental_builder_equals_fresh_builds() -> None:
     _, orbital = water(name="sto-3g")
     direct = DirectJK(orbital, backend="cpu", threshold=1e-18)
-    builder, rng = DirectBuilder(direct, restart=3), np.random.default_rng(5)
+    builder, rng = IncrementalJK(direct, restart=3), np.random.default_rng(5)
     D = symmetric(rng, 2)
     for _ in range(5):
         D = D + 0.1 * symmetric(rng, 2)
@@ -89,7 +89,7 @@ def test_incremental_builder_equals_fresh_builds() -> None:
         exact_J, exact_K = direct(D)
         assert np.abs(J - exact_J).max() < 1e-12 and np.abs(K - exact_K).max() < 1e-12
     with pytest.raises(InputError, match="restart is 0"):
-        DirectBuilder(direct, restart=0)
+        IncrementalJK(direct, restart=0)
 
 
 def test_a_point_charge_repels_nuclei_as_a_nucleus_does() -> None:
@@ -126,15 +126,15 @@ def test_energy_with_a_distant_charge_follows_the_multipole_expansion() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (([1.0], None, None), "both charges and positions"),
-        (([1.0, 2.0], [[0.0, 0.0, 9.0]], None), "2 point charges have 1 positions"),
-        ((None, None, [1.0]), "three components"),
-        (([np.nan], [[0.0, 0.0, 9.0]], None), "finite"),
+        ({"charges": [1.0]}, "both charges and positions"),
+        ({"charges": [1.0, 2.0], "positions": [[0.0, 0.0, 9.0]]}, "2 point charges have 1 positions"),
+        ({"field": [1.0]}, "three components"),
+        ({"charges": [np.nan], "positions": [[0.0, 0.0, 9.0]]}, "finite"),
     ],
 )
-def test_surroundings_that_make_no_sense(given: Any, message: str) -> None:
+def test_invalid_surroundings(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Surroundings.of(*given)
+        Surroundings.of(**given)
 
 
 def test_a_charge_on_a_nucleus_is_refused() -> None:

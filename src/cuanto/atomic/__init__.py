@@ -1,4 +1,4 @@
-"""Four-component Dirac-Hartree-Fock for atoms in kinetically balanced Gaussians; docs/atoms.md has the physics.
+"""Four-component Dirac-Hartree-Fock for atoms in kinetically balanced Gaussians; see docs/theory/dirac_fock.md.
 
     basis = AtomBasis.by_momentum([even_tempered(0.1, 1.9, 18)])
     atom = Atom(Nucleus(2, "gaussian"), basis, Occupation(closed=(1,)))
@@ -18,13 +18,13 @@ from cuanto.atomic.atom import (
     ScfSettings,
     Spinor,
 )
-from cuanto.atomic.exponents import even_tempered, well_tempered
+from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.guess import SavedSpinors
 from cuanto.atomic.nucleus import MODELS, Nucleus, mass_number, rms_radius
-from cuanto.atomic.occupation import Occupation
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import SPECIES, Species, species_of
+from cuanto.atomic.wtbs import even_tempered, well_tempered
 
 __all__ = [
     "MODELS",

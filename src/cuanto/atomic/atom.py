@@ -1,4 +1,4 @@
-"""What a calculation takes and what it gives."""
+"""Input and result of a calculation of an atom."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from math import isfinite
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.occupation import Occupation
-from cuanto.atomic.species import SPECIES, Species
-from cuanto.errors import InputError
+from cuanto.atomic.species import SPECIES, Array, Species
+from cuanto.errors import require
 
-Array = NDArray[np.float64]
 SPEED_OF_LIGHT = 137.03599976
-"""The thesis's default, in atomic units."""
+"""In atomic units; the default of the thesis."""
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-10, 1e20
-"""Beyond them intermediate numbers of g functions would leave the range of double precision."""
+"""Beyond these limits, intermediate values of g functions overflow or underflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +28,13 @@ class AtomBasis:
 
     def __post_init__(self) -> None:
         given = tuple(np.array(z, dtype=float).reshape(-1) for z in self.exponents)
-        if not 1 <= len(given) <= len(SPECIES):
-            raise InputError(f"exponents of {len(given)} symmetries were given: 1 to {len(SPECIES)} are possible")
+        possible = f"1 to {len(SPECIES)} are possible"
+        require(1 <= len(given) <= len(SPECIES), f"exponents of {len(given)} symmetries were given: {possible}")
+        limits = f"between {SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
         for z, species in zip(given, SPECIES, strict=False):
-            if not ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all():
-                raise InputError(
-                    f"the exponents of {species.label} must be positive numbers between {SMALLEST_EXPONENT:g} and "
-                    f"{LARGEST_EXPONENT:g}"
-                )
-            if len(np.unique(z)) < len(z):
-                raise InputError(f"two exponents of {species.label} are equal: give different ones")
+            in_range = ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all()
+            require(in_range, f"the exponents of {species.label} must be positive numbers {limits}")
+            require(len(np.unique(z)) == len(z), f"two exponents of {species.label} are equal: give different ones")
             z.setflags(write=False)
         object.__setattr__(self, "exponents", given)
 
@@ -59,7 +54,7 @@ class AtomBasis:
         return tuple(len(z) for z in self.exponents)
 
     def same_as(self, other: AtomBasis) -> bool:
-        """Equal to the last digit."""
+        """Whether all exponents are equal to the last digit."""
         return self.sizes == other.sizes and all(
             np.array_equal(mine, yours) for mine, yours in zip(self.exponents, other.exponents, strict=True)
         )
@@ -74,15 +69,11 @@ class Atom:
     occupation: Occupation
 
     def __post_init__(self) -> None:
-        if self.basis.nsym != self.occupation.nsym:
-            raise InputError(
-                f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}: give as many"
-            )
+        given = f"exponents of {self.basis.nsym} symmetries and occupations of {self.occupation.nsym}"
+        require(self.basis.nsym == self.occupation.nsym, f"{given}: give the same number of both")
         for i, (species, size) in enumerate(zip(SPECIES, self.basis.sizes, strict=False)):
-            if self.occupation.shells(i) > size:
-                raise InputError(
-                    f"{self.occupation.shells(i)} occupied shells {species.label} and {size} functions: give more"
-                )
+            shells = self.occupation.shells(i)
+            require(shells <= size, f"{shells} occupied shells {species.label} and {size} functions: give more")
 
     @property
     def electrons(self) -> float:
@@ -91,16 +82,16 @@ class Atom:
 
     @property
     def charge(self) -> float:
-        """Of the atom or ion."""
+        """Charge of the atom or ion."""
         return self.nucleus.charge - self.electrons
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScfSettings:
-    """How to solve the equations; thresholds are largest changes of density matrix elements, by block.
+    """How the equations are solved; thresholds are the largest changes of density matrix elements, by block.
 
     `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
-    spinors are rotated where rotations are small.
+    spinors are rotated if the rotations are small.
     """
 
     c: float = SPEED_OF_LIGHT
@@ -116,21 +107,17 @@ class ScfSettings:
     threshold_SS: float = 1e-9
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.c) and self.c > 0):
-            raise InputError(f"speed of light {self.c}: give a positive number")
-        if self.accelerator not in ("diis", "damping"):
-            raise InputError(f"unknown accelerator {self.accelerator!r}: choose diis or damping")
-        if self.diagonaliser not in ("full", "pseudo"):
-            raise InputError(f"unknown diagonaliser {self.diagonaliser!r}: choose full or pseudo")
-        if not 0 <= self.damping < 1:
-            raise InputError(f"damping {self.damping}: give a number from 0 to below 1")
-        if self.max_iterations < 1 or self.history < 1:
-            raise InputError("the numbers of iterations and of kept Fock matrices must be positive")
-        if not (isfinite(self.level_shift) and self.level_shift >= 0):
-            raise InputError(f"level shift {self.level_shift}: give a number that is not negative")
+        require(isfinite(self.c) and self.c > 0, f"speed of light {self.c}: give a positive number")
+        for name, choices in (("accelerator", ("diis", "damping")), ("diagonaliser", ("full", "pseudo"))):
+            value = getattr(self, name)
+            require(value in choices, f"unknown {name} {value!r}: choose {' or '.join(choices)}")
+        require(0 <= self.damping < 1, f"damping {self.damping}: give a number from 0 to below 1")
+        positive = self.max_iterations >= 1 and self.history >= 1
+        require(positive, "the numbers of iterations and of stored Fock matrices must be positive")
+        shift = self.level_shift
+        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a number that is not negative")
         for name in ("LL", "SL", "SS"):
-            if not getattr(self, f"threshold_{name}") > 0:
-                raise InputError(f"threshold_{name}: give a positive number")
+            require(getattr(self, f"threshold_{name}") > 0, f"threshold_{name}: give a positive number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +144,7 @@ class Spinor:
 
 @dataclass(frozen=True)
 class AtomIteration:
-    """What `solve` reports after every iteration: largest changes of the density by block, and DIIS's error."""
+    """Report of one iteration: largest changes of the density by block, and the largest element of the DIIS error."""
 
     iteration: int
     energy: float
@@ -170,7 +157,7 @@ class AtomIteration:
 
 @dataclass(frozen=True, eq=False)
 class AtomResult:
-    """A solution; it never looks converged if it is not.
+    """Result of a calculation; `converged` must be checked.
 
     `parts` (Hartree): one_electron, two_electron, kinetic, rest_mass (0 without relativity), nuclear_attraction,
     electron_repulsion. `virial` is -(V_ne + V_ee)/T, at the basis limit 1 (2 without relativity) for a point nucleus.
@@ -183,8 +170,12 @@ class AtomResult:
     converged: bool
     iterations: int
     parts: Mapping[str, float]
-    virial: float
     spinors: tuple[Spinor, ...]
     coefficients: tuple[Array, ...]
     history: tuple[AtomIteration, ...]
     timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def virial(self) -> float:
+        """-V/T."""
+        return -(self.parts["nuclear_attraction"] + self.parts["electron_repulsion"]) / self.parts["kinetic"]

@@ -1,4 +1,4 @@
-"""Basis sets made here in the formats of molecular programs: BSE JSON, NWChem, Gaussian94.
+"""Writers of basis sets in the formats of molecular programs: BSE JSON, NWChem, Gaussian94.
 
 JSON: B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019), doi:10.1021/acs.jcim.9b00725. Coefficients refer to
 normalised primitives, as in all three formats. `cuanto.Basis` reads every one of them back.
@@ -16,36 +16,34 @@ import numpy as np
 
 from cuanto.atomic.atom import AtomBasis, AtomResult
 from cuanto.atomic.species import LETTERS, SPECIES
+from cuanto.basis.formats import shell_to_exchange
 from cuanto.basis.table import ElementTable, ShellTable
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quoted
 
-SUFFIXES = {".json": "json", ".nw": "nwchem", ".nwchem": "nwchem", ".gbs": "gaussian", ".g94": "gaussian"}
-
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
-    """Of s, p, d, ..., decreasing; those of j = l-1/2 and j = l+1/2 together."""
+    """Exponents of s, p, d, ..., decreasing; those of j = l-1/2 and j = l+1/2 together."""
     l_max = SPECIES[basis.nsym - 1].l
     own = list(zip(SPECIES, basis.exponents, strict=False))
     return [sorted({float(a) for s, z in own if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)]
 
 
 def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
-    """Every primitive a shell of its own."""
+    """A table with every primitive as a shell of its own."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
     return ElementTable(symbol, tuple(shells), source)
 
 
 def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
-    """The occupied orbitals of a non-relativistic atom, and of every momentum the most diffuse primitives as well.
+    """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
 
     Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
     """
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
-    if not result.converged:
-        raise InputError(f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
+    require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
     shells: list[ShellTable] = []
     for l, zeta in enumerate(exponents_by_momentum(result.atom.basis)):
         columns = [spinor for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
@@ -63,24 +61,15 @@ def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = 
 
 
 def basis_json(tables: Sequence[ElementTable], name: str, description: str) -> str:
-    """The 'complete' schema of the Basis Set Exchange."""
+    """BSE JSON: the 'complete' schema of the Basis Set Exchange."""
     elements = {
         str(ATOMIC_NUMBERS[table.symbol]): {
-            "electron_shells": [
-                {
-                    "function_type": "gto" if shell.l < 2 else "gto_spherical",
-                    "region": "",
-                    "angular_momentum": [shell.l],
-                    "exponents": [_number(a) for a in shell.exponents],
-                    "coefficients": [[_number(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
-                }
-                for shell in table.shells
-            ],
+            "electron_shells": [shell_to_exchange(shell, _function_type(shell), _number) for shell in table.shells],
             "references": [],
         }
         for table in tables
     }
-    types = sorted({"gto" if shell.l < 2 else "gto_spherical" for table in tables for shell in table.shells})
+    types = sorted({_function_type(shell) for table in tables for shell in table.shells})
     content = {
         "molssi_bse_schema": {"schema_type": "complete", "schema_version": "0.1"},
         "name": name,
@@ -100,7 +89,7 @@ def basis_json(tables: Sequence[ElementTable], name: str, description: str) -> s
 
 
 def basis_nwchem(tables: Sequence[ElementTable], name: str, description: str) -> str:
-    """One block of spherical functions."""
+    """NWChem: one block of spherical functions."""
     lines = [f"# {name}", *(f"# {line}" for line in description.splitlines()), 'BASIS "ao basis" SPHERICAL PRINT']
     for table in tables:
         for shell in table.shells:
@@ -111,7 +100,7 @@ def basis_nwchem(tables: Sequence[ElementTable], name: str, description: str) ->
 
 
 def basis_gaussian(tables: Sequence[ElementTable], name: str, description: str) -> str:
-    """A shell per contraction: the format has no general ones."""
+    """Gaussian94: a shell per contraction, since the format has no general contractions."""
     lines = [f"! {name}", *(f"! {line}" for line in description.splitlines()), ""]
     for table in tables:
         lines.append(f"{table.symbol:<2}    0")
@@ -124,15 +113,13 @@ def basis_gaussian(tables: Sequence[ElementTable], name: str, description: str) 
     return "\n".join(lines) + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[ElementTable], str, str], str]] = {
-    "json": basis_json,
-    "nwchem": basis_nwchem,
-    "gaussian": basis_gaussian,
-}
+Writer = Callable[[Sequence[ElementTable], str, str], str]
+SUFFIXES: dict[str, Writer] = {".json": basis_json, ".nw": basis_nwchem, ".nwchem": basis_nwchem}
+SUFFIXES |= {".gbs": basis_gaussian, ".g94": basis_gaussian}
 
 
-def format_of(path: str | os.PathLike[str]) -> str:
-    """By the ending of the name."""
+def format_of(path: str | os.PathLike[str]) -> Writer:
+    """The writer for the suffix of the name."""
     found = SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
         raise InputError(f"{quoted(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
@@ -140,8 +127,12 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def basis_text(path: str | os.PathLike[str], tables: Sequence[ElementTable], name: str, description: str) -> str:
-    """What belongs into a file of this name."""
-    return FORMATS[format_of(path)](tables, name, description)
+    """The text of a file of this name."""
+    return format_of(path)(tables, name, description)
+
+
+def _function_type(shell: ShellTable) -> str:
+    return "gto" if shell.l < 2 else "gto_spherical"
 
 
 def _number(value: float) -> str:

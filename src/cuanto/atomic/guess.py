@@ -1,4 +1,4 @@
-"""Spinors to begin with, in orthonormal functions: those of the bare nucleus, or those of another calculation."""
+"""Initial spinors in orthonormal functions: those of the bare nucleus or of another calculation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import Atom, AtomBasis, AtomResult, ScfSettings
 from cuanto.atomic.one_electron import Core, balance, overlap
-from cuanto.atomic.species import SPECIES
+from cuanto.atomic.species import SPECIES, Array
 from cuanto.errors import InputError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class SavedSpinors:
-    """Occupied spinors of a calculation, as they are kept in a file to begin another with."""
+    """Occupied spinors of a calculation, which a file can hold, as the start of another one."""
 
     basis: AtomBasis
     coefficients: tuple[Array, ...]
@@ -29,11 +26,11 @@ class SavedSpinors:
 
     @classmethod
     def of(cls, result: AtomResult) -> SavedSpinors:
-        """What a result holds of them."""
+        """The spinors of a result."""
         return cls(result.atom.basis, result.coefficients, result.settings.relativistic)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Into an .npz file, which is complete or absent."""
+        """Write an .npz file, complete or not at all."""
         arrays = {f"exponents_{i}": z for i, z in enumerate(self.basis.exponents)}
         arrays |= {f"coefficients_{i}": C for i, C in enumerate(self.coefficients)}
         draft = Path(f"{os.fspath(path)}.{os.getpid()}")
@@ -46,7 +43,7 @@ class SavedSpinors:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:
-        """From such a file."""
+        """Read such a file."""
         try:
             with Path(path).open("rb") as file, np.load(file) as kept:
                 count = sum(name.startswith("exponents_") for name in kept.files)
@@ -94,5 +91,5 @@ def _projected(atom: Atom, settings: ScfSettings, one: Core, i: int, start: Save
     U = one.X.T @ projected
     if U.shape[1] == 0 or U.shape[1] > U.shape[0]:
         return None
-    # one after the other: closed spinors stay those that they are
+    # Gram-Schmidt in this order leaves the space of the closed spinors as it is
     return np.asarray(np.linalg.qr(U)[0])

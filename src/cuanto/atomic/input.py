@@ -1,7 +1,7 @@
 """Input files of atoms: the format of the thesis (D. Hennessey, Alberta 2018, section 3.5), read unchanged.
 
-A title, then the groups $contrl, $nuc, $bas, $wtbs (or exponents), $newuoa, $econfig, $scf in this order. Whatever is
-wrong becomes an `InputError` of one line with file and line.
+A title, then the groups $contrl, $nuc, $bas, $wtbs (or exponents), $newuoa, $econfig, $scf in this order. Every mistake
+is an `InputError` of one line that names file and line.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
-from cuanto.atomic.namelist import Group, Lines
+from cuanto.atomic.configuration import Occupation
+from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, one_of, real, whole
 from cuanto.atomic.nucleus import Model, Nucleus
-from cuanto.atomic.occupation import Occupation
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
-from cuanto.errors import InputError
-from cuanto.system.text import quoted, read_text, split_lines
+from cuanto.errors import InputError, require
+from cuanto.system.text import quoted, read_text, shown
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
-SENSIBLE = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
-"""Outside of them numbers overflow, or nothing is bound."""
+LIMITS = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
+"""Outside of these limits, numbers overflow or nothing is bound."""
+SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
 
 
 @dataclass(frozen=True)
 class TrustRegion:
-    """The group $newuoa."""
+    """Trust region of an optimisation: the group $newuoa."""
 
     rhobeg: float = 0.1
     rhoend: float = 1e-4
@@ -41,7 +41,7 @@ class TrustRegion:
 
 @dataclass(frozen=True, eq=False)
 class AtomInput:
-    """A whole job; `optimise` is None for a single energy."""
+    """A job; `optimise` is None for a single energy."""
 
     title: str
     nucleus: Nucleus
@@ -51,7 +51,7 @@ class AtomInput:
     optimise: TrustRegion | None = None
 
     def atom(self, basis: WellTempered | AtomBasis | None = None) -> Atom:
-        """In its own basis or in another one."""
+        """The atom in its own basis or in another one."""
         basis = self.basis if basis is None else basis
         return Atom(self.nucleus, basis.basis() if isinstance(basis, WellTempered) else basis, self.occupation)
 
@@ -59,44 +59,30 @@ class AtomInput:
 def read_input(path: str | os.PathLike[str]) -> AtomInput:
     """The job in a file whose name ends in .inp."""
     name = os.fspath(path)
-    if not name.lower().endswith(".inp"):
-        raise InputError(f"{quoted(name, 200)}: the name of an input file of an atom ends in .inp")
+    require(name.lower().endswith(".inp"), f"{quoted(name, 200)}: the name of an input file of an atom ends in .inp")
     return parse_input(read_text(path, "input file"), name)
 
 
 def parse_input(text: str, source: str = "input") -> AtomInput:
     """The job in the text of a file; `source` begins every message."""
-    source = source if source.isprintable() and len(source) <= 200 else quoted(source, 200)
-    lines = Lines(split_lines(text), source)
-    title = _title(lines)
-    job, c = _contrl(_group(lines, "contrl"))
-    nucleus = _nucleus(_group(lines, "nuc"), c)
-    nsym, kind, ngroup = _bas(group := _group(lines, "bas"))
+    reader = NamelistReader(text, shown(source))
+    if reader.title[:1] in ("$", "&"):
+        raise reader.error(f"expected a title, found the group {quoted(reader.title.split()[0])}")
+    if len(reader.title) > 200:
+        raise reader.error(f"the title has {len(reader.title)} characters; 200 are allowed")
+    job, c = _contrl(reader.group("contrl"))
+    nucleus = _nucleus(reader.group("nuc"), c)
+    nsym, kind, ngroup = _bas(group := reader.group("bas"))
     if job == "bsopt" and kind == "rdin":
         raise group.error("bastype", "is 'rdin', which jobtype='bsopt' cannot optimise; use 'wtbs'")
-    basis = _wtbs(_group(lines, "wtbs"), nsym, ngroup) if kind == "wtbs" else _exponents(lines, nsym)
-    trust = _newuoa(lines, job)
+    basis = _wtbs(reader.group("wtbs"), nsym, ngroup) if kind == "wtbs" else _exponents(reader, nsym)
+    trust = _newuoa(reader, job)
     sizes = tuple(b - a + 1 for a, b in basis.ranges) if isinstance(basis, WellTempered) else basis.sizes
-    occupation = _econfig(_group(lines, "econfig", "seconfig"), nucleus.charge, sizes)
-    settings = _scf(_group(lines, "scf"), c)
-    if left := lines.tokens():
-        raise lines.error(f"{quoted(left[0].text)} after the last group", left[0].line)
-    return AtomInput(title, nucleus, basis, occupation, settings, trust)
-
-
-def _group(lines: Lines, *names: str) -> Group:
-    found = lines.group(names)
-    assert found is not None
-    return found
-
-
-def _title(lines: Lines) -> str:
-    title = (lines.raw() or "").strip()
-    if title[:1] in ("$", "&"):
-        raise lines.error(f"expected a title, found the group {quoted(title.split()[0])}")
-    if len(title) > 200:
-        raise lines.error(f"the title has {len(title)} characters; 200 are allowed")
-    return title
+    occupation = _econfig(reader.group("econfig", "seconfig"), nucleus.charge, sizes)
+    settings = _scf(reader.group("scf"), c)
+    if (left := reader.take()) is not None:
+        raise reader.error(f"{quoted(left.text)} after the last group")
+    return AtomInput(reader.title, nucleus, basis, occupation, settings, trust)
 
 
 def _contrl(group: Group) -> tuple[str, float]:
@@ -104,103 +90,96 @@ def _contrl(group: Group) -> tuple[str, float]:
     if {"jobtype", "jobtyp"} <= set(group.entries):
         raise group.error("jobtyp", "and jobtype are the same; give one")
     spelling = "jobtyp" if "jobtyp" in group.entries else "jobtype"
-    return group.text(spelling, ("energy", "bsopt"), "energy"), _sensible(group, "c", SPEED_OF_LIGHT)
-
-
-def _sensible(group: Group, key: str, default: float | None = None) -> float:
-    value, (low, high) = group.real(key, default), SENSIBLE[key]
-    if not low <= value <= high:
-        raise group.error(key, f"is {value:g}; it must be between {low:g} and {high:g}")
-    return value
+    return group.get(spelling, one_of("energy", "bsopt"), "energy"), group.get("c", SENSIBLE["c"], SPEED_OF_LIGHT)
 
 
 def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha")
-    charge = _sensible(group, "znuc")
-    model = NUCLEI[group.whole("nucmdl", 1, 3, default=1)]
-    radius = _sensible(group, "rnuc") if "rnuc" in group.entries else None
-    exponent = _sensible(group, "alpha") if "alpha" in group.entries else None
+    charge = group.get("znuc", SENSIBLE["znuc"])
+    model = NUCLEI[group.get("nucmdl", whole(1, 3), 1)]
+    sizes: dict[str, float] = {key: group.get(key, SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
-    size = {"point": None, "sphere": radius, "gaussian": exponent}[model]
     try:
-        return Nucleus(charge, model, size)
+        return Nucleus(charge, model, sizes.get({"sphere": "rnuc", "gaussian": "alpha"}.get(model, "")))
     except InputError as error:
         raise group.error("", str(error)) from None
 
 
 def _bas(group: Group) -> tuple[int, str, int]:
     group.allow("nsym", "bastype", "ngroup")
-    nsym = group.whole("nsym", 1, len(SPECIES))
-    return nsym, group.text("bastype", ("wtbs", "rdin")), group.whole("ngroup", 1, nsym, default=1)
+    nsym = group.get("nsym", whole(1, len(SPECIES)))
+    return nsym, group.get("bastype", one_of("wtbs", "rdin")), group.get("ngroup", whole(1, nsym), 1)
 
 
 def _wtbs(group: Group, nsym: int, ngroup: int) -> WellTempered:
     group.allow("wtbspara", "nbs", "start", "groups")
-    parameters = group.reals("wtbspara", len(NAMES) * ngroup, f"ngroup={ngroup}")
-    nbs = group.wholes("nbs", nsym, 1, MAX_FUNCTIONS)
-    start = group.wholes("start", nsym, 1, MAX_FUNCTIONS, default=1)
-    groups = group.wholes("groups", nsym, 1, ngroup, default=1)
+    parameters = group.array("wtbspara", NUMBER, len(NAMES) * ngroup, f"ngroup={ngroup}")
+    nbs = group.array("nbs", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}")
+    start = group.array("start", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}", 1)
+    groups = group.array("groups", whole(1, ngroup), nsym, f"nsym={nsym}", 1)
     ranges = tuple((a, a + n - 1) for a, n in zip(start, nbs, strict=True))
     basis = WellTempered(parameters, ranges, groups)
-    if reason := basis.objection():
-        raise group.error("wtbspara", f"makes no set of exponents: {reason}")
+    if reason := basis.invalid_reason():
+        raise group.error("wtbspara", f"gives no valid set of exponents: {reason}")
     return basis
 
 
-def _exponents(lines: Lines, nsym: int) -> AtomBasis:
-    """The number of functions of a species, then as many lines with one exponent each; species after species."""
+def _exponents(reader: NamelistReader, nsym: int) -> AtomBasis:
+    """For each species a line with the number of functions, then one line for each exponent."""
     found: list[list[float]] = []
     for species in SPECIES[:nsym]:
         label = species.label
-        (count,) = _exactly(lines, 1, f"the number of functions of {label}")
+        count = _one_number(reader, f"the number of functions of {label}")
         if count != round(count) or not 1 <= count <= MAX_FUNCTIONS:
-            raise lines.error(f"{count:g} functions of {label}; a whole number from 1 to {MAX_FUNCTIONS} is needed")
+            raise reader.error(f"{count:g} functions of {label}; a whole number from 1 to {MAX_FUNCTIONS} is needed")
         zeta: list[float] = []
         for k in range(int(count)):
-            (value,) = _exactly(lines, 1, f"exponent {k + 1} of {int(count)} of {label}")
-            if value <= 0:
-                raise lines.error(f"exponent {value:g} of {label} is not positive")
+            value = _one_number(reader, f"exponent {k + 1} of {int(count)} of {label}")
             if not SMALLEST_EXPONENT <= value <= LARGEST_EXPONENT:
                 between = f"{SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
-                raise lines.error(f"exponent {value:g} of {label} is not between {between}")
+                raise reader.error(f"exponent {value:g} of {label} is not between {between}")
             if value in zeta:
-                raise lines.error(f"exponent {value:g} of {label} is given twice")
+                raise reader.error(f"exponent {value:g} of {label} is given twice")
             zeta.append(value)
         found.append(sorted(zeta))
     return AtomBasis(tuple(np.array(zeta) for zeta in found))
 
 
-def _exactly(lines: Lines, count: int, what: str) -> list[float]:
-    values = lines.numbers(what)
-    if len(values) != count:
-        raise lines.error(f"expected {what}, found {len(values)} numbers")
-    return values
+def _one_number(reader: NamelistReader, description: str) -> float:
+    values = reader.numbers(description)
+    if len(values) != 1:
+        raise reader.error(f"expected {description}, found {len(values)} numbers")
+    return values[0]
 
 
-def _newuoa(lines: Lines, job: str) -> TrustRegion | None:
-    """Needed for an optimisation; a single energy skips the group where it is given."""
-    group = lines.group(("newuoa",), optional=job == "energy")
-    if group is None:
+def _newuoa(reader: NamelistReader, job: str) -> TrustRegion | None:
+    """The trust region of an optimisation; a single energy skips the group."""
+    following = reader.peek()
+    if job == "energy" and (following is None or following.text[1:].lower() != "newuoa"):
         return None
+    group = reader.group("newuoa")
     group.allow("rhobeg", "rhoend", "iprint", "maxfun")
-    begin, end = _sensible(group, "rhobeg", TrustRegion.rhobeg), group.real("rhoend", TrustRegion.rhoend)
+    begin, end = (
+        group.get("rhobeg", SENSIBLE["rhobeg"], TrustRegion.rhobeg),
+        group.get("rhoend", POSITIVE, TrustRegion.rhoend),
+    )
     if end >= begin:
         raise group.error("rhoend", f"is {end:g}; it must be smaller than rhobeg = {begin:g}")
-    iprint = group.whole("iprint", 0, 3, TrustRegion.iprint)
-    trust = TrustRegion(begin, end, iprint, group.whole("maxfun", 1, 10**9, TrustRegion.maxfun))
+    iprint = group.get("iprint", whole(0, 3), TrustRegion.iprint)
+    trust = TrustRegion(begin, end, iprint, group.get("maxfun", whole(1, 10**9), TrustRegion.maxfun))
     return trust if job == "bsopt" else None
 
 
 def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
     group.allow("nclose", "nopen", "freeel", "autogen", "nconf")
-    nclose = group.wholes("nclose", len(sizes), 0, MAX_FUNCTIONS)
-    nopen = group.wholes("nopen", len(sizes), 0, 1, default=0)
+    nclose = group.array("nclose", whole(0, MAX_FUNCTIONS), len(sizes), f"nsym={len(sizes)}")
+    nopen = group.array("nopen", whole(0, 1), len(sizes), f"nsym={len(sizes)}", 0)
     for i, size in enumerate(sizes):
         if nclose[i] + nopen[i] > size:
             spinors = f"asks for {nclose[i] + nopen[i]} spinors of {SPECIES[i].label}"
             raise group.error("nclose", f"{spinors}, which has {size} functions")
-    free = group.real("freeel", 0.0, positive=False)
+    free = group.get("freeel", NUMBER, 0.0)
     room = sum(SPECIES[i].capacity for i, n in enumerate(nopen) if n)
     if not any(nopen) and free != 0:
         raise group.error("freeel", f"is {free:g}, but nopen has no open spinor")
@@ -218,7 +197,7 @@ def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
 
 
 def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], free: float) -> Occupation:
-    automatic, count = group.logical("autogen", False), group.whole("nconf", 0, 10_000, default=0)
+    automatic, count = group.get("autogen", LOGICAL, False), group.get("nconf", whole(0, 10_000), 0)
     if not any(nopen):
         if count and not automatic:
             raise group.error("nconf", f"is {count}, but nopen has no open spinor")
@@ -230,38 +209,36 @@ def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], f
     try:
         if automatic:
             return Occupation.all_of(nclose, nopen, round(free))
-        listed, weights = _listed(group.lines, nopen, free, count)
+        listed, weights = _listed(group.reader, nopen, free, count)
         return Occupation(nclose, tuple(map(bool, nopen)), listed, weights)
     except InputError as error:
-        if str(error).startswith(group.lines.source):
+        if str(error).startswith(group.reader.source):
             raise
         raise group.error("nopen", f"does not suit the configurations: {error}") from None
 
 
 def _listed(
-    lines: Lines, nopen: tuple[int, ...], free: float, count: int
+    reader: NamelistReader, nopen: tuple[int, ...], free: float, count: int
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...] | None]:
-    """Lines of occupations, every one with a weight behind it or none of them."""
+    """Lines of occupations, each followed by a weight or none of them."""
     species = [i for i, n in enumerate(nopen) if n]
     rows: list[tuple[float, ...]] = []
     weights: list[float] = []
     for k in range(count):
-        values = lines.numbers(f"configuration {k + 1} of {count}")
+        values = reader.numbers(f"configuration {k + 1} of {count}")
         if len(values) not in (len(species), len(species) + 1):
-            raise lines.error(f"{len(values)} occupations; nopen has {len(species)} open spinors")
+            raise reader.error(f"{len(values)} occupations; nopen has {len(species)} open spinors")
         row = values[: len(species)]
         for i, q in zip(species, row, strict=True):
             if not 0 <= q <= SPECIES[i].capacity:
-                raise lines.error(f"{q:g} electrons in {SPECIES[i].label}, which holds 0 to {SPECIES[i].capacity}")
+                raise reader.error(f"{q:g} electrons in {SPECIES[i].label}, which holds 0 to {SPECIES[i].capacity}")
         if not math.isclose(sum(row), free, abs_tol=1e-9):
-            raise lines.error(f"the occupations add up to {sum(row):g}, not to freeel = {free:g}")
+            raise reader.error(f"the occupations add up to {sum(row):g}, not to freeel = {free:g}")
         if k > 0 and (len(values) > len(species)) != bool(weights):
-            raise lines.error("give a weight with every configuration or with none")
+            raise reader.error("give a weight with every configuration or with none")
         if len(values) > len(species):
-            if values[-1] <= 0:
-                raise lines.error(f"the weight {values[-1]:g} is not positive")
             if not WEIGHTS[0] <= values[-1] <= WEIGHTS[1]:
-                raise lines.error(f"the weight {values[-1]:g} is not between {WEIGHTS[0]:g} and {WEIGHTS[1]:g}")
+                raise reader.error(f"the weight {values[-1]:g} is not between {WEIGHTS[0]:g} and {WEIGHTS[1]:g}")
             weights.append(values[-1])
         rows.append(tuple(row))
     return tuple(rows), tuple(weights) or None
@@ -269,17 +246,12 @@ def _listed(
 
 def _scf(group: Group, c: float) -> ScfSettings:
     group.allow("maxitr", "ixtrp", "dfctr", "thdll", "thdsl", "thdss")
-    damping = group.real("dfctr", 0.3, positive=False)
-    if not 0 <= damping < 1:
-        raise group.error("dfctr", f"is {damping:g}; it must be at least 0 and below 1")
-    extrapolate = group.whole("ixtrp", 0, 1, default=0)
-    accelerator: Literal["diis", "damping"] = "diis" if extrapolate else "damping"
     return ScfSettings(
         c=c,
-        max_iterations=group.whole("maxitr", 1, 100_000, default=50),
-        accelerator=accelerator,
-        damping=damping,
-        threshold_LL=group.real("thdll", 1e-5),
-        threshold_SL=group.real("thdsl", 1e-7),
-        threshold_SS=group.real("thdss", 1e-9),
+        max_iterations=group.get("maxitr", whole(1, 100_000), 50),
+        accelerator="diis" if group.get("ixtrp", whole(0, 1), 0) else "damping",
+        damping=group.get("dfctr", real(0.0, math.nextafter(1.0, 0.0)), 0.3),
+        threshold_LL=group.get("thdll", POSITIVE, 1e-5),
+        threshold_SL=group.get("thdsl", POSITIVE, 1e-7),
+        threshold_SS=group.get("thdss", POSITIVE, 1e-9),
     )

@@ -1,42 +1,44 @@
-"""Jobs described by an element instead of a file, and energies as a function of the exponents."""
+"""Jobs for an element, without an input file, and energies as a function of the exponents."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, astuple, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from cuanto.atomic.atom import Atom, AtomBasis, AtomIteration, AtomResult, ScfSettings
+from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.exponents import even_tempered
+from cuanto.atomic.export import contracted, uncontracted
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
-from cuanto.atomic.wtbs import Range, WellTempered, table, table_set
-from cuanto.errors import CuantoError, InputError
+from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
+from cuanto.basis.library import element_tables
+from cuanto.basis.table import ElementTable
+from cuanto.errors import CuantoError, InputError, require
 from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quoted
 
 TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
-"""Of the density: what spinor energies need."""
+"""Thresholds of the density that spinor energies need."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
-"""The energy is then within 1e-13 of its own size; sets that are nearly dependent reach no more than this."""
+"""Thresholds for a relative error of the energy of 1e-13; nearly dependent sets reach no more than this."""
 
-NOISE = 1e-12  # of energies, relative: below it an optimisation does not see them
-SQUARED_ERROR = 1e-15  # of DIIS, relative to the energy: see energy_at_rest
+NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
+SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
-LIMIT_SMALLEST = 0.5  # of the alpha of the table
+LIMIT_SMALLEST = 0.5  # smallest exponent relative to alpha of the table
 _RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", re.ASCII | re.IGNORECASE)
 
 
@@ -51,33 +53,31 @@ def element_job(
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
-    """The ground configuration of an element, unless another one is given, in a set by name.
+    """A calculation of an element in its ground configuration, or another one, in a basis set by name.
 
     `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
     Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
     """
     symbol = symbol_of(element)
-    held = _held(symbol, configuration, charge)
+    held = _configuration(symbol, configuration, charge)
     found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
-    if l_max < needed:
-        raise InputError(f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
+    require(l_max >= needed, f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
     title = f"{symbol}, {configuration_text(held)}"
     thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
     return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(held, l_max), scf)
 
 
-def _held(symbol: str, text: str | None, charge: int | None) -> Configuration:
+def _configuration(symbol: str, text: str | None, charge: int | None) -> Configuration:
     if text is None:
         return ground_configuration(symbol, charge or 0)
     held = parse_configuration(text)
     electrons, number = sum(held.values()), ATOMIC_NUMBERS[symbol]
     if charge is not None and electrons != number - charge:
         raise InputError(f"{text} has {electrons:g} electrons, {symbol} with charge {charge} has {number - charge}")
-    if electrons >= 2 * number + 1:
-        raise InputError(f"{text} has {electrons:g} electrons, more than {symbol} can bind")
+    require(electrons < 2 * number + 1, f"{text} has {electrons:g} electrons, more than {symbol} can bind")
     return held
 
 
@@ -93,11 +93,11 @@ def _basis(
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
         raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quoted(name)}")
-    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _listed_basis(symbol, name)
+    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _library_basis(symbol, name)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
-    """alpha, beta, delta, gamma."""
+    """Four numbers alpha, beta, delta, gamma."""
     values = [parse_real(word) for word in text.replace(",", " ").split()]
     good = [value for value in values if value is not None]
     if len(values) != 4 or len(good) != 4:
@@ -106,7 +106,7 @@ def parse_parameters(text: str) -> tuple[float, ...]:
 
 
 def parse_ranges(text: str) -> dict[str, Range]:
-    """{'s': (1, 18), 'p': (3, 9)} of 's(1:18)p(3:9)'."""
+    """{'s': (1, 18), 'p': (3, 9)} from 's(1:18)p(3:9)'."""
     found: dict[str, Range] = {}
     position = 0
     while position < len(text.rstrip()):
@@ -119,18 +119,14 @@ def parse_ranges(text: str) -> dict[str, Range]:
 
 
 def limit_basis(symbol: str, l_max: int) -> AtomBasis:
-    """Even-tempered exponents in a range so wide that the energy is that of a complete set to about 1e-10."""
-    number = ATOMIC_NUMBERS[symbol]
-    nearest = min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))
-    smallest = LIMIT_SMALLEST * min(0.05, table()[nearest].parameters[0])
+    """Even-tempered exponents with which the energy is within about 1e-10 of the basis limit."""
+    smallest = LIMIT_SMALLEST * min(0.05, nearest_set(symbol).parameters[0])
     counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in LIMIT_LARGEST]
     return AtomBasis.by_momentum([even_tempered(smallest, LIMIT_RATIO, count) for count in counts[: l_max + 1]])
 
 
-def _listed_basis(symbol: str, name: str) -> AtomBasis:
-    """The exponents of a set for molecules, contractions undone."""
-    from cuanto.basis.library import element_tables
-
+def _library_basis(symbol: str, name: str) -> AtomBasis:
+    """The exponents of a basis set for molecules, without its contractions."""
     shells = element_tables(name, [symbol])[symbol].shells
     l_max = max((shell.l for shell in shells), default=-1)
     by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
@@ -140,10 +136,10 @@ def _listed_basis(symbol: str, name: str) -> AtomBasis:
 
 
 class AtomEnergy:
-    """The energy of an atom as a function of its well-tempered set, to the last digit whatever was computed before.
+    """The energy of an atom as a function of its well-tempered set, independent of what was computed before.
 
-    Every SCF starts from the spinors of one set, that of the job. Those of the set before would be nearer, but then
-    an optimisation that was interrupted would go on with other energies and walk another path.
+    Every SCF starts from the spinors in the set of the job. Those of the previous set would be nearer, but then an
+    interrupted optimisation would continue with slightly different energies and on another path.
     """
 
     def __init__(self, job: AtomInput, backend: str = "auto") -> None:
@@ -151,52 +147,44 @@ class AtomEnergy:
 
     def __call__(self, basis: WellTempered | AtomBasis) -> float:
         try:
-            atom = self.job.atom(basis)
-        except CuantoError as error:
-            raise EnergyFailure(_one_line(error)) from None
-        origin = self._origin
-        if origin is None:
-            return self._solved(atom, None).energy
-        if atom.basis.same_as(origin.atom.basis):
-            return origin.energy
-        try:
-            return self._solved(atom, origin).energy
-        except EnergyFailure:  # a bad start for this set
-            return self._solved(atom, None).energy
+            return self._solve(basis, self._origin).energy
+        except EnergyFailure:
+            if self._origin is None:
+                raise
+            return self._solve(basis, None).energy  # the start was a bad one for this set
 
     @cached_property
     def _origin(self) -> AtomResult | None:
-        """The set of the job, from the core guess; None where it has no energy."""
+        """Result in the set of the job, from the core guess; None if it has no energy."""
         try:
-            return self._solved(self.job.atom(), None)
-        except CuantoError:
+            return self._solve(self.job.basis, None)
+        except EnergyFailure:
             return None
 
-    def _solved(self, atom: Atom, start: AtomResult | None) -> AtomResult:
+    def _solve(self, basis: WellTempered | AtomBasis, start: AtomResult | None) -> AtomResult:
         try:
-            result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_at_rest)
+            atom = self.job.atom(basis)
+            if start is not None and atom.basis.same_as(start.atom.basis):
+                return start
+            result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_converged)
         except (CuantoError, LinAlgError) as error:
-            raise EnergyFailure(_one_line(error)) from None
-        if not (result.converged or settled(result)):
+            raise EnergyFailure(" ".join(str(error).split())) from None
+        if not (result.converged or energy_is_constant(result)):
             raise EnergyFailure("the SCF did not converge")
         return result
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def energy_converged(step: AtomIteration) -> bool:
+    """Whether the energy is converged to a relative error of 1e-13, which is of second order in the error of DIIS.
 
-
-def energy_at_rest(step: AtomIteration) -> bool:
-    """Whether the energy is within 1e-13 of its size: what is missing is of second order in the error of DIIS.
-
-    Small gaps and many elements make it up to eighty times the square of the largest one (He to Rn). The density would
-    need one to five iterations more, in which the energy does not change.
+    It is up to eighty times the square of the largest element of that error (He to Rn). The density would need one to
+    five iterations more, in which the energy does not change.
     """
     return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
 
-def settled(result: AtomResult) -> bool:
-    """Whether the energy has long come to rest while the density still trembles, as in nearly dependent sets."""
+def energy_is_constant(result: AtomResult) -> bool:
+    """Whether the energy was constant for five iterations, even if the density oscillates (nearly dependent sets)."""
     last = [step.energy for step in result.history[-5:]]
     return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
 
@@ -204,23 +192,28 @@ def settled(result: AtomResult) -> bool:
 def run_energy(
     job: AtomInput, backend: str = "auto", watch: Callable[[AtomIteration], None] | None = None
 ) -> AtomResult:
-    """One calculation in the basis of the job."""
+    """Run the calculation in the basis of the job."""
     return solve(job.atom(), job.settings, backend, on_iteration=watch)
 
 
-def described(job: AtomInput) -> dict[str, Any]:
-    """Everything that decides the energies of an optimisation, as JSON can hold it."""
-    basis, nucleus, held = job.basis, job.nucleus, job.occupation
+def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str = "auto") -> ElementTable:
+    """The basis of the job for molecular programs: uncontracted, or contracted with `diffuse` primitives added."""
+    if diffuse is None:
+        return uncontracted(symbol, job.atom().basis)
+    plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), backend)
+    return contracted(symbol, plain, diffuse)
+
+
+def problem_of(job: AtomInput) -> dict[str, Any]:
+    """Everything that determines the energies of an optimisation, as JSON can hold it."""
+    basis = job.basis
     assert isinstance(basis, WellTempered)
     return {
-        "nucleus": [nucleus.charge, nucleus.model, nucleus.size],
+        "nucleus": astuple(job.nucleus),
         "c": job.settings.c if job.settings.relativistic else None,
-        "ranges": [list(limits) for limits in basis.ranges],
-        "groups": list(basis.groups),
+        "ranges": basis.ranges,
+        "groups": basis.groups,
         "pool": basis.pool,
-        "start": list(basis.parameters),
-        "closed": list(held.closed),
-        "open": list(held.open),
-        "configurations": [list(row) for row in held.configurations],
-        "weights": None if held.weights is None else list(held.weights),
+        "start": basis.parameters,
+        **asdict(job.occupation),
     }

@@ -1,4 +1,4 @@
-"""Fortran-like namelist groups, read as a person would want: every complaint says the line.
+"""Fortran-like namelist groups with error messages that name the line.
 
 `$name key = value, value ... $end`; `&name ... /` as well. Values are separated by commas, blanks or line ends;
 `3*1` repeats, `1.0d-5` is a number, an exclamation mark begins a comment. Between groups there may be lines of plain
@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from cuanto.errors import InputError
-from cuanto.system.text import parse_real, parse_whole, quoted
+from cuanto.system.text import parse_finite, parse_whole, quoted, split_lines
 
 _TOKEN = re.compile(
     r"""\s+ | (?P<comment>!.*)
@@ -27,242 +28,208 @@ _TOKEN = re.compile(
 )
 _REPEAT = re.compile(r"(\d{1,4})\*(.*)", re.ASCII)
 _NAME = re.compile(r"[a-z]\w*", re.ASCII | re.IGNORECASE)
-_TRUE, _FALSE = ("t", "true", ".t.", ".true."), ("f", "false", ".f.", ".false.")
+_LOGICAL = {form.format(word): word[0] == "t" for word in ("t", "true", "f", "false") for form in ("{}", ".{}.")}
 MAX_VALUES = 10_000
+Value = TypeVar("Value")
+Entry = tuple[int, list[str]]
+"""Line and values of a key."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a line; `kind` is the name of the alternative that matched."""
+    """A piece of a line; `kind` is the name of the alternative of `_TOKEN` that matched."""
 
     kind: str
     text: str
     line: int
 
 
-@dataclass
-class Entry:
-    """The values of one key as they were written."""
+@dataclass(frozen=True)
+class Kind(Generic[Value]):
+    """A type of value: `parse` returns None for a text that breaks the `rule`."""
 
-    key: str
-    line: int
-    values: list[str] = field(default_factory=list)
+    parse: Callable[[str], Value | None]
+    rule: str
 
 
-class Lines:
-    """The lines of a file, read from the top; all errors go through `error`."""
+def real(low: float = -math.inf, high: float = math.inf) -> Kind[float]:
+    """Numbers within limits."""
+    limits = "" if low == -math.inf else f" between {low:g} and {high:g}"
+    return Kind(lambda text: _within(parse_finite(text), low, high), f"must be a number{limits}")
 
-    def __init__(self, lines: list[str], source: str) -> None:
-        self.source = source
-        self._lines = lines
-        self._next = 0  # index of the first line not yet read
-        self._rest: list[Token] = []  # what follows the end of a group on its line
+
+def whole(low: int, high: int) -> Kind[int]:
+    """Whole numbers within limits."""
+    return Kind(lambda text: _within(parse_whole(text), low, high), f"must be a whole number from {low} to {high}")
+
+
+def one_of(*words: str) -> Kind[str]:
+    """One of these words, with or without quotes."""
+    known = dict(zip(words, words, strict=True))
+    rule = f"may be {' or '.join(map(repr, words))}"
+    return Kind(lambda text: known.get(text.strip("'\"").strip().lower()), rule)
+
+
+def _within(value: Any, low: float, high: float) -> Any:
+    return value if value is not None and low <= value <= high else None
+
+
+NUMBER = real()
+POSITIVE = Kind(lambda text: _within(parse_finite(text), math.ulp(0.0), math.inf), "must be a positive number")
+LOGICAL = Kind(lambda text: _LOGICAL.get(text.lower()), "may be .true. or .false.")
+
+
+class NamelistReader:
+    """The tokens of a file, read in order, and its first line, the title."""
+
+    def __init__(self, text: str, source: str) -> None:
+        lines = split_lines(text)
+        self.source, self.title = source, lines[0].strip()
+        self.line = 1  # of the last token read
+        self._end = len(lines)
+        self._tokens = [token for number, line in enumerate(lines[1:], 2) for token in self._split(line, number)]
+        self._next = 0
 
     def error(self, message: str, line: int | None = None) -> InputError:
-        return InputError(f"{self.source}, line {max(1, self._next if line is None else line)}: {message}")
+        """An error in a line, the one read last by default."""
+        return InputError(f"{self.source}, line {line or self.line}: {message}")
 
-    def raw(self) -> str | None:
-        """The next line as it is."""
-        if self._next >= len(self._lines):
-            return None
-        self._next += 1
-        return self._lines[self._next - 1]
+    def peek(self) -> Token | None:
+        """The next token; None at the end of the file."""
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
 
-    def tokens(self) -> list[Token]:
-        """Those of the next line that has any; an empty list at the end of the file."""
-        if self._rest:
-            rest, self._rest = self._rest, []
-            return rest
-        while (text := self.raw()) is not None:
-            if found := self._split(text):
-                return found
-        return []
+    def take(self) -> Token | None:
+        """The next token, which is thereby read."""
+        token = self.peek()
+        self._next, self.line = self._next + 1, self._end if token is None else token.line
+        return token
 
-    def push_back(self, tokens: list[Token]) -> None:
-        self._rest = tokens
-
-    def _split(self, text: str) -> list[Token]:
-        found, position = [], 0
+    def _split(self, text: str, line: int) -> Iterator[Token]:
+        position = 0
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
-                what = "a quote that is not closed" if text[position] in "'\"" else "cannot be understood"
-                raise self.error(f"{quoted(text[position:])}: {what}")
+                problem = "a quote that is not closed" if text[position] in "'\"" else "cannot be understood"
+                raise self.error(f"{quoted(text[position:])}: {problem}", line)
             if match.lastgroup not in (None, "comment"):
-                found.append(Token(str(match.lastgroup), match[0], self._next))
+                yield Token(str(match.lastgroup), match[0], line)
             position = match.end()
-        return found
 
-    def numbers(self, what: str) -> list[float]:
-        """The next line of plain numbers; `what` says what they mean."""
-        tokens = self.tokens()
-        if not tokens:
-            raise self.error(f"the file ends where {what} should follow")
-        if tokens[0].kind in ("group", "end"):
-            raise self.error(f"expected {what}, found {quoted(tokens[0].text)}")
-        words = [text for token in tokens if token.text != "," for text in self._repeated(token)]
-        values = [parse_real(text) for text in words]
-        for text, value in zip(words, values, strict=True):
-            if value is None or not math.isfinite(value):
-                raise self.error(f"expected {what}, found {quoted(text)}")
-        return [value for value in values if value is not None]
+    def numbers(self, description: str) -> list[float]:
+        """The next line of plain numbers; `description` names them in messages."""
+        token = self.take()
+        if token is None:
+            raise self.error(f"the file ends where {description} should follow")
+        words: list[str] = [] if token.text == "," else self._repeated(token)
+        while (following := self.peek()) is not None and following.line == token.line:
+            self.take()
+            words += [] if following.text == "," else self._repeated(following)
+        values = []
+        for word in words:
+            value = parse_finite(word)
+            if value is None:
+                raise self.error(f"expected {description}, found {quoted(word)}")
+            values.append(value)
+        return values
 
-    def group(self, names: Collection[str], optional: bool = False) -> Group | None:
+    def group(self, *names: str) -> Group:
         """The next group, which must have one of these names."""
-        wanted = "$" + next(iter(names))
-        tokens = self.tokens()
-        if not tokens:
-            if optional:
-                return None
+        wanted, first = "$" + names[0], self.take()
+        if first is None:
             raise self.error(f"the file ends without the group {wanted}")
-        first = tokens[0]
         if first.kind != "group" or first.text[1:].lower() not in names:
-            self.push_back(tokens)
-            if optional:
-                return None
-            raise self.error(f"expected the group {wanted}, found {quoted(first.text)}", first.line)
-        return self._entries(first, tokens[1:], wanted)
-
-    def _entries(self, first: Token, tokens: list[Token], wanted: str) -> Group:
+            raise self.error(f"expected the group {wanted}, found {quoted(first.text)}")
         entries: dict[str, Entry] = {}
-        queue = tokens
-        current: Entry | None = None
-        while True:
-            while len(queue) < 2 and not any(token.kind == "end" for token in queue):
-                more = self.tokens()  # a key and its '=' may be on different lines
-                if not more:
-                    raise self.error(f"the group {wanted} that begins in line {first.line} has no $end")
-                queue = [*queue, *more]
-            token, queue = queue[0], queue[1:]
-            if token.kind == "end":
-                if queue and queue[0].kind != "group":
-                    raise self.error(f"{quoted(queue[0].text)} after the end of {wanted}", queue[0].line)
-                self.push_back(queue)
-                return Group(wanted, first.line, entries, self)
-            if token.kind == "word" and queue and queue[0].text == "=":
-                current, queue = self._begin(token, entries, wanted), queue[1:]
-            elif token.kind == "group" or token.text == "=" or current is None:
+        key = ""
+        while (token := self.take()) is not None and token.kind != "end":
+            following = self.peek()
+            if token.kind == "word" and following is not None and following.text == "=":
+                key = self._new_key(token, entries, wanted)
+                entries[key] = (token.line, [])
+                self.take()
+            elif token.kind == "group" or token.text == "=" or not key:
                 hint = "the group has no $end" if token.kind == "group" else "write key = value"
-                raise self.error(f"{quoted(token.text)} inside {wanted}: {hint}", token.line)
+                raise self.error(f"{quoted(token.text)} inside {wanted}: {hint}")
             elif token.text != ",":
-                current.values += self._repeated(token)
-                if len(current.values) > MAX_VALUES:
-                    raise self.error(f"{current.key} has more than {MAX_VALUES} values", token.line)
+                entries[key][1].extend(self._repeated(token))
+                if len(entries[key][1]) > MAX_VALUES:
+                    raise self.error(f"{key} has more than {MAX_VALUES} values")
+        if token is None:
+            raise self.error(f"the group {wanted} that begins in line {first.line} has no $end")
+        following = self.peek()
+        if following is not None and following.line == token.line and following.kind != "group":
+            raise self.error(f"{quoted(following.text)} after the end of {wanted}")
+        return Group(wanted, first.line, entries, self)
 
-    def _begin(self, token: Token, entries: dict[str, Entry], wanted: str) -> Entry:
+    def _new_key(self, token: Token, entries: dict[str, Entry], wanted: str) -> str:
         key = token.text.lower()
         if not _NAME.fullmatch(key):
-            raise self.error(f"{quoted(token.text)} cannot be a key of {wanted}", token.line)
+            raise self.error(f"{quoted(token.text)} cannot be a key of {wanted}")
         if key in entries:
-            raise self.error(f"{key} is given twice (first in line {entries[key].line})", token.line)
-        entries[key] = Entry(key, token.line)
-        return entries[key]
+            raise self.error(f"{key} is given twice (first in line {entries[key][0]})")
+        return key
 
     def _repeated(self, token: Token) -> list[str]:
         found = _REPEAT.fullmatch(token.text) if token.kind == "word" else None
         if found is None:
             return [token.text]
         if not found[2] or int(found[1]) == 0:
-            raise self.error(f"{quoted(token.text)}: write a repeated value as 3*1", token.line)
+            raise self.error(f"{quoted(token.text)}: write a repeated value as 3*1")
         return [found[2]] * int(found[1])
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group; the methods give the values of a key in the type that it should have."""
+    """One group: line and values of every key."""
 
     name: str
     line: int
     entries: dict[str, Entry]
-    lines: Lines
+    reader: NamelistReader
 
     def allow(self, *keys: str) -> None:
-        """Complain about every key but these."""
-        for key, entry in self.entries.items():
+        """Refuse every key but these."""
+        for key, (line, _) in self.entries.items():
             if key not in keys:
                 close = difflib.get_close_matches(key, keys, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(keys)}"
-                raise self.lines.error(f"unknown key {quoted(key)} in {self.name}; {hint}", entry.line)
+                raise self.reader.error(f"unknown key {quoted(key)} in {self.name}; {hint}", line)
 
     def error(self, key: str, message: str) -> InputError:
-        """A complaint about the value of a key, which need not have been given."""
-        line = self.entries[key].line if key in self.entries else self.line
-        return self.lines.error(f"{key} {message}" if key else message, line)
+        """An error in the value of a key, which need not have been given."""
+        line, _ = self.entries.get(key, (self.line, []))
+        return self.reader.error(f"{key} {message}" if key else message, line)
 
-    def text(self, key: str, choices: Collection[str], default: str | None = None) -> str:
-        """One of these words, with or without quotes."""
-        values = self._values(key, default is None)
-        if values is None:
-            return str(default)
-        word = self._one(key, values).strip("'\"").strip().lower()
-        if word not in choices:
-            raise self.error(key, f"is {quoted(values[0])}; it may be {' or '.join(map(repr, choices))}")
-        return word
-
-    def logical(self, key: str, default: bool) -> bool:
-        values = self._values(key, required=False)
-        if values is None:
+    def get(self, key: str, kind: Kind[Value], default: Value | None = None) -> Value:
+        """The value of a key, which is required without a default."""
+        if default is not None and key not in self.entries:
             return default
-        word = self._one(key, values).lower()
-        if word not in _TRUE + _FALSE:
-            raise self.error(key, f"is {quoted(values[0])}; it may be .true. or .false.")
-        return word in _TRUE
-
-    def real(self, key: str, default: float | None = None, positive: bool = True) -> float:
-        values = self._values(key, default is None)
-        if values is None:
-            return float(default) if default is not None else math.nan
-        value = self._real(key, self._one(key, values))
-        if positive and value <= 0:
-            raise self.error(key, f"is {value:g}; it must be positive")
-        return value
-
-    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        values = self._values(key, default is None)
-        if values is None:
-            return int(default) if default is not None else low
-        return self._whole(key, self._one(key, values), low, high)
-
-    def reals(self, key: str, count: int, why: str) -> tuple[float, ...]:
-        values = self._values(key, required=True) or []
-        if len(values) != count:
-            raise self.error(key, f"has {len(values)} values; {why} needs {count}")
-        return tuple(self._real(key, text) for text in values)
-
-    def wholes(self, key: str, count: int, low: int, high: int, default: int | None = None) -> tuple[int, ...]:
-        """One number per symmetry; more are allowed as long as they say nothing, as in arrays of fixed size."""
-        values = self._values(key, default is None)
-        if values is None:
-            return (int(default or 0),) * count
-        found = tuple(self._whole(key, text, low, high) for text in values[:count])
-        idle = str(default or 0)
-        if len(found) < count or any(text != idle for text in values[count:]):
-            raise self.error(key, f"has {len(values)} values; nsym={count} needs {count}")
-        return found
-
-    def _values(self, key: str, required: bool) -> list[str] | None:
-        entry = self.entries.get(key)
-        if entry is None:
-            if required:
-                raise self.lines.error(f"{self.name} lacks {key}", self.line)
-            return None
-        if not entry.values:
-            raise self.error(key, "has no value")
-        return entry.values
-
-    def _one(self, key: str, values: list[str]) -> str:
+        values = self._values(key)
         if len(values) != 1:
             raise self.error(key, f"has {len(values)} values; it takes one")
-        return values[0]
+        return self._parse(key, values[0], kind)
 
-    def _real(self, key: str, text: str) -> float:
-        value = parse_real(text)
-        if value is None or not math.isfinite(value):
-            raise self.error(key, f"is {quoted(text)}; it must be a number")
+    def array(
+        self, key: str, kind: Kind[Value], count: int, why: str, default: Value | None = None
+    ) -> tuple[Value, ...]:
+        """As many values as `why` needs; further ones, as in arrays of fixed size, must be the default or 0."""
+        if default is not None and key not in self.entries:
+            return (default,) * count
+        values = self._values(key)
+        found = tuple(self._parse(key, text, kind) for text in values[:count])
+        if len(found) < count or any(text != str(default or 0) for text in values[count:]):
+            raise self.error(key, f"has {len(values)} values; {why} needs {count}")
+        return found
+
+    def _parse(self, key: str, text: str, kind: Kind[Value]) -> Value:
+        value = kind.parse(text)
+        if value is None:
+            raise self.error(key, f"is {quoted(text)}; it {kind.rule}")
         return value
 
-    def _whole(self, key: str, text: str, low: int, high: int) -> int:
-        value = parse_whole(text)
-        if value is None or not low <= value <= high:
-            raise self.error(key, f"is {quoted(text)}; it must be a whole number from {low} to {high}")
-        return value
+    def _values(self, key: str) -> list[str]:
+        if key not in self.entries:
+            raise self.reader.error(f"{self.name} lacks {key}", self.line)
+        if not self.entries[key][1]:
+            raise self.error(key, "has no value")
+        return self.entries[key][1]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Literal
 
-from cuanto.errors import InputError
+from cuanto.errors import require
 
 Model = Literal["point", "sphere", "gaussian"]
 MODELS: tuple[Model, ...] = ("point", "sphere", "gaussian")
 FEMTOMETRES_IN_BOHR = 52917.7249
-"""The value of the tables, which fixes their digits."""
+"""The value used in the tables, which determines their last digits."""
 
 _CHOSEN_ISOTOPES = """
     1 4 7 9 11 12 14 16 19 20 23 24 27 28 31 32 35 40 39 40 45 48 51 52 55 56 59 58 63 64 69 74 75
@@ -27,9 +27,9 @@ _MASS_NUMBERS = tuple(int(mass) for mass in _CHOSEN_ISOTOPES.split())
 
 
 def mass_number(number: int) -> int:
-    """Of the isotope chosen for an element, 1 to 109."""
-    if not 1 <= number <= len(_MASS_NUMBERS):
-        raise InputError(f"no mass number is known for element {number}: give the size of the nucleus")
+    """Mass number of the isotope chosen for an element, 1 to 109."""
+    known = 1 <= number <= len(_MASS_NUMBERS)
+    require(known, f"no mass number is known for element {number}: give the size of the nucleus")
     return _MASS_NUMBERS[number - 1]
 
 
@@ -47,26 +47,22 @@ class Nucleus:
     size: float | None = None
 
     def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise InputError(f"unknown nuclear model {self.model!r}: choose {', '.join(MODELS)}")
-        if not (isfinite(self.charge) and self.charge > 0):
-            raise InputError(f"nuclear charge {self.charge}: give a positive number")
+        require(self.model in MODELS, f"unknown nuclear model {self.model!r}: choose {', '.join(MODELS)}")
+        require(isfinite(self.charge) and self.charge > 0, f"nuclear charge {self.charge}: give a positive number")
         if self.model == "point":
-            if self.size is not None:
-                raise InputError("a point nucleus has no size: choose sphere or gaussian")
+            require(self.size is None, "a point nucleus has no size: choose sphere or gaussian")
         elif self.size is None:
-            object.__setattr__(self, "size", self._usual_size())
-        elif not (isfinite(self.size) and self.size > 0):
-            raise InputError(f"size {self.size} of the nucleus: give a positive number")
-
-    def _usual_size(self) -> float:
-        if self.charge != round(self.charge):
-            raise InputError(f"no radius is known for the charge {self.charge}: give the size of the nucleus")
-        return self.size_of(self.model, rms_radius(mass_number(round(self.charge))))
+            whole = self.charge == round(self.charge)
+            require(whole, f"no radius is known for the charge {self.charge}: give the size of the nucleus")
+            size = self.size_of(self.model, rms_radius(mass_number(round(self.charge))))
+            object.__setattr__(self, "size", size)
+        else:
+            good = isfinite(self.size) and self.size > 0
+            require(good, f"size {self.size} of the nucleus: give a positive number")
 
     @staticmethod
     def size_of(model: Model, rms: float) -> float:
-        """R or eta that has this root mean square radius (Bohr)."""
+        """R or eta of a nucleus with this root mean square radius (Bohr)."""
         return sqrt(5.0 / 3.0) * rms if model == "sphere" else 1.5 / rms**2
 
     @property

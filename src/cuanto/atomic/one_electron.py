@@ -6,14 +6,27 @@ from dataclasses import dataclass
 from math import factorial, gamma
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.pairs import large_norms, small_functions
-from cuanto.atomic.species import Species
+from cuanto.atomic.species import Array, Species
 
-Array = NDArray[np.float64]
+
+def large_norms(species: Species, z_p: Array) -> Array:
+    """Normalisation of r^(l+1) exp(-z r^2)."""
+    power = species.l + 1.5
+    return np.asarray(np.sqrt(2.0 * (2.0 * z_p) ** power / gamma(power)))
+
+
+def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
+    """Norm and v of the normalised small functions norm r^(lbar+1) (1 - v r^2) exp(-z r^2).
+
+    They are proportional, by restricted kinetic balance, to (d/dr + kappa/r) r^(l+1) exp(-z r^2).
+    """
+    norm_p = large_norms(species, z_p) / np.sqrt((2 * species.l + 3) * z_p)
+    if species.kappa < 0:
+        return -2.0 * z_p * norm_p, np.zeros_like(z_p)
+    return (2 * species.l + 1) * norm_p, 2.0 * z_p / (2 * species.l + 1)
 
 
 def overlap(species: Species, z_p: Array, y_p: Array | None = None) -> tuple[Array, Array]:
@@ -24,12 +37,12 @@ def overlap(species: Species, z_p: Array, y_p: Array | None = None) -> tuple[Arr
 
 
 def balance(species: Species, z_p: Array) -> Array:
-    """sqrt((2l+3) z): d/dr + kappa/r makes so many small functions of a large one (restricted kinetic balance)."""
+    """sqrt((2l+3) z): norm of (d/dr + kappa/r) of a large function, a multiple of its small one (kinetic balance)."""
     return np.asarray(np.sqrt((2 * species.l + 3) * z_p))
 
 
 def _weighted(species: Species, z_p: Array, integral: dict[int, Array]) -> tuple[Array, Array]:
-    """LL and SS matrices of an operator whose integrals with r^m exp(-a r^2) are given by m."""
+    """LL and SS matrices of an operator from its integrals with r^m exp(-a r^2), by m."""
     L_p = large_norms(species, z_p)
     S_p, v_p = small_functions(species, z_p)
     l, lbar = species.l, species.lbar
@@ -58,11 +71,13 @@ def moments(species: Species, z_p: Array, power: int) -> tuple[Array, Array]:
 def attraction(species: Species, z_p: Array, nucleus: Nucleus) -> tuple[Array, Array]:
     """Nuclear attraction, LL and SS."""
     a = np.add.outer(z_p, z_p)
-    return _weighted(species, z_p, {m: -nucleus.charge * screened(nucleus, m // 2 - 1, a) for m in _powers(species)})
+    return _weighted(
+        species, z_p, {m: -nucleus.charge * potential_integral(nucleus, m // 2 - 1, a) for m in _powers(species)}
+    )
 
 
-def screened(nucleus: Nucleus, n: int, a: Array) -> Array:
-    """Integral of r^(2n+2) exp(-a r^2) with the potential of a unit charge of this shape; no digits are lost."""
+def potential_integral(nucleus: Nucleus, n: int, a: Array) -> Array:
+    """Integral of r^(2n+2) exp(-a r^2) times the potential of a unit charge of this shape, without cancellation."""
     point = factorial(n) / (2.0 * a ** (n + 1))
     if nucleus.model == "point":
         return np.asarray(point)
@@ -83,7 +98,7 @@ def screened(nucleus: Nucleus, n: int, a: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """Everything of one symmetry that does not change in an SCF; matrices have large functions first.
+    """Matrices of one symmetry that are constant in an SCF, with large functions first.
 
     `X` makes functions orthonormal (X^T S X = 1): columns of large functions first, `negative` of small ones after.
     """
@@ -98,7 +113,7 @@ class Core:
 
 
 def core(species: Species, z_p: Array, nucleus: Nucleus, c: float, relativistic: bool) -> Core:
-    """h = V + c alpha.p + (beta - 1) c^2, or V + p^2/2."""
+    """One-electron matrices of h = V + c alpha.p + (beta - 1) c^2, or of V + p^2/2."""
     n = len(z_p)
     S_LL, S_SS = overlap(species, z_p)
     V_LL, V_SS = attraction(species, z_p, nucleus)
@@ -120,11 +135,11 @@ def core(species: Species, z_p: Array, nucleus: Nucleus, c: float, relativistic:
 
 
 DEPENDENT = 1e-11
-"""Smallest eigenvalue of an overlap matrix of normalised functions that is still a direction of its own."""
+"""Eigenvalues of an overlap matrix of normalised functions below this are linear dependences."""
 
 
 def orthonormaliser(S: list[Array]) -> list[Array]:
-    """X with X^T S X = 1 for every S: inverse Cholesky factors, or canonical, as many directions left out of each."""
+    """X with X^T S X = 1 for every S: inverse Cholesky factors, or canonical with equally many directions dropped."""
     if not len(S[0]):
         return [np.zeros((0, 0)) for _ in S]
     solved = [np.linalg.eigh(one) for one in S]

@@ -3,42 +3,91 @@
 NEWUOA: M. J. D. Powell, in Large-Scale Nonlinear Optimization (2006) p. 255, doi:10.1007/0-387-30065-1_16; COBYQA:
 T. M. Ragonneau, Z. Zhang, https://www.cobyqa.com. Both build a quadratic model from 2n+1 points in a trust region.
 
-The variables are the parameters in units of their first values, since alpha is a hundred times smaller than delta. The
-function is (E - E0)/|E0| in parts per billion: the surface is so flat that plain energies would drown in their digits.
+The variables are the parameters divided by their initial values, since alpha is a hundred times smaller than delta. The
+function is (E - E0)/|E0| in parts per billion: the surface is so flat that energies would differ in few digits only.
+
+Every energy is kept in a log. The optimisers are deterministic: restarted with the known energies they follow the same
+path and continue, without a single calculation, where they were interrupted.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.atomic.evaluations import Evaluation, EvaluationLog
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
+from cuanto.journal import JsonLines
 
 METHODS = ("auto", "newuoa", "cobyqa")
 SCALE = 1e9
-REFUSED_AT_LEAST = 1e6  # what a refused set counts as, in the scaled function
-GAIN_WORTH_A_ROUND = 1e-11  # relative
+REFUSED_AT_LEAST = 1e6
+"""Smallest value of the scaled function for a set without an energy."""
+GAIN_WORTH_A_ROUND = 1e-11
+"""Relative."""
 
 EnergyOf = Callable[[WellTempered], float]
-Watcher = Callable[[Evaluation], None]
 
 
 class EnergyFailure(CuantoError):
-    """The energy of one set could not be had; the optimiser goes elsewhere."""
+    """The energy of one set could not be computed; the optimiser continues elsewhere."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One set of parameters and its energy, or None and the reason."""
+
+    number: int
+    parameters: tuple[float, ...]
+    energy: float | None
+    note: str = ""
+    seconds: float = 0.0
+
+
+class EvaluationLog:
+    """The evaluations of one optimisation by parameters, kept in a file if there is a path.
+
+    `problem` describes the optimisation in full. An incomplete line at the end, left by a crash, is dropped.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, problem: dict[str, Any] | None = None) -> None:
+        self._file = None if path is None else JsonLines(path)
+        self.known: dict[tuple[float, ...], Evaluation] = {}
+        if self._file is None:
+            return
+        lines, plain = list(self._file.read()), json.loads(json.dumps(problem))
+        if not lines:
+            require(self._file.broken_off('{"problem"'), f"{path} is not a log of an optimisation; give another name")
+            self._file.append({"problem": plain})
+            return
+        if (stored := lines[0].get("problem")) != plain:
+            old = stored if isinstance(stored, dict) else plain
+            different = next((f" ({key} differs)" for key, value in plain.items() if old.get(key) != value), "")
+            raise InputError(f"{path} belongs to another optimisation{different}; give another name")
+        for line in lines[1:]:
+            if isinstance(line.get("parameters"), list) and "energy" in line:
+                found = Evaluation(**{**line, "parameters": tuple(line["parameters"])})
+                self.known.setdefault(found.parameters, found)
+
+    def append(self, evaluation: Evaluation) -> None:
+        """Remember an evaluation and write its line."""
+        self.known[evaluation.parameters] = evaluation
+        if self._file is not None:
+            self._file.append(asdict(evaluation))
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best set, and everything that was tried on the way."""
+    """The best set, and everything that was tried."""
 
     basis: WellTempered
     energy: float
@@ -61,17 +110,16 @@ def optimise_basis(
     *,
     rounds: int = 1,
     log: EvaluationLog | None = None,
-    watch: Watcher | None = None,
+    watch: Callable[[Evaluation], None] | None = None,
 ) -> Optimum:
     """The set of lowest energy near `start`.
 
-    A further round begins at the best point of the one before, with the trust region wide again, as long as the last
-    one gained something. Evaluations found in the log are not repeated: an interrupted run goes on where it was.
+    Each further round starts at the best point of the one before with the initial trust region, as long as the last one
+    gained something. Evaluations found in the log are not repeated: an interrupted run continues where it stopped.
     """
     trust = trust or TrustRegion()
     method = resolve_method(method)
-    objective = Objective(start, energy_of, log, watch)
-    objective.first()
+    objective = Objective(start, energy_of, log or EvaluationLog(), watch)
     converged = False
     for _ in range(rounds):
         left = trust.maxfun - len(objective.evaluations)
@@ -81,15 +129,14 @@ def optimise_basis(
         converged = MINIMISERS[method](objective, trust.rhobeg, trust.rhoend, left)
         if (before - objective.best) < GAIN_WORTH_A_ROUND * SCALE:
             break
-    best = min((e for e in objective.evaluations if e.energy is not None), key=lambda e: e.energy or 0.0)
-    assert best.energy is not None
-    return Optimum(start.at(best.parameters), best.energy, tuple(objective.evaluations), converged, method)
+    energy, i = min((e.energy, i) for i, e in enumerate(objective.evaluations) if e.energy is not None)
+    best = start.at(objective.evaluations[i].parameters)
+    return Optimum(best, energy, tuple(objective.evaluations), converged, method)
 
 
 def resolve_method(method: str) -> str:
     """NEWUOA where its package is installed, otherwise COBYQA."""
-    if method not in METHODS:
-        raise InputError(f"unknown optimiser {method!r}; it may be {', '.join(METHODS)}")
+    require(method in METHODS, f"unknown optimiser {method!r}; it may be {', '.join(METHODS)}")
     if method == "cobyqa":
         return method
     try:
@@ -103,29 +150,42 @@ def resolve_method(method: str) -> str:
     return "newuoa"
 
 
+def evaluate(basis: WellTempered, energy_of: EnergyOf, log: EvaluationLog, number: int = 0) -> Evaluation:
+    """The energy of a set, from the log if it is known there."""
+    if basis.parameters in log.known:
+        return replace(log.known[basis.parameters], number=number)
+    begin = time.perf_counter()
+    energy, note = None, basis.invalid_reason() or ""
+    if not note:
+        try:
+            energy = float(energy_of(basis))
+        except EnergyFailure as error:
+            note = str(error)
+    found = Evaluation(number, basis.parameters, energy, note, time.perf_counter() - begin)
+    log.append(found)
+    return found
+
+
 class Objective:
-    """The scaled function of the scaled variables, with a record of what was asked."""
+    """The scaled function of the scaled variables, zero at the start, and its evaluations."""
 
     def __init__(
-        self, start: WellTempered, energy_of: EnergyOf, log: EvaluationLog | None, watch: Watcher | None
+        self,
+        start: WellTempered,
+        energy_of: EnergyOf,
+        log: EvaluationLog,
+        watch: Callable[[Evaluation], None] | None,
     ) -> None:
-        self.start = start
-        self.evaluations: list[Evaluation] = []
-        self.best = 0.0
-        self.best_x = np.ones(len(start.parameters))
+        self.start, self.evaluations = start, list[Evaluation]()
+        self.best, self.best_x = 0.0, np.ones(len(start.parameters))
         self._energy_of, self._log, self._watch = energy_of, log, watch
         self._scale = np.array([p if p != 0 else 1.0 for p in start.parameters])
         self._offset = np.array([0.0 if p != 0 else 1.0 for p in start.parameters])  # zero is varied around zero
-        self._seen: dict[tuple[float, ...], Evaluation] = {}
-        self._origin = 0.0
         self._highest = 0.0
-
-    def first(self) -> None:
-        """The energy of the start, which everything is measured from."""
-        evaluation = self._evaluate(self.best_x)
-        if evaluation.energy is None:
-            raise InputError(f"the set to start from has no energy: {evaluation.note}")
-        self._origin = evaluation.energy
+        first = self._evaluate(self.best_x)
+        if first.energy is None:
+            raise InputError(f"the set to start from has no energy: {first.note}")
+        self._origin = first.energy
 
     def __call__(self, x: Sequence[float] | NDArray[np.float64]) -> float:
         evaluation = self._evaluate(np.array(x, dtype=float))
@@ -138,34 +198,15 @@ class Objective:
         return value
 
     def _evaluate(self, x: NDArray[np.float64]) -> Evaluation:
-        parameters = tuple(((x - self._offset) * self._scale).tolist())
-        number = len(self.evaluations) + 1
-        found = self._seen.get(parameters) or (self._log.find(parameters) if self._log is not None else None)
-        if found is None:
-            found = self._compute(number, parameters)
-            if self._log is not None:
-                self._log.append(found)
-        self._seen[parameters] = found
-        evaluation = found.numbered(number)
-        self.evaluations.append(evaluation)
+        basis = self.start.at(((x - self._offset) * self._scale).tolist())
+        self.evaluations.append(evaluate(basis, self._energy_of, self._log, len(self.evaluations) + 1))
         if self._watch is not None:
-            self._watch(evaluation)
-        return evaluation
-
-    def _compute(self, number: int, parameters: tuple[float, ...]) -> Evaluation:
-        begin = time.perf_counter()
-        basis = self.start.at(parameters)
-        energy, note = None, basis.objection() or ""
-        if not note:
-            try:
-                energy = float(self._energy_of(basis))
-            except EnergyFailure as error:
-                note = str(error)
-        return Evaluation(number, parameters, energy, note, time.perf_counter() - begin)
+            self._watch(self.evaluations[-1])
+        return self.evaluations[-1]
 
 
 def newuoa(objective: Objective, rhobeg: float, rhoend: float, maxfun: int) -> bool:
-    """Through NLopt, whose version of NEWUOA takes the trust radii from the step and the tolerance of x."""
+    """Minimise by NLopt, whose version of NEWUOA takes the trust radii from the step and the tolerance of x."""
     nlopt: Any = import_module("nlopt")
     failure: list[BaseException] = []
 
@@ -191,7 +232,7 @@ def newuoa(objective: Objective, rhobeg: float, rhoend: float, maxfun: int) -> b
 
 
 def cobyqa(objective: Objective, rhobeg: float, rhoend: float, maxfun: int) -> bool:
-    """Through SciPy."""
+    """Minimise by SciPy."""
     from scipy.optimize import minimize
 
     options = {"initial_tr_radius": rhobeg, "final_tr_radius": rhoend, "maxfev": maxfun}

@@ -1,55 +1,54 @@
-"""Pairs of functions of one symmetry: the rows and columns of the supermatrices, and densities as vectors over them."""
+"""Pairs of functions of one symmetry, densities as vectors over them, and the layout of supermatrices in memory.
+
+The layout depends on the language of the kernels, since both are limited by memory bandwidth: a CPU reads one triangle
+once and uses every number twice; a GPU reads whole rows, so that no two blocks of threads add to the same number.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
-from math import gamma
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.atomic.species import Species
-from cuanto.kernels.atomic import FIELDS, GROUP, Task
+from cuanto import tuning
+from cuanto.atomic.one_electron import large_norms, small_functions
+from cuanto.atomic.species import Array, Species
+from cuanto.backends.base import Backend
+from cuanto.kernels.atomic import COMPONENTS, FIELDS, GROUP, PLANES, THREADS, Task
 
-Array = NDArray[np.float64]
+TASK_ELEMENTS = tuning.size("cpu", "atomic.task_elements")
+TASKS = 64
+"""Fewest tasks, if there is enough work. Independent of the number of threads, so that sums have the same digits."""
+CHUNK_ELEMENTS = tuning.size("cpu", "atomic.chunk_elements")
 
 
-def large_norms(species: Species, z_p: Array) -> Array:
-    """Of r^(l+1) exp(-z r^2)."""
-    power = species.l + 1.5
-    return np.asarray(np.sqrt(2.0 * (2.0 * z_p) ** power / gamma(power)))
-
-
-def small_functions(species: Species, z_p: Array) -> tuple[Array, Array]:
-    """Norm and second term of (d/dr + kappa/r) r^(l+1) exp(-z r^2) = norm r^(lbar+1) (1 - v r^2) exp(-z r^2).
-
-    Normalised, as everything here, or the overlap matrix would span many orders of magnitude.
-    """
-    norm_p = large_norms(species, z_p) / np.sqrt((2 * species.l + 3) * z_p)
-    if species.kappa < 0:
-        return -2.0 * z_p * norm_p, np.zeros_like(z_p)
-    return (2 * species.l + 1) * norm_p, 2.0 * z_p / (2 * species.l + 1)
+def _padded(count: int) -> int:
+    """The number of pairs, rounded up to whole groups."""
+    return -(-count // GROUP) * GROUP
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Where pairs p >= q, q fastest, are in a matrix of n or 2n functions. It depends on their number alone."""
+class PairIndices:
+    """Positions of the pairs p >= q, q fastest, in a matrix of n or 2n functions."""
 
     p: NDArray[np.intp]
     q: NDArray[np.intp]
     places: NDArray[np.intp]
-    """Of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
+    """Positions of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
     weights: Array
-    """LL and SS count p, q and q, p; LS and its transpose are two halves, of which p = q has one."""
+    """LL and SS stand for both p, q and q, p; LS and its transpose are counted once, for p = q only LS."""
     origin: NDArray[np.intp]
-    """For every element of a 2n x 2n matrix its place in vectors [component, pair] (not padded)."""
+    """Position in vectors [component, pair] (not padded) of every element of a 2n x 2n matrix."""
 
 
 @cache
-def layout(n: int) -> Layout:
-    """Made once: symmetries with as many functions, and all sets of an optimisation, share it."""
+def pair_indices(n: int) -> PairIndices:
+    """Positions for n functions, made once for all exponents."""
     p, q = np.tril_indices(n)
     places = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
     same = p == q
@@ -63,47 +62,46 @@ def layout(n: int) -> Layout:
     origin[p, n + q] = origin[n + q, p] = LS  # and where p = q
     for array in (p, q, places, weights, origin):
         array.flags.writeable = False
-    return Layout(p, q, places, weights, origin)
+    return PairIndices(p, q, places, weights, origin)
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], in whole groups."""
+    """Pairs of one symmetry: `row_record` [pair][field], `column_record` [group][field][lane], with padding."""
 
     species: Species
     functions: int
-    layout: Layout
+    indices: PairIndices
     row_record: Array
     column_record: Array
 
     @classmethod
     def of(cls, species: Species, z_p: Array) -> Pairs:
         """All pairs of these exponents."""
-        found = layout(len(z_p))
+        found = pair_indices(len(z_p))
         p, q = found.p, found.q
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
-        groups = -(-len(p) // GROUP)
-        rows = np.zeros((groups * GROUP, FIELDS))
-        rows[:, :2] = 1.0  # exponents of what is not there; its norms are zero
+        rows = np.zeros((_padded(len(p)), FIELDS))
+        rows[:, :2] = 1.0  # exponents of the padding, whose norms are zero
         rows[: len(p)] = np.stack(fields, axis=1)
-        columns = np.ascontiguousarray(rows.reshape(groups, GROUP, FIELDS).transpose(0, 2, 1))
+        columns = np.ascontiguousarray(rows.reshape(-1, GROUP, FIELDS).transpose(0, 2, 1))
         return cls(species, len(z_p), found, rows, columns)
 
     @property
     def count(self) -> int:
         """Number of pairs."""
-        return len(self.layout.p)
+        return len(self.indices.p)
 
     @property
     def width(self) -> int:
         """Number of pairs, rounded up to whole groups."""
-        return -(-self.count // GROUP) * GROUP
+        return _padded(self.count)
 
     def vectors(self, D: Array, components: int) -> Array:
         """[component, pair] from a density matrix, zero in the padding."""
-        own = self.layout
+        own = self.indices
         out = np.zeros((components, self.width))
         if components == 1:
             out[0, : self.count] = D[own.p, own.q] * own.weights[0]
@@ -112,8 +110,8 @@ class Pairs:
         return out
 
     def matrix(self, vectors: Array) -> Array:
-        """The matrix of P from its vectors, the inverse arrangement."""
-        own, vectors, n = self.layout, vectors[:, : self.count], self.functions
+        """The matrix of P from its vectors [component, pair]."""
+        own, vectors, n = self.indices, vectors[:, : self.count], self.functions
         if len(vectors) == 1:
             P = np.zeros((n, n))
             P[own.p, own.q] = P[own.q, own.p] = vectors[0]
@@ -123,7 +121,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Places:
-    """Pairs of every symmetry side by side, each symmetry filled up to whole groups."""
+    """Pairs of every symmetry side by side, each symmetry padded to whole groups."""
 
     counts: tuple[int, ...]
     widths: tuple[int, ...]
@@ -132,12 +130,12 @@ class Places:
     @classmethod
     def of(cls, counts: tuple[int, ...]) -> Places:
         """Places for these numbers of pairs."""
-        widths = tuple(-(-count // GROUP) * GROUP for count in counts)
+        widths = tuple(map(_padded, counts))
         return cls(counts, widths, tuple(accumulate(widths, initial=0)))
 
     @property
     def total(self) -> int:
-        """Places of all symmetries."""
+        """Places of all symmetries, with padding."""
         return self.first[-1]
 
     @property
@@ -146,9 +144,91 @@ class Places:
         return [i for i, count in enumerate(self.counts) if count]
 
     def span(self, i: int) -> slice:
-        """Pairs of a symmetry."""
+        """Places of the pairs of a symmetry."""
         return slice(self.first[i], self.first[i] + self.counts[i])
 
     def task(self, i: int, j: int, begin: int, end: int, matrix: int = 0, items: int = 1) -> Task:
-        """Rows of a class."""
+        """The task of some rows of a class."""
         return Task(i, j, begin, end, self.first[i], self.first[j], self.widths[j], matrix, items)
+
+
+class Triangle:
+    """For a CPU: symmetries `i` against `j` <= i, X[row][group of columns][plane][lane], one class after the other.
+
+    One stream of memory per thread. A pass over the matrix gives the products of both triangles with a density.
+    """
+
+    def __init__(self, places: Places, relativistic: bool) -> None:
+        self.places, self.planes = places, PLANES[relativistic]
+
+    @property
+    def bytes_needed(self) -> int:
+        """Memory of all blocks; only half of a diagonal block is ever touched."""
+        first, widths = self.places.first, self.places.widths
+        rows = enumerate(self.places.counts)
+        return 8 * self.planes * sum(count * (first[i] + widths[i] // 2 + GROUP) for i, count in rows)
+
+    def tasks(self) -> Iterator[Task]:
+        """Rows of every class in parts of about equal work."""
+        places, matrix = self.places, 0
+        for i in places.filled:
+            for j in places.filled[: places.filled.index(i) + 1]:
+                for begin, end in self._ranges(i, j):
+                    yield places.task(i, j, begin, end, matrix)
+                matrix += places.counts[i] * places.widths[j] * self.planes
+
+    def _ranges(self, i: int, j: int) -> Iterator[tuple[int, int]]:
+        rows, width = self.places.counts[i], self.places.widths[j]
+        size = max(TASK_ELEMENTS, self.places.total**2 // 2 // TASKS)
+        work = np.cumsum(np.minimum(np.arange(rows) + GROUP, width) if i == j else np.full(rows, width))
+        ends = np.searchsorted(work, np.arange(size, work[-1], size)).tolist()
+        return pairwise(sorted({0, *ends, rows}))
+
+    def allocate(self, backend: Backend) -> dict[str, Any]:
+        """One block of memory, which comes in large pages; each row starts a cache line."""
+        elements = sum(count * self.places.first[i + 1] for i, count in enumerate(self.places.counts))
+        whole = backend.xp.empty(elements * self.planes + GROUP)
+        ahead = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
+        return {"X": whole[ahead : len(whole) - GROUP + ahead]}
+
+    def contraction(self, tasks: int) -> tuple[int, int]:
+        """Items of the product with a density, and how many a thread takes at once."""
+        elements = max(1, self.places.total**2 // 2)
+        return tasks, max(1, tasks * CHUNK_ELEMENTS // elements)
+
+
+class Matrices:
+    """For a GPU: LL, SS, direct LS and SL, and K (exchange LS, both orders of a pair) over the pairs of all symmetries.
+
+    Both triangles: twice the memory, but rows are read in order and sums need no atomic operations.
+    """
+
+    def __init__(self, places: Places, relativistic: bool) -> None:
+        self.places, self.relativistic = places, relativistic
+
+    @property
+    def bytes_needed(self) -> int:
+        """Memory of all matrices."""
+        return 8 * self.places.total**2 * PLANES[self.relativistic]
+
+    def tasks(self) -> Iterator[Task]:
+        """Whole classes, a block of threads for some columns of a row."""
+        places = self.places
+        for i in places.filled:
+            for j in places.filled:
+                blocks = -(-places.widths[j] // THREADS)
+                yield places.task(i, j, 0, places.counts[i], items=places.counts[i] * blocks)
+
+    def allocate(self, backend: Backend) -> dict[str, Any]:
+        """Matrices of zeros: the rows of padding stay zero."""
+        n = self.places.total
+        small = n if self.relativistic else 0
+        shapes = {"LL": n, "SS": small, "LS": small, "SL": small, "K": 2 * small}
+        return {name: backend.zeros((size, size), np.float64) for name, size in shapes.items()}
+
+    def contraction(self, tasks: int) -> tuple[int, int]:
+        """A block of threads for every number of the result."""
+        return COMPONENTS[self.relativistic] * self.places.total, 1
+
+
+LAYOUTS: dict[str, type[Triangle | Matrices]] = {"cpu": Triangle, "cuda": Matrices}

@@ -1,27 +1,26 @@
-"""Pictures, as files: radial densities of spinors, and how an optimisation came to its end. Needs matplotlib."""
+"""Pictures as files: radial densities of spinors, and the convergence of an optimisation. Needs matplotlib."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from math import gamma
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import AtomResult, Spinor
-from cuanto.atomic.evaluations import Evaluation
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.atomic.one_electron import large_norms, small_functions
+from cuanto.atomic.optimise import Evaluation
+from cuanto.atomic.species import SPECIES, Array
+from cuanto.errors import InputError, MissingDependencyError, require
 
-Array = NDArray[np.float64]
 FORMATS = (".png", ".pdf", ".svg")
 POINTS = 600
 
 
 def figure(width: float = 7.0, height: float = 4.5) -> Any:
-    """A figure without a window system; also the question whether matplotlib is there, before any work is done."""
+    """A figure that needs no window system."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -30,39 +29,32 @@ def figure(width: float = 7.0, height: float = 4.5) -> Any:
 
 
 def require_picture(path: str | os.PathLike[str]) -> None:
-    """Say before the work that the picture cannot be made."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{os.fspath(path)}: a picture ends in {', '.join(FORMATS)}")
+    """Refuse a picture that cannot be made, before the work."""
+    require(Path(path).suffix.lower() in FORMATS, f"{os.fspath(path)}: a picture ends in {', '.join(FORMATS)}")
     figure()
 
 
-def radial_functions(spinor: Spinor, exponents: Array, r: Array, relativistic: bool = True) -> tuple[Array, Array]:
-    """P(r) and Q(r) on a grid; the norm of P^2 + Q^2 is 1."""
-    l, kappa = spinor.species.l, spinor.species.kappa
-    z_p, r_g = exponents, r[:, None]
-    N_p = np.sqrt(2 * (2 * z_p) ** (l + 1.5) / gamma(l + 1.5))
-    gauss_gp = np.exp(-z_p * r_g**2)
-    P_g = (N_p * r_g ** (l + 1) * gauss_gp) @ spinor.P_p
-    if not relativistic:
+def radial_functions(spinor: Spinor, z_p: Array, r_g: Array) -> tuple[Array, Array]:
+    """P(r) and Q(r) on a grid; the norm of P^2 + Q^2 is 1. Q is zero without relativity."""
+    species, r = spinor.species, r_g[:, None]
+    norm_p, v_p = small_functions(species, z_p)
+    gauss_gp = np.exp(-z_p * r**2)
+    P_g = (large_norms(species, z_p) * r ** (species.l + 1) * gauss_gp) @ spinor.P_p
+    if not len(spinor.Q_p):
         return np.asarray(P_g), np.zeros_like(P_g)
-    # q = N^S (d/dr + kappa/r) r^(l+1) exp(-z r^2), restricted kinetic balance
-    lower_gp = (l + 1 + kappa) * r_g**l if kappa > 0 else 0.0
-    q_gp = N_p / np.sqrt((2 * l + 3) * z_p) * (lower_gp - 2 * z_p * r_g ** (l + 2)) * gauss_gp
-    return np.asarray(P_g), np.asarray(q_gp @ spinor.Q_p)
+    return np.asarray(P_g), np.asarray((norm_p * r ** (species.lbar + 1) * (1 - v_p * r**2) * gauss_gp) @ spinor.Q_p)
 
 
 def plot_spinors(path: str | os.PathLike[str], result: AtomResult, title: str = "") -> None:
     """Radial densities: P^2 above, Q^2 below, one line per shell, over the square root of r."""
-    exponents = {id(s): result.atom.basis.exponents[_position(s)] for s in result.spinors}
-    farthest = 4 * max(s.r for s in result.spinors)
-    r_g = farthest * np.linspace(1e-4, 1, POINTS) ** 3
+    r_g = 4 * max(s.r for s in result.spinors) * np.linspace(1e-4, 1, POINTS) ** 3
     relativistic = result.settings.relativistic
     picture = figure(7.0, 6.0 if relativistic else 4.0)
     axes = picture.subplots(2 if relativistic else 1, 1, sharex=True, squeeze=False)[:, 0]
     for s in result.spinors:
-        P_g, Q_g = radial_functions(s, exponents[id(s)], r_g, relativistic)
+        functions = radial_functions(s, result.atom.basis.exponents[SPECIES.index(s.species)], r_g)
         style = "--" if s.species.kappa > 0 else "-"  # the two components of a fine-structure pair may coincide
-        for axis, f_g in zip(axes, (P_g, Q_g), strict=False):
+        for axis, f_g in zip(axes, functions, strict=False):
             axis.plot(np.sqrt(r_g), f_g**2, style, label=s.label, linewidth=1.2)
     for axis, name in zip(axes, ("large: $P^2$", "small: $Q^2$"), strict=False):
         axis.set_ylabel(f"{name} / Bohr$^{{-1}}$")
@@ -75,12 +67,9 @@ def plot_spinors(path: str | os.PathLike[str], result: AtomResult, title: str = 
 def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], title: str = "") -> None:
     """Relative distance of every energy from the best one, and the best so far."""
     energies = np.array([np.nan if e.energy is None else e.energy for e in evaluations])
-    if not np.isfinite(energies).any():
-        raise InputError("an optimisation without a single energy cannot be plotted")
-    number = np.arange(1, len(energies) + 1)
-    lowest = np.nanmin(energies)
-    floor = 1e-15
-    error = (energies - lowest) / abs(lowest) + floor
+    require(np.isfinite(energies).any(), "an optimisation without a single energy cannot be plotted")
+    number, lowest = np.arange(1, len(energies) + 1), np.nanmin(energies)
+    error = (energies - lowest) / abs(lowest) + 1e-15
     picture = figure()
     axis = picture.subplots()
     axis.semilogy(number, error, ".", markersize=4, label="evaluations")
@@ -96,7 +85,7 @@ def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluat
 
 
 def save(picture: Any, path: str | os.PathLike[str]) -> None:
-    """Complete or not at all."""
+    """Write the file, complete or not at all."""
     target = Path(path)
     temporary = target.with_name(f".{os.getpid()}.{target.name}")
     try:
@@ -106,8 +95,3 @@ def save(picture: Any, path: str | os.PathLike[str]) -> None:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _position(spinor: Spinor) -> int:
-    kappa = spinor.species.kappa
-    return 2 * kappa - 1 if kappa > 0 else -2 * kappa - 2

@@ -1,4 +1,4 @@
-"""A calculation of an atom for people (lines of text) and for programs (a dictionary that JSON can hold)."""
+"""Reports of a calculation of an atom: lines of text and a dictionary for JSON."""
 
 from __future__ import annotations
 
@@ -12,71 +12,49 @@ from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.system.elements import SYMBOLS
 
-PARTS = {
-    "kinetic": "kinetic",
-    "rest_mass": "rest mass",
-    "nuclear_attraction": "nuclear attraction",
-    "electron_repulsion": "electron repulsion",
-    "one_electron": "one-electron",
-    "two_electron": "two-electron",
-}
-
 
 def symbol_of_charge(nuclear_charge: float) -> str:
-    """The element of a whole nuclear charge; Z=6.5 otherwise."""
+    """The symbol of the element with this nuclear charge, or 'Z=6.5' if there is none."""
     whole = round(nuclear_charge)
     named = whole == nuclear_charge and 1 <= whole <= len(SYMBOLS)
     return SYMBOLS[whole - 1] if named else f"Z={nuclear_charge:g}"
 
 
 def heading(job: AtomInput) -> Iterator[str]:
-    """What is about to be computed."""
+    """Lines that describe the calculation."""
     atom, settings = job.atom(), job.settings
     nucleus = job.nucleus
     size = {"point": "", "sphere": f", R = {nucleus.size} Bohr", "gaussian": f", exponent {nucleus.size} / Bohr^2"}
     yield job.title
     yield f"{symbol_of_charge(nucleus.charge)}: {atom.electrons:g} electrons, charge {atom.charge:g}"
     yield f"nucleus: {nucleus.model}{size[nucleus.model]}"
-    yield f"c = {settings.c:.10g}" if settings.relativistic else "non-relativistic"
+    yield f"c = {settings.c:.10g} a.u." if settings.relativistic else "non-relativistic"
     basis = job.basis
     if isinstance(basis, WellTempered):
-        yield f"basis: {basis.described()}, " + ", ".join(parameter_texts(basis))
+        yield f"basis: {basis.range_text()}, " + ", ".join(parameter_texts(basis))
     else:
-        counts = [f"{len(z)} {s}" for z, s in zip(basis.exponents, labels(job), strict=True)]
+        counts = [f"{len(z)} {s.label}" for z, s in zip(basis.exponents, SPECIES, strict=False)]
         yield f"basis: {', '.join(counts)}"
     if len(job.occupation.configurations) > 1:
         yield f"average of {len(job.occupation.configurations)} configurations of the open shells"
 
 
-def labels(job: AtomInput) -> list[str]:
-    return [species.label for species in SPECIES[: job.occupation.nsym]]
-
-
 def parameter_texts(basis: WellTempered) -> list[str]:
-    """alpha = 0.0814, ...; with several groups alpha1 = ..."""
+    """Parameters as texts: 'alpha = 0.0814', ..., with several groups 'alpha1 = ...'."""
     several = len(basis.parameters) > len(NAMES)
     names = [f"{NAMES[i % 4]}{i // 4 + 1 if several else ''}" for i in range(len(basis.parameters))]
     return [f"{name} = {value:.8g}" for name, value in zip(names, basis.parameters, strict=True)]
 
 
-def energy_rows(result: AtomResult) -> list[tuple[str, str]]:
-    """Parts of the energy and the virial ratio."""
-    rows = [(text, f"{result.parts[name]:.10f}") for name, text in PARTS.items() if name in result.parts]
-    total = "energy / Hartree" if result.converged else "last energy, NOT converged"
-    return [*rows, (total, f"{result.energy:.10f}"), ("virial ratio", f"{result.virial:.10f}")]
-
-
-def spinor_rows(result: AtomResult) -> list[tuple[str, ...]]:
-    """Label, occupation, energy, <1/r>, <r>, <r^2>."""
-    return [
-        (s.label, f"{s.occupation:g}", f"{s.energy:.8f}", f"{s.r_inverse:.6f}", f"{s.r:.6f}", f"{s.r_squared:.6f}")
-        for s in result.spinors
-    ]
-
-
 def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = None) -> dict[str, Any]:
-    """Energies in Hartree, lengths in Bohr."""
-    nucleus = job.nucleus
+    """The result as JSON can hold it; energies in Hartree, lengths in Bohr."""
+    nucleus, settings = job.nucleus, result.settings
+    numbers = ("n", "occupation", "closed", "energy", "r", "r_inverse", "r_squared")
+    basis: dict[str, Any] = {
+        "exponents": {s.label: z.tolist() for s, z in zip(SPECIES, result.atom.basis.exponents, strict=False)}
+    }
+    if isinstance(job.basis, WellTempered):
+        basis |= {"ranges": job.basis.range_text(), "parameters": list(job.basis.parameters)}
     found: dict[str, Any] = {
         "title": job.title,
         "energy": result.energy,
@@ -85,46 +63,24 @@ def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = No
         "parts": dict(result.parts),
         "virial": result.virial,
         "spinors": [
-            {
-                "label": s.label,
-                "n": s.n,
-                "kappa": s.species.kappa,
-                "occupation": s.occupation,
-                "closed": s.closed,
-                "energy": s.energy,
-                "r": s.r,
-                "r_inverse": s.r_inverse,
-                "r_squared": s.r_squared,
-            }
+            {"label": s.label, "kappa": s.species.kappa, **{name: getattr(s, name) for name in numbers}}
             for s in result.spinors
         ],
         "element": symbol_of_charge(nucleus.charge),
         "electrons": result.atom.electrons,
         "charge": result.atom.charge,
         "nucleus": {"charge": nucleus.charge, "model": nucleus.model, "size": nucleus.size},
-        "c": result.settings.c if result.settings.relativistic else None,
-        "basis": basis_dict(job, result),
+        "c": settings.c if settings.relativistic else None,
+        "basis": basis,
         "timings": dict(result.timings),
     }
     if optimum is not None:
-        found["optimisation"] = optimum_dict(optimum)
+        found["optimisation"] = {
+            "method": optimum.method,
+            "converged": optimum.converged,
+            "evaluations": len(optimum.evaluations),
+            "refused": sum(e.energy is None for e in optimum.evaluations),
+            "parameters": list(optimum.basis.parameters),
+            "relative_gain": optimum.gain,
+        }
     return found
-
-
-def basis_dict(job: AtomInput, result: AtomResult) -> dict[str, Any]:
-    exponents = {name: z.tolist() for name, z in zip(labels(job), result.atom.basis.exponents, strict=True)}
-    found: dict[str, Any] = {"exponents": exponents}
-    if isinstance(job.basis, WellTempered):
-        found |= {"ranges": job.basis.described(), "parameters": list(job.basis.parameters)}
-    return found
-
-
-def optimum_dict(optimum: Optimum) -> dict[str, Any]:
-    return {
-        "method": optimum.method,
-        "converged": optimum.converged,
-        "evaluations": len(optimum.evaluations),
-        "refused": sum(e.energy is None for e in optimum.evaluations),
-        "parameters": list(optimum.basis.parameters),
-        "relative_gain": optimum.gain,
-    }

@@ -1,7 +1,7 @@
-"""Spinors of one symmetry that are rotated from Fock matrix to Fock matrix (`cuanto.scf.rotations`).
+"""Pseudodiagonalisation: spinors of one symmetry rotated from one Fock matrix to the next (`cuanto.scf.rotations`).
 
 Rotations mix closed and open spinors with the rest, which contains those of negative energy: their gaps have the other
-sign, which the equations do not mind. Where a rotation is too large or levels cross, eigenvectors.
+sign, for which the equations hold as well. If a rotation is too large or levels cross, F is diagonalised.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.atomic.species import Array
 from cuanto.scf import rotations
 
-Array = NDArray[np.float64]
 SWEEPS = 8
-"""Towards the exact decoupling: blocks are never diagonalised again, and products of matrices this small are cheap."""
+"""Many, because blocks are never diagonalised again, and products of matrices this small are cheap."""
 LARGEST_ANGLE, LARGEST_NORM = 0.1, 1.0
-"""Of one rotation, to first order, and of all."""
+"""Limits of a single rotation, to first order, and of the norm of all."""
 SMALLEST_GAP = 1e-3
-"""Hartree."""
+"""Smallest gap between levels, Hartree."""
 SAME_SPACE = 1e-4
-"""Sine of the angle between the occupied spinors and the lowest eigenvectors: more is another state."""
+"""Largest sine of the angle between the occupied spinors and the lowest eigenvectors of the same state."""
 
 
 @dataclass
 class SpinorRotations:
-    """All spinors of a symmetry: closed ones, open ones, those of negative energy, the rest. `eigenvectors` finds them;
-    `steps`: how often it was not needed."""
+    """Spinors of a symmetry: closed, open, of negative energy, the rest. `eigenvectors` diagonalises F; `steps` counts
+    the rotations that replaced it."""
 
     eigenvectors: Callable[[Array], Array]
     closed: int
@@ -48,8 +47,8 @@ class SpinorRotations:
         self._V = rotated
         return rotated[:, : self.shells]
 
-    def sound(self, F: Array, U: Array) -> bool:
-        """Whether occupied spinors U are the lowest of F with positive energy; if not, the next ones will be."""
+    def check(self, F: Array, U: Array) -> bool:
+        """Whether occupied spinors U are the lowest of F with positive energy; if not, the next call diagonalises."""
         lowest = self.eigenvectors(F)[:, : self.shells]
         apart = float(np.abs(U - lowest @ (lowest.T @ U)).max(initial=0.0))
         if apart > SAME_SPACE:

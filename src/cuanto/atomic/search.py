@@ -1,7 +1,7 @@
-"""Searches of several elements at once: who optimises what, what is on disk already, what has to be tried again.
+"""Searches for the smallest sets of several elements at once, on a pool of workers.
 
-Everything that was computed is in one file per element in the state folder, under a key made of all that decides the
-result; a search that is started again finds it there. The optimisations write their own logs while they run.
+Every result is kept in one file per element in the state folder, under a key made of everything that determines it: a
+search that is started again finds it there. The optimisations write their own logs while they run.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.atomic.configuration import ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.evaluations import Evaluation, EvaluationLog
 from cuanto.atomic.input import TrustRegion
-from cuanto.atomic.job import AtomEnergy, described, element_job
+from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.nucleus import Model
-from cuanto.atomic.optimise import EnergyFailure, EnergyOf, Optimum, optimise_basis, resolve_method
-from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretched
-from cuanto.atomic.wtbs import Range, WellTempered, table
-from cuanto.errors import CuantoError, InputError
+from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
+from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretch
+from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
+from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
-from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.workers import Runner
 
 Task = dict[str, Any]
@@ -34,7 +32,7 @@ LIMIT, TABLE = Trial({}, (), "limit"), Trial({}, (), "table")
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """`threshold`: relative to the limit, or 'table': what the set of the table reaches; `size`: the M of (1:M)."""
+    """`threshold`: largest relative error, or 'table': that of the set of the table; `size`: the M of (1:M)."""
 
     threshold: float | str = 5e-9
     size: int = 40
@@ -49,176 +47,129 @@ class SearchSettings:
     backend: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.scan not in ("auto", "full", "bisect"):
-            raise InputError(f"scan {self.scan!r}: it may be auto, full or bisect")
-        if not 2 <= self.size <= 80:
-            raise InputError(f"size {self.size}: give a number of functions from 2 to 80")
-        if self.threshold != TABLE_THRESHOLD and not (isinstance(self.threshold, float) and self.threshold > 0):
-            raise InputError(f"threshold {self.threshold}: give a positive number such as 5e-9, or 'table'")
+        require(self.scan in ("auto", "full", "bisect"), f"scan {self.scan!r}: it may be auto, full or bisect")
+        require(2 <= self.size <= 80, f"size {self.size}: give a number of functions from 2 to 80")
+        good = self.threshold == TABLE_THRESHOLD or (isinstance(self.threshold, float) and self.threshold > 0)
+        require(good, f"threshold {self.threshold}: give a positive number such as 5e-9, or 'table'")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Sent to the watcher after every outcome."""
+    """Report of one outcome; `known` if it was found on disk, `retry` if it is tried again."""
 
     element: str
     what: str
     outcome: Outcome
-    known: bool  # found on disk
+    known: bool
     retry: bool = False
 
 
 Watcher = Callable[[Progress], None]
 
 
-# ------------------------------------------------------------------------------------- what a worker does
+# ------------------------------------------------------------------------------------------------- one trial
 
 
-def evaluate(task: Task) -> dict[str, Any]:
-    """Optimise one set, or take its energy as it is; plain data in and out, so that any worker can do it."""
+def run_task(task: Task) -> dict[str, Any]:
+    """Optimise one set, or compute the energy of a named one; plain data in and out, so that any worker can do it."""
     begin = time.perf_counter()
-    settings = {"max_iterations": 80}
+    named = {TABLE.name: "wtbs", LIMIT.name: "limit"}
+    ranges: dict[str, Range] = {letter: (a, b) for letter, (a, b) in task["ranges"].items()}
     try:
+        starts = [WellTempered.shared(parameters, ranges) for parameters in task["starts"]]
+        basis, given = named.get(task["name"]) or starts[0], (task["configuration"], None, task["nucleus"])
+        job = element_job(task["element"], basis, *given, settings={"max_iterations": 80})
+        energy_of = AtomEnergy(job, task["backend"])
         if task["name"]:
-            basis = "wtbs" if task["name"] == TABLE.name else "limit"
-            job = element_job(task["element"], basis, task["configuration"], None, task["nucleus"], settings=settings)
-            outcome = Outcome(AtomEnergy(job, task["backend"])(job.basis), evaluations=1)
+            outcome = Outcome(energy_of(job.basis), evaluations=1)
         else:
-            found = _optimise(task, settings)
+            path = task["log"] if Path(task["log"]).parent.is_dir() else None  # another machine may lack the folder
+            log = EvaluationLog(path, {**problem_of(job), "key": task["key"]})
+            start, trust = best_start(starts, energy_of, log), TrustRegion(**task["trust"])
+            found = optimise_basis(start, energy_of, trust, task["method"], rounds=task["rounds"], log=log)
             outcome = Outcome(found.energy, found.basis.parameters, len(found.evaluations))
     except (EnergyFailure, InputError) as error:
         outcome = Outcome(None, error=str(error))
     return asdict(replace(outcome, seconds=time.perf_counter() - begin))
 
 
-def _optimise(task: Task, settings: dict[str, Any]) -> Optimum:
-    ranges: dict[str, Range] = {letter: (a, b) for letter, (a, b) in task["ranges"].items()}
-    starts = [WellTempered.shared(parameters, ranges) for parameters in task["starts"]]
-    job = element_job(task["element"], starts[0], task["configuration"], None, task["nucleus"], settings=settings)
-    energy_of = AtomEnergy(job, task["backend"])
-    log = None
-    if Path(task["log"]).parent.is_dir():  # not so on a machine without this folder
-        log = EvaluationLog(task["log"], {**described(job), "key": task["key"]})
-    start = best_start(starts, energy_of, log)
-    trust = TrustRegion(**task["trust"])
-    return optimise_basis(start, energy_of, trust, task["method"], rounds=task["rounds"], log=log)
-
-
-def best_start(starts: list[WellTempered], energy_of: EnergyOf, log: EvaluationLog | None) -> WellTempered:
-    """The one of lowest energy."""
+def best_start(starts: list[WellTempered], energy_of: EnergyOf, log: EvaluationLog) -> WellTempered:
+    """The start of lowest energy."""
     if len(starts) == 1:
         return starts[0]
-    energies: list[tuple[float, int]] = []
-    reason = ""
-    for i, basis in enumerate(starts):
-        found = log.find(basis.parameters) if log is not None else None
-        try:
-            if (found is not None and found.energy is None) or basis.objection():
-                continue
-            energy = found.energy if found is not None and found.energy is not None else energy_of(basis)
-        except EnergyFailure as error:
-            reason = str(error)
-            continue
-        if log is not None and found is None:
-            log.append(Evaluation(0, basis.parameters, energy))
-        energies.append((energy, i))
+    found = [evaluate(basis, energy_of, log) for basis in starts]
+    energies = [(one.energy, i) for i, one in enumerate(found) if one.energy is not None]
     if not energies:
-        raise EnergyFailure(reason or "no set of parameters to start from makes sense")
+        raise EnergyFailure(f"no set of parameters to start from has an energy: {found[-1].note}")
     return starts[min(energies)[1]]
 
 
-# ----------------------------------------------------------------------------------------- what is on disk
-
-
-class State:
-    """Outcomes by key in one file per element; failures are not kept, so that the next run tries them again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            (folder / "logs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-        self._known: dict[str, dict[str, Any]] = {}
-        for path in sorted(folder.glob("*.jsonl")):
-            self._known |= {str(line["key"]): line["outcome"] for line in JsonLines(path).read() if "outcome" in line}
-
-    def find(self, key: str) -> Outcome | None:
-        return outcome_of(self._known[key]) if key in self._known else None
-
-    def keep(self, element: str, task: Task, outcome: Outcome) -> None:
-        if outcome.energy is None:
-            return
-        line = {"key": task["key"], "task": task, "outcome": asdict(outcome)}
-        JsonLines(self.folder / f"{element}.jsonl").append(line, safely=True)
-        self.log_of(task["key"]).unlink(missing_ok=True)
-
-    def log_of(self, key: str) -> Path:
-        return self.folder.absolute() / "logs" / f"{key}.jsonl"
+# ------------------------------------------------------------------------------------------ the whole search
 
 
 def outcome_of(values: dict[str, Any]) -> Outcome:
+    """An outcome from plain data."""
     return Outcome(**{**values, "parameters": tuple(values["parameters"])})
-
-
-def key_of(task: Task) -> str:
-    decisive = {name: value for name, value in task.items() if name not in ("log", "key", "backend")}
-    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:24]
-
-
-# ------------------------------------------------------------------------------------------ the whole search
 
 
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
 ) -> dict[str, Found | CuantoError]:
     """The smallest set of every element, or why there is none."""
-    return Search(settings, runner, State(folder), watch).run(elements)
+    return Search(settings, runner, folder, watch).run(elements)
 
 
 @dataclass
-class _Pending:
-    """A batch of which some outcomes are missing."""
+class _Batch:
+    """Trials of one element that are optimised at the same time, and their outcomes so far by position."""
 
-    batches: Batches
+    symbol: str
+    steps: Batches
     trials: list[Trial]
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
 
 class Search:
-    """Feeds the chains of all elements from one pool of workers."""
+    """Feeds the chains of all elements from one pool of workers.
 
-    def __init__(self, settings: SearchSettings, runner: Runner, state: State, watch: Watcher | None) -> None:
-        self.settings, self.runner, self.state = settings, runner, state
+    Outcomes are kept by key; failures are not, so that the next run tries them again.
+    """
+
+    def __init__(self, settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None) -> None:
+        self.settings, self.runner, self.folder = settings, runner, folder.absolute()
+        try:
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+        lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
+        self._known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
         self._watch = watch or (lambda progress: None)
-        self._pending: dict[str, _Pending] = {}
         self._found: dict[str, Found | CuantoError] = {}
-        self._running: dict[str, tuple[str, int, Task, int]] = {}  # key: element, place, task, tries
-        self._problem: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
 
     def run(self, elements: list[str]) -> dict[str, Found | CuantoError]:
+        """All searches."""
+        occupied = {symbol: self._occupied(symbol) for symbol in elements}
         for symbol in elements:
-            self._problem[symbol] = self._problem_of(symbol)
-        for symbol in elements:
-            self._advance(symbol, self._whole(symbol), None)
+            self._advance(symbol, self._steps(symbol, occupied[symbol]), None)
         while self._running:
-            key, result = self.runner.next()
-            self._finished(key, result)
+            self._finish(*self.runner.next())
         return {symbol: self._found[symbol] for symbol in elements}
 
-    def _problem_of(self, symbol: str) -> dict[str, Any]:
+    def _occupied(self, symbol: str) -> tuple[int, ...]:
+        """Occupied shells by angular momentum."""
         text = self.settings.configurations.get(symbol)
         held = parse_configuration(text) if text is not None else ground_configuration(symbol)
         occupation = occupation_of(held)
-        occupied = tuple(max(occupation.shells(i) for i in _species(l)) for l in range((occupation.nsym + 1) // 2))
-        if self.settings.threshold == TABLE_THRESHOLD and symbol not in table():
-            raise InputError(f"the table has no {symbol}: give a threshold such as 5e-9")
-        if max(occupied) >= self.settings.size:
-            raise InputError(f"size {self.settings.size} is too small for {symbol}")
-        return {"configuration": text, "occupied": occupied}
+        shells = [occupation.shells(i) for i in range(occupation.nsym)]
+        occupied = (shells[0], *map(max, zip(shells[1::2], shells[2::2], strict=True)))
+        listed = self.settings.threshold != TABLE_THRESHOLD or symbol in table()
+        require(listed, f"the table has no {symbol}: give a threshold such as 5e-9")
+        require(max(occupied) < self.settings.size, f"size {self.settings.size} is too small for {symbol}")
+        return occupied
 
-    def _whole(self, symbol: str) -> Batches:
-        """Reference energy and threshold, then the steps."""
+    def _steps(self, symbol: str, occupied: tuple[int, ...]) -> Batches:
+        """Reference energy and threshold, then the steps of the chain."""
         settings = self.settings
         reference: float | None = settings.references.get(symbol)
         wanted = [] if reference is not None else [LIMIT]
@@ -233,64 +184,59 @@ class Search:
         if isinstance(threshold, str):
             threshold = abs((energies[-1] - reference) / reference)
         start = start_parameters(symbol, settings.size)
-        occupied = self._problem[symbol]["occupied"]
         chain = Chain(symbol, occupied, reference, threshold, settings.size, start, settings.scan)
         return (yield from chain.run())
 
-    def _advance(self, symbol: str, batches: Batches, outcomes: list[Outcome] | None) -> None:
-        """One batch further; those outcomes that are on disk need no worker."""
+    def _advance(self, symbol: str, steps: Batches, outcomes: Any) -> None:
+        """Start the next batch; outcomes that are on disk need no worker."""
         try:
-            trials = next(batches) if outcomes is None else batches.send(outcomes)
-        except StopIteration as stop:
-            self._found[symbol] = stop.value
+            batch = _Batch(symbol, steps, steps.send(outcomes))
+        except (StopIteration, CuantoError) as end:
+            self._found[symbol] = end.value if isinstance(end, StopIteration) else end
             return
-        except CuantoError as error:
-            self._found[symbol] = error
-            return
-        self._pending[symbol] = _Pending(batches, trials)
-        for place, trial in enumerate(trials):
+        for position, trial in enumerate(batch.trials):
             task = self._task(symbol, trial)
-            known = self.state.find(task["key"])
+            known = self._known.get(task["key"])
             if known is None:
-                self._submit(symbol, place, task, tries=1)
+                self._submit(batch, position, task, tries=1)
             else:
                 self._watch(Progress(symbol, trial.text, known, known=True))
-                self._pending[symbol].outcomes[place] = known
-        self._complete(symbol)
+                batch.outcomes[position] = known
+        self._complete(batch)
 
-    def _complete(self, symbol: str) -> None:
-        pending = self._pending[symbol]
-        if len(pending.outcomes) == len(pending.trials):
-            outcomes = [pending.outcomes[place] for place in range(len(pending.trials))]
-            self._advance(symbol, pending.batches, outcomes)
+    def _complete(self, batch: _Batch) -> None:
+        if len(batch.outcomes) == len(batch.trials):
+            self._advance(batch.symbol, batch.steps, [batch.outcomes[i] for i in range(len(batch.trials))])
 
-    def _submit(self, symbol: str, place: int, task: Task, tries: int) -> None:
-        self._running[task["key"]] = (symbol, place, task, tries)
-        self.runner.submit(task["key"], evaluate, task)
+    def _submit(self, batch: _Batch, position: int, task: Task, tries: int) -> None:
+        self._running[task["key"]] = (batch, position, task, tries)
+        self.runner.submit(task["key"], run_task, task)
 
-    def _finished(self, key: str, result: dict[str, Any] | BaseException) -> None:
-        symbol, place, task, tries = self._running.pop(key)
-        trial = self._pending[symbol].trials[place]
+    def _finish(self, key: str, result: dict[str, Any] | BaseException) -> None:
+        batch, position, task, tries = self._running.pop(key)
+        lost = isinstance(result, BaseException)
         if isinstance(result, BaseException):
             text = " ".join(f"{type(result).__name__}: {result}".split())
             outcome = Outcome(None, error=f"{text} (tried {tries} times)" if tries > 1 else text)
-            again = tries <= self.settings.retries
-            self._watch(Progress(symbol, trial.text, outcome, known=False, retry=again))
-            if again:
-                self._submit(symbol, place, task, tries + 1)
-                return
         else:
             outcome = outcome_of(result)
-            self.state.keep(symbol, task, outcome)
-            self._watch(Progress(symbol, trial.text, outcome, known=False))
-        self._pending[symbol].outcomes[place] = outcome
-        self._complete(symbol)
+            if outcome.energy is not None:
+                line = {"key": key, "task": task, "outcome": asdict(outcome)}
+                JsonLines(self.folder / f"{batch.symbol}.jsonl").append(line, safely=True)
+                Path(task["log"]).unlink(missing_ok=True)
+        retry = lost and tries <= self.settings.retries
+        self._watch(Progress(batch.symbol, batch.trials[position].text, outcome, known=False, retry=retry))
+        if retry:
+            self._submit(batch, position, task, tries + 1)
+        else:
+            batch.outcomes[position] = outcome
+            self._complete(batch)
 
     def _task(self, symbol: str, trial: Trial) -> Task:
         settings = self.settings
         task: Task = {
             "element": symbol,
-            "configuration": self._problem[symbol]["configuration"],
+            "configuration": settings.configurations.get(symbol),
             "nucleus": settings.nucleus,
             "name": trial.name,
             "ranges": {letter: list(limits) for letter, limits in trial.ranges.items()},
@@ -298,20 +244,12 @@ class Search:
             "method": resolve_method(settings.method),
             "trust": asdict(settings.trust),
             "rounds": settings.rounds,
-            "backend": settings.backend,
         }
-        task["key"] = key_of(task)
-        task["log"] = str(self.state.log_of(task["key"]))
-        return task
+        key = hashlib.sha256(json.dumps(task, sort_keys=True).encode()).hexdigest()[:24]
+        return {**task, "backend": settings.backend, "key": key, "log": str(self.folder / "logs" / f"{key}.jsonl")}
 
 
 def start_parameters(symbol: str, size: int) -> Parameters:
-    """Those of the nearest element in the table, stretched over `size` functions."""
-    number = ATOMIC_NUMBERS[symbol]
-    nearest = min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))
-    found = table()[nearest]
-    return stretched(found.parameters, found.ranges[0][1], size)
-
-
-def _species(l: int) -> range:
-    return range(1) if l == 0 else range(2 * l - 1, 2 * l + 1)
+    """Parameters of the nearest element in the table, stretched over `size` functions."""
+    found = nearest_set(symbol)
+    return stretch(found.parameters, found.ranges[0][1], size)

@@ -1,46 +1,49 @@
-"""The self-consistent field of an atom: density -> potential -> effective Fock matrix -> spinors."""
+"""The self-consistent field of an atom: density -> potential -> effective Fock matrix -> spinors.
+
+Fock matrices, one per symmetry, are in orthonormal functions. Open shells: C. C. J. Roothaan, Rev. Mod. Phys. 32, 179
+(1960), doi:10.1103/RevModPhys.32.179. Blocks of the matrix are named c (closed), o (open) and r (the rest: virtual
+spinors and those of negative energy). DIIS: P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import Atom, AtomIteration, AtomResult, ScfSettings
-from cuanto.atomic.fock import Extrapolation, effective, error
 from cuanto.atomic.guess import SavedSpinors, guess
 from cuanto.atomic.one_electron import Core, core
-from cuanto.atomic.properties import parts_of, spinor_table, virial_of
+from cuanto.atomic.properties import energy_parts, spinor_table
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.rotate import SpinorRotations
-from cuanto.atomic.species import SPECIES
-from cuanto.backends.base import Backend
-from cuanto.errors import CuantoError, InputError
+from cuanto.atomic.species import SPECIES, Array
+from cuanto.backends.base import Backend, get_backend
+from cuanto.errors import CuantoError, require
 from cuanto.log import Timings
+from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
-Array = NDArray[np.float64]
 SHIFT_ABOVE = 1e-2
-"""Hartree: levels are shifted while the largest element between occupied and empty spinors is above it."""
+"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors is above it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Results of a set of spinors: densities, potentials (None: no open shell there), effective Fock matrices and their
-    errors; in an SCF, also what it reports of the iteration."""
+    """One iteration: occupied spinors, their densities, potentials (None: no open shell), energy, effective
+    Fock matrices and DIIS errors."""
 
     U_i: Sequence[Array]
     D_i: list[Array]
-    D_open: list[Array]
     P_i: list[Array]
     Q_i: list[Array | None]
     F_i: list[Array]
     e_i: list[Array]
-    step: AtomIteration | None = None
-    converged: bool = False
+    parts: dict[str, float]
+    step: AtomIteration
+    converged: bool
 
 
 def solve(
@@ -51,17 +54,20 @@ def solve(
     repulsion: Repulsion | None = None,
     on_iteration: Callable[[AtomIteration], None] | None = None,
     at_rest: Callable[[AtomIteration], bool] | None = None,
+    max_memory: float | None = None,
 ) -> AtomResult:
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
-    `start`: begin with these spinors, whatever their exponents, nucleus and c; else with those of the bare nucleus.
-    `repulsion`: integrals made before for the same exponents; then `backend` is theirs. `at_rest`: whether an
-    iteration is the last one; else the thresholds of the settings decide.
+    `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
+    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `at_rest`:
+    convergence test of an iteration instead of the thresholds of the settings.
     """
     settings = settings or ScfSettings()
     timings = Timings()
-    repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic)
-    _check(atom, settings, repulsion)
+    repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic, max_memory)
+    other = "the integrals given are with small components and the settings without, or the other way round"
+    require(repulsion.relativistic == settings.relativistic, other)
+    require(repulsion.basis.same_as(atom.basis), "the integrals given belong to other exponents: make new ones")
     timings.seconds["integrals"] = repulsion.timings.seconds.get("integrals", 0.0)
     with timings.measure("one-electron integrals"):
         cores = [
@@ -71,15 +77,6 @@ def solve(
         U_i = guess(atom, settings, cores, start)
     scf = _Scf(atom, settings, cores, repulsion, timings, at_rest or (lambda step: _at_rest(step, settings)))
     return scf.run(U_i, on_iteration)
-
-
-def _check(atom: Atom, settings: ScfSettings, repulsion: Repulsion) -> None:
-    if repulsion.relativistic != settings.relativistic:
-        raise InputError(
-            "the integrals given are with small components and the settings without, or the other way round"
-        )
-    if not repulsion.basis.same_as(atom.basis):
-        raise InputError("the integrals given belong to other exponents than the atom's: make new ones")
 
 
 class _Scf:
@@ -98,72 +95,65 @@ class _Scf:
         self.repulsion, self.timings, self.at_rest = repulsion, timings, at_rest
         self.extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         self.occupation = atom.occupation
-        self.open = self.occupation.open_symmetries
+        self.open_symmetries = self.occupation.open_symmetries
         self.A_lm = self.occupation.coupling()
-        self.mean = dict(zip(self.open, self.occupation.mean_occupations, strict=True))
+        self.mean = dict(zip(self.open_symmetries, self.occupation.mean_occupations, strict=True))
         rotated = range(len(cores)) if settings.diagonaliser == "pseudo" else ()
         self.rotations = {i: self._rotations(i) for i in rotated if self.occupation.shells(i)}
 
     def run(self, U_i: Sequence[Array], on_iteration: Callable[[AtomIteration], None] | None) -> AtomResult:
-        """All iterations."""
+        """Iterate to convergence."""
         history: list[AtomIteration] = []
         for fields in iterations(self, U_i, self.settings.max_iterations):
-            assert fields.step is not None
             history.append(fields.step)
             if on_iteration is not None:
                 on_iteration(fields.step)
             if not np.isfinite(fields.step.energy):
                 raise CuantoError(f"the energy is not a number in iteration {len(history)}: use other exponents")
-        return self._result(fields, fields.converged, history)
+        return self._result(fields, history)
 
     def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
-        """Fields of spinors; converged where nothing changes, and rotated spinors are the lowest."""
-        fields = self.fields(U_i)
-        step = self._step(fields, iteration, before)
-        converged = before is not None and self.at_rest(step) and self._sound(fields)
-        return replace(fields, step=step, converged=converged)
-
-    def advance(self, made: Fields) -> list[Array]:
-        """Spinors of extrapolated Fock matrices."""
-        assert made.step is not None
+        """Fields of occupied spinors in orthonormal functions; converged if nothing changes any more."""
         with self.timings.measure("linear algebra"):
-            F_i = self.extrapolation(made.F_i, made.e_i)
-            # Near the end a shift would only shorten the steps.
-            shift = self.settings.level_shift if made.step.error > SHIFT_ABOVE else 0.0
-            return [self._diagonalise(i, F, made.U_i[i], shift) for i, F in enumerate(F_i)]
-
-    def fields(self, U_i: Sequence[Array]) -> Fields:
-        """Densities, potentials and Fock matrices of occupied spinors in orthonormal functions."""
-        with self.timings.measure("linear algebra"):
-            D_closed = [
-                SPECIES[i].capacity * _square(core.X @ self._closed(i, U_i)) for i, core in enumerate(self.cores)
-            ]
-            D_open = [
-                self.mean.get(i, 0.0) * _square(core.X @ self._opened(i, U_i)) for i, core in enumerate(self.cores)
-            ]
-            D_i = [one + other for one, other in zip(D_closed, D_open, strict=True)]
+            D_i, D_open = [], []
+            for i, one in enumerate(self.cores):
+                C_c, C_o = one.X @ self._closed(i, U_i), one.X @ self._open(i, U_i)
+                D_open.append(self.mean.get(i, 0.0) * (C_o @ C_o.T))
+                D_i.append(SPECIES[i].capacity * (C_c @ C_c.T) + D_open[-1])
         with self.timings.measure("P and Q"):
             Q_i: list[Array | None] = [None] * len(D_i)
-            if self.open:
-                P_i, found = self.repulsion.both(D_i, D_open, self.open, self.A_lm)
-                for i, one_Q in zip(self.open, found, strict=True):
+            if self.open_symmetries:
+                P_i, found = self.repulsion.both(D_i, D_open, self.open_symmetries, self.A_lm)
+                for i, one_Q in zip(self.open_symmetries, found, strict=True):
                     Q_i[i] = one_Q
             else:
                 P_i = self.repulsion.potential(D_i)
         with self.timings.measure("linear algebra"):
             F_i, e_i = [], []
             for i, (one, P, Q) in enumerate(zip(self.cores, P_i, Q_i, strict=True)):
-                C_c, C_o = self._closed(i, U_i), self._opened(i, U_i)
+                C_c, C_o = self._closed(i, U_i), self._open(i, U_i)
                 filling = self.mean.get(i, 0.0) / SPECIES[i].capacity
                 Q_x = None if Q is None else one.X.T @ Q @ one.X
                 F_i.append(effective(one.X.T @ (one.h + P) @ one.X, Q_x, C_c, C_o, filling))
                 e_i.append(error(F_i[-1], C_c, C_o))
-        return Fields(U_i, D_i, D_open, P_i, Q_i, F_i, e_i)
+        parts = energy_parts(self.cores, D_i, D_open, P_i, Q_i)
+        largest = max((float(np.abs(e).max(initial=0.0)) for e in e_i), default=0.0)
+        step = self._step(iteration, parts["one_electron"] + parts["two_electron"], largest, D_i, before)
+        converged = before is not None and self.at_rest(step) and self._lowest(F_i, U_i)
+        return Fields(U_i, D_i, P_i, Q_i, F_i, e_i, parts, step, converged)
+
+    def advance(self, fields: Fields) -> list[Array]:
+        """Spinors of extrapolated Fock matrices."""
+        with self.timings.measure("linear algebra"):
+            F_i = self.extrapolation(fields.F_i, fields.e_i)
+            # A shift near convergence would only shorten the steps.
+            shift = self.settings.level_shift if fields.step.error > SHIFT_ABOVE else 0.0
+            return [self._diagonalise(i, F, fields.U_i[i], shift) for i, F in enumerate(F_i)]
 
     def _closed(self, i: int, U_i: Sequence[Array]) -> Array:
         return U_i[i][:, : self.occupation.closed[i]]
 
-    def _opened(self, i: int, U_i: Sequence[Array]) -> Array:
+    def _open(self, i: int, U_i: Sequence[Array]) -> Array:
         return U_i[i][:, self.occupation.closed[i] : self.occupation.shells(i)]
 
     def _diagonalise(self, i: int, F: Array, U: Array, shift: float) -> Array:
@@ -179,54 +169,38 @@ class _Scf:
 
     def _rotations(self, i: int) -> SpinorRotations:
         one, count = self.cores[i], self.occupation.shells(i)
-        spinors = partial(lowest_first, negative=one.negative, count=count, c=self.settings.c, label=SPECIES[i].label)
+        c, label = self.settings.c, SPECIES[i].label
+        spinors = partial(lowest, negative=one.negative, count=count, c=c, label=label, rest=True)
         return SpinorRotations(spinors, self.occupation.closed[i], count, one.negative)
 
-    def _sound(self, fields: Fields) -> bool:
-        """Check that spinors that were rotated are those of the lowest positive energies."""
-        return all(one.sound(fields.F_i[i], fields.U_i[i]) for i, one in self.rotations.items())
+    def _lowest(self, F_i: list[Array], U_i: Sequence[Array]) -> bool:
+        """Whether spinors that were rotated are those of the lowest positive energies."""
+        return all(one.check(F_i[i], U_i[i]) for i, one in self.rotations.items())
 
-    def _step(self, fields: Fields, iteration: int, before: Fields | None) -> AtomIteration:
-        energy = sum(parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)[key] for key in TOTAL)
-        changes = {"LL": np.inf, "SL": np.inf, "SS": np.inf}
-        if before is not None:
-            differences = [np.abs(new - old) for new, old in zip(fields.D_i, before.D_i, strict=True)]
-            changes = block_maxima(differences, self.atom.basis.sizes, self.settings.relativistic)
-        last = 0.0 if before is None or before.step is None else before.step.energy
-        return AtomIteration(
-            iteration=iteration,
-            energy=energy,
-            energy_change=energy - last,
-            change_LL=changes["LL"],
-            change_SL=changes["SL"],
-            change_SS=changes["SS"],
-            error=max((float(np.abs(e).max(initial=0.0)) for e in fields.e_i), default=0.0),
-        )
+    def _step(
+        self, iteration: int, energy: float, error: float, D_i: list[Array], before: Fields | None
+    ) -> AtomIteration:
+        if before is None:
+            return AtomIteration(iteration, energy, energy, np.inf, np.inf, np.inf, error)
+        differences = [np.abs(new - old) for new, old in zip(D_i, before.D_i, strict=True)]
+        changes = block_maxima(differences, self.atom.basis.sizes)
+        return AtomIteration(iteration, energy, energy - before.step.energy, *changes, error)
 
-    def _result(self, fields: Fields, converged: bool, history: list[AtomIteration]) -> AtomResult:
-        parts = parts_of(self.cores, fields.D_i, fields.D_open, fields.P_i, fields.Q_i)
+    def _result(self, fields: Fields, history: list[AtomIteration]) -> AtomResult:
         with self.timings.measure("properties"):
             spinors, coefficients = spinor_table(self.atom, self.cores, fields.U_i, fields.P_i, fields.Q_i)
         return AtomResult(
             atom=self.atom,
             settings=self.settings,
             energy=history[-1].energy,
-            converged=converged,
+            converged=fields.converged,
             iterations=len(history),
-            parts=parts,
-            virial=virial_of(parts),
+            parts=fields.parts,
             spinors=spinors,
             coefficients=coefficients,
             history=tuple(history),
             timings=dict(self.timings.seconds),
         )
-
-
-TOTAL = ("one_electron", "two_electron")
-
-
-def _square(C: Array) -> Array:
-    return np.asarray(C @ C.T)
 
 
 def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
@@ -237,45 +211,34 @@ def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
     )
 
 
-def block_maxima(matrices: Sequence[Array], sizes: Sequence[int], relativistic: bool) -> dict[str, float]:
-    """Largest elements by block, over all symmetries."""
-    found = {"LL": 0.0, "SL": 0.0, "SS": 0.0}
-    for one, n in zip(matrices, sizes, strict=True):
-        blocks = {"LL": one[:n, :n], "SL": one[n:, :n], "SS": one[n:, n:]} if relativistic else {"LL": one}
-        for name, block in blocks.items():
-            found[name] = max(found[name], float(block.max(initial=0.0)))
-    return found
+def block_maxima(matrices: Sequence[Array], sizes: Sequence[int]) -> tuple[float, float, float]:
+    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for blocks that are not there."""
+    blocks = [(one[:n, :n], one[n:, :n], one[n:, n:]) for one, n in zip(matrices, sizes, strict=True)]
+    LL, SL, SS = (max(float(block.max(initial=0.0)) for block in kind) for kind in zip(*blocks, strict=True))
+    return LL, SL, SS
 
 
-def spectrum(F: Array, negative: int, c: float, label: str) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors; those of negative energy must be where the theory has them."""
+def lowest(F: Array, negative: int, count: int, c: float, label: str, rest: bool = False) -> Array:
+    """The lowest eigenvectors of positive energy; with `rest` also those of negative energy, then all others."""
     eps, V = np.linalg.eigh(F)
     if negative and not (eps[negative - 1] < -c * c < eps[negative]):
         raise CuantoError(
             f"spinors {label} of negative and positive energy cannot be told apart ({eps[negative - 1]:.6g} and "
             f"{eps[negative]:.6g} Hartree around {-c * c:.6g}): other exponents or a level shift may help"
         )
-    return eps, V
-
-
-def lowest(F: Array, negative: int, count: int, c: float, label: str) -> Array:
-    """The lowest eigenvectors of positive energy."""
-    return refined(F, *spectrum(F, negative, c, label), slice(negative, negative + count))
-
-
-def lowest_first(F: Array, negative: int, count: int, c: float, label: str) -> Array:
-    """All eigenvectors: the lowest of positive energy, those of negative energy, the rest."""
-    eps, V = spectrum(F, negative, c, label)
     chosen = slice(negative, negative + count)
-    U, others = refined(F, eps, V, chosen), np.delete(V, chosen, axis=1)
+    U = refine(F, eps, V, chosen)
+    if not rest:
+        return U
+    others = np.delete(V, chosen, axis=1)
     return np.concatenate([U, others - U @ (U.T @ others)], axis=1)
 
 
-def refined(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
+def refine(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
     """The chosen eigenvectors, improved by first-order perturbation theory from their residuals.
 
-    A solver's error is a rounding of the largest elements of F, those of tight functions (1e7 Hartree in heavy atoms).
-    Residuals of occupied spinors, which hardly contain these, are exact to far more digits.
+    The eigensolver's error is the rounding error of the largest elements of F, those of tight functions (1e7 Hartree in
+    heavy atoms). Residuals of occupied spinors, which hardly contain these functions, have far more correct digits.
     """
     U = V_pm[:, chosen]
     FU = F @ U
@@ -285,3 +248,44 @@ def refined(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
     gaps[chosen] = np.inf
     gaps[gaps == 0.0] = np.inf
     return np.asarray(np.linalg.qr(U + V_pm @ (W / gaps))[0])
+
+
+def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling: float) -> Array:
+    """F_closed, with the blocks o-o and o-r replaced by those of F_open = F_closed - Q.
+
+    The c-o block, (F_closed - filling F_open) / (1 - filling), vanishes where rotations between closed and open spinors
+    no longer lower the energy; its scale keeps their order.
+    """
+    if Q is None:
+        return F_closed
+    P_c, P_o = C_c @ C_c.T, C_o @ C_o.T
+    Q_o = Q @ P_o
+    mixed = P_c @ Q_o * (1.0 + filling / (1.0 - filling)) - Q_o + 0.5 * P_o @ Q_o
+    # subtracts P_o Q P_o, P_r Q P_o and its transpose; the c-o blocks have the other sign
+    return F_closed + mixed + mixed.T
+
+
+def error(F: Array, C_c: Array, C_o: Array) -> Array:
+    """[F, G] with G = 1 for closed, 1/2 for open and 0 for all other spinors: zero at self-consistency."""
+    FG = F @ C_c @ C_c.T + 0.5 * (F @ C_o @ C_o.T)
+    return np.asarray(FG - FG.T)
+
+
+class Extrapolation:
+    """DIIS over the matrices of all symmetries together, or damping."""
+
+    def __init__(self, accelerator: str, damping: float, history: int) -> None:
+        self.accelerator, self.damping = accelerator, damping
+        self._history = History(history, get_backend("cpu"))
+        self._used: Array | None = None
+
+    def __call__(self, F_i: Sequence[Array], e_i: Sequence[Array]) -> list[Array]:
+        """The matrices to diagonalise."""
+        joined = flatten(F_i, np)
+        if self.accelerator == "damping":
+            mixed = joined if self._used is None else (1.0 - self.damping) * joined + self.damping * self._used
+            self._used = mixed
+        else:
+            self._history.absorb(self._history.push(joined, flatten(e_i, np)))
+            mixed = self._history.extrapolate()
+        return unflatten(mixed, F_i)

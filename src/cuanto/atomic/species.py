@@ -5,27 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from math import factorial
+from math import factorial, prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.errors import InputError
 
+Array = NDArray[np.float64]
 LETTERS = "spdfg"
 
 
 @dataclass(frozen=True)
 class Species:
-    """All spinors of one kappa."""
+    """Symmetry of all spinors of one kappa."""
 
     kappa: int
     l: int = field(init=False)
-    """Momentum of the large component."""
+    """Angular momentum of the large component."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", self.kappa if self.kappa > 0 else -self.kappa - 1)
 
     @property
     def lbar(self) -> int:
-        """Momentum of the small component."""
+        """Angular momentum of the small component."""
         return self.l - 1 if self.kappa > 0 else self.l + 1
 
     @property
@@ -45,11 +49,11 @@ class Species:
 
 
 SPECIES: tuple[Species, ...] = tuple(Species(kappa) for kappa in (-1, 1, -2, 2, -3, 3, -4, 4, -5))
-"""S+, P-, P+, D-, D+, F-, F+, G-, G+: everything that is given by symmetry follows this order."""
+"""S+, P-, P+, D-, D+, F-, F+, G-, G+: the order of everything that is given by symmetry."""
 
 
 def species_of(label: str) -> Species:
-    """By its label; `S` is short for `S+`."""
+    """The species with this label; `S` is short for `S+`."""
     wanted = label.upper().replace("S+", "S").replace("S", "S+")
     for one in SPECIES:
         if one.label == wanted:
@@ -66,33 +70,11 @@ def exchange_factors(one: Species, other: Species) -> dict[int, Fraction]:
 
 def _three_j_squared(j2: int, i2: int, k: int) -> Fraction:
     """(j k i; 1/2 0 -1/2)^2 with j = j2/2, i = i2/2, by Racah's formula: Phys. Rev. 62, 438 (1942), eq. 16'."""
-    f = factorial
-    j, i = Fraction(j2, 2), Fraction(i2, 2)
-    half = Fraction(1, 2)
-
-    def whole(x: Fraction) -> int:
-        return int(x)
-
-    # (j1 j2 j3; m1 m2 m3) with j1 = j, j2 = i, j3 = k, m1 = 1/2, m2 = -1/2, m3 = 0: the columns may change places.
-    m1, m2 = half, -half
-    triangle = Fraction(
-        f(whole(j + i - k)) * f(whole(j - i + k)) * f(whole(-j + i + k)),
-        f(whole(j + i + k) + 1),
-    )
-    outer = f(whole(j + m1)) * f(whole(j - m1)) * f(whole(i + m2)) * f(whole(i - m2)) * f(k) * f(k)
+    f, p, q = factorial, (j2 + 1) // 2, (i2 + 1) // 2  # j + 1/2, i + 1/2
+    triangle = Fraction(f(p + q - 1 - k) * f(p - q + k) * f(q - p + k), f(p + q + k))
     total = Fraction(0)
-    for t in range(whole(j + i + k) + 1):
-        places = (
-            t,
-            whole(k - i + t + m1),
-            whole(k - j + t - m2),
-            whole(j + i - k) - t,
-            whole(j - t - m1),
-            whole(i - t + m2),
-        )
-        if min(places) >= 0:
-            product = 1
-            for place in places:
-                product *= f(place)
-            total += Fraction((-1) ** t, product)
-    return triangle * outer * total * total
+    for t in range(p + q + k):
+        terms = (t, k - q + 1 + t, k - p + 1 + t, p + q - 1 - k - t, p - 1 - t, q - 1 - t)
+        if min(terms) >= 0:
+            total += Fraction((-1) ** t, prod(map(f, terms)))
+    return triangle * f(p) * f(p - 1) * f(q) * f(q - 1) * f(k) ** 2 * total**2

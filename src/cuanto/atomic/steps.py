@@ -2,8 +2,8 @@
 
 D. Hennessey, thesis (Alberta 2018), section 2.1.1. From the highest momentum down to s: the fewest functions (1:b) with
 which the optimised energy is still accurate (steps 1 to 5); then, down to p, as many diffuse functions dropped, (a:b),
-as the accuracy allows (6 to 8). A chain of steps is a generator: it yields sets to optimise, which do not depend on one
-another, and is sent what came of them. Who optimises them, and where, is not its business.
+as the accuracy allows (6 to 8). A chain of steps is a generator: it yields batches of independent sets to optimise and
+is sent their outcomes, so that any scheduler can run them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cuanto.atomic.species import LETTERS
 from cuanto.atomic.wtbs import Range, WellTempered
 from cuanto.errors import InputError
 
-PROBES = 3  # sets tried at once when a step does not try all
+PROBES = 3  # sets tried at once by bisection
 FULL_SCAN_UP_TO = 24
 Parameters = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Ranges by momentum, and parameters to start from; the best of several is taken.
+    """A set to optimise: ranges by momentum, and starting parameters, of which the best are taken.
 
     A trial with a `name` is no optimisation: it asks for the energy of the set of that name.
     """
@@ -39,7 +39,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial; no energy means that it failed, `error` says how."""
+    """The result of a trial; without an energy it failed, and `error` says why."""
 
     energy: float | None
     parameters: Parameters = ()
@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Step:
-    """One selection: relative errors of the sets that were tried, and the chosen one."""
+    """One selection: relative errors of the sets tried, and the set chosen."""
 
     name: str
     tried: tuple[tuple[str, float | None], ...]
@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Found:
-    """The set that a search ends with; `error` is relative to the limit."""
+    """The result of a search; `error` is relative to the limit."""
 
     element: str
     ranges: dict[str, Range]
@@ -85,7 +85,7 @@ Batches = Generator[list[Trial], list[Outcome], Found]
 
 @dataclass
 class Chain:
-    """The search of one element. `occupied`: shells by momentum, s first, which no range may be shorter than."""
+    """The search of one element. `occupied`: number of shells by momentum, s first, the shortest ranges allowed."""
 
     element: str
     occupied: tuple[int, ...]
@@ -98,7 +98,7 @@ class Chain:
     _warnings: list[str] = field(default_factory=list)
 
     def run(self) -> Batches:
-        """Steps 1 to 8."""
+        """Run steps 1 to 8."""
         letters = LETTERS[: len(self.occupied)]
         current = Trial(dict.fromkeys(letters, (1, self.size)), (self.start,))
         (outcome,) = yield [current]
@@ -118,7 +118,7 @@ class Chain:
         return self._found(current, outcome)
 
     def error_of(self, outcome: Outcome) -> float | None:
-        """Relative to the limit."""
+        """Error relative to the limit, if there is an energy."""
         if outcome.energy is None:
             return None
         return abs((outcome.energy - self.reference) / self.reference)
@@ -130,11 +130,11 @@ class Chain:
     def _select(
         self, kind: str, letter: str, options: list[Range], current: Trial, outcome: Outcome
     ) -> Generator[list[Trial], list[Outcome], tuple[Trial, Outcome]]:
-        """The first accurate one of the options, which go from the smallest set up; the last resort is the present."""
+        """The first accurate set of the options, which are sorted by size; if there is none, the current set."""
         trials = [self._trial(letter, option, current, outcome.parameters) for option in options]
         known: dict[int, Outcome] = {}
         full = self.scan == "full" or (self.scan == "auto" and self.size <= FULL_SCAN_UP_TO)
-        low, high = 0, len(trials)  # the answer is in low..high; high may be the present set
+        low, high = 0, len(trials)  # the answer is in low..high; len(trials) stands for the current set
         while low < high:
             probes = list(range(low, high)) if full else self._probes(kind, low, high)
             outcomes = yield [trials[i] for i in probes]
@@ -153,14 +153,14 @@ class Chain:
 
     @staticmethod
     def _probes(kind: str, low: int, high: int) -> list[int]:
-        """Evenly spaced to bisect; few diffuse functions can be dropped, so these are tried from the full set on."""
-        return evenly(low, high, PROBES) if kind == "fewest" else list(range(max(low, high - PROBES), high))
+        """Evenly spaced options, or the largest sets where diffuse functions are dropped, since few of them can be."""
+        return evenly_spaced(low, high, PROBES) if kind == "fewest" else list(range(max(low, high - PROBES), high))
 
     def _trial(self, letter: str, limits: Range, current: Trial, parameters: Parameters) -> Trial:
         ranges = {**current.ranges, letter: limits}
         starts = [parameters]
         if letter == "s":
-            starts.append(stretched(parameters, current.ranges["s"][1], limits[1]))
+            starts.append(stretch(parameters, current.ranges["s"][1], limits[1]))
         return Trial(ranges, tuple(dict.fromkeys(starts)))
 
     def _found(self, current: Trial, outcome: Outcome) -> Found:
@@ -181,14 +181,14 @@ class Chain:
         )
 
 
-def evenly(low: int, high: int, count: int) -> list[int]:
-    """So many whole numbers of low..high-1, evenly spaced."""
+def evenly_spaced(low: int, high: int, count: int) -> list[int]:
+    """Up to `count` evenly spaced whole numbers of low..high-1."""
     found = {low + (high - low) * (i + 1) // (count + 1) for i in range(count)}
     return sorted(min(i, high - 1) for i in found)
 
 
-def stretched(parameters: Parameters, before: int, after: int) -> Parameters:
-    """beta changed so that `after` functions reach as far as `before` functions did."""
+def stretch(parameters: Parameters, before: int, after: int) -> Parameters:
+    """Parameters with another beta, so that `after` functions span the range that `before` functions did."""
     alpha, beta, delta, gamma = parameters[:4]
     if after == before or after < 2:
         return parameters

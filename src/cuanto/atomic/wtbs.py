@@ -1,7 +1,8 @@
-"""Well-tempered sets of exponents, and the table of them for He to Rn that comes with the package.
+"""Even-tempered and well-tempered sets of exponents, and the table of well-tempered sets for He to Rn.
 
-The formula is in `exponents.well_tempered`. Its K is the last index that a symmetry uses; with `pool` it is the last
-index that any symmetry uses.
+Well-tempered: S. Huzinaga and M. Klobukowski, Chem. Phys. Lett. 212, 260 (1993), doi:10.1016/0009-2614(93)89323-A,
+in the recursive form of D. Hennessey's thesis (Alberta, 2018). K of the formula is the last index of a symmetry; with
+`pool` it is the last index of any symmetry.
 """
 
 from __future__ import annotations
@@ -15,20 +16,41 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
-from cuanto.atomic.exponents import well_tempered
-from cuanto.atomic.species import LETTERS, SPECIES
-from cuanto.errors import InputError
+from cuanto.atomic.species import LETTERS, SPECIES, Array
+from cuanto.errors import InputError, require
+from cuanto.system.elements import ATOMIC_NUMBERS
 
 NAMES = ("alpha", "beta", "delta", "gamma")
 Range = tuple[int, int]
 
 
-def species_count(l_max: int) -> int:
-    """How many symmetry species there are up to this angular momentum."""
-    return 2 * l_max + 1
+def even_tempered(smallest: float, ratio: float, count: int) -> Array:
+    """Exponents smallest * ratio^i, i = 0, 1, ..."""
+    if not (smallest > 0 and ratio > 1 and count > 0):
+        raise InputError(f"even-tempered set ({smallest}, {ratio}, {count}): give positive numbers, ratio above 1")
+    return np.asarray(smallest * ratio ** np.arange(count))
+
+
+def well_tempered(
+    alpha: float, beta: float, delta: float, gamma: float, last: int, first: int = 1, K: int | None = None
+) -> Array:
+    """zeta_first .. zeta_last of zeta_1 = alpha, zeta_k = zeta_(k-1) beta (1 + gamma (k/K)^delta).
+
+    K is `last` by default.
+    """
+    K = last if K is None else K
+    if not (1 <= first <= last <= K):
+        raise InputError(f"well-tempered set with indices {first} to {last} of {K}: give 1 <= first <= last <= K")
+    k = np.arange(2, last + 1)
+    with np.errstate(all="ignore"):
+        zeta = alpha * np.concatenate([[1.0], np.cumprod(beta * (1.0 + gamma * (k / K) ** delta))])
+    require(
+        np.isfinite(zeta).all() and alpha > 0 and (np.diff(zeta) > 0).all(),
+        f"well-tempered parameters ({alpha:g}, {beta:g}, {delta:g}, {gamma:g}) do not give rising, finite exponents",
+    )
+    return np.asarray(zeta[first - 1 :])
 
 
 @dataclass(frozen=True)
@@ -42,51 +64,46 @@ class WellTempered:
 
     @classmethod
     def shared(cls, parameters: Sequence[float], ranges: Mapping[str, Range], pool: bool = False) -> WellTempered:
-        """Both species of an angular momentum use the same range, given as {'s': (1, 18), 'p': ...}."""
+        """A set with the same range for both species of an angular momentum: {'s': (1, 18), 'p': ...}."""
         by_momentum = [ranges[letter] for letter in LETTERS if letter in ranges]
         if "".join(letter for letter in LETTERS if letter in ranges) != LETTERS[: len(ranges)] or not ranges:
             raise InputError(f"ranges of {', '.join(ranges) or 'nothing'}: give s, then p, d, f, g without a gap")
-        per_species = [by_momentum[species.l] for species in SPECIES[: species_count(len(ranges) - 1)]]
+        per_species = [by_momentum[species.l] for species in SPECIES[: 2 * len(ranges) - 1]]
         return cls(tuple(map(float, parameters)), tuple((int(a), int(b)) for a, b in per_species), pool=pool)
 
     def at(self, parameters: Sequence[float]) -> WellTempered:
         """The same ranges with other parameters."""
         return replace(self, parameters=tuple(map(float, parameters)))
 
-    def objection(self) -> str | None:
-        """Why these parameters make no set of exponents; None if they do."""
+    def invalid_reason(self) -> str | None:
+        """Why these parameters give no valid set of exponents; None if they do."""
         for g in range(0, len(self.parameters), len(NAMES)):
             alpha, beta, delta, gamma = self.parameters[g : g + len(NAMES)]
             if not all(map(math.isfinite, (alpha, beta, delta, gamma))):
                 return "a parameter is not finite"
-            if alpha <= 0:
-                return f"alpha = {alpha:g} is not positive"
-            if beta <= 1:
-                return f"beta = {beta:g} is not above 1"
-            if gamma <= -1:
-                return f"gamma = {gamma:g} is not above -1"
+            for name, value, bound in (("alpha", alpha, 0), ("beta", beta, 1), ("gamma", gamma, -1)):
+                if value <= bound:
+                    return f"{name} = {value:g} is not above {bound}"
         try:
             found = self._exponents()
         except InputError as error:
             return str(error)
-        largest, smallest = max(float(zeta[-1]) for zeta in found), min(float(zeta[0]) for zeta in found)
-        if largest > LARGEST_EXPONENT:
-            return f"the largest exponent, {largest:.1e}, is beyond {LARGEST_EXPONENT:g}"
-        if smallest < SMALLEST_EXPONENT:
-            return f"the smallest exponent, {smallest:.1e}, is below {SMALLEST_EXPONENT:g}"
+        for zeta in np.concatenate(found):
+            if not SMALLEST_EXPONENT <= zeta <= LARGEST_EXPONENT:
+                return f"exponent {zeta:.1e} is not between {SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
         return None
 
-    def exponents(self) -> tuple[NDArray[np.float64], ...]:
-        """Of every species, increasing."""
-        reason = self.objection()
-        if reason is not None:
+    def exponents(self) -> tuple[Array, ...]:
+        """Exponents of every species, increasing."""
+        if reason := self.invalid_reason():
             raise InputError(f"no well-tempered set: {reason}")
         return self._exponents()
 
     def basis(self) -> AtomBasis:
+        """The exponents as a basis."""
         return AtomBasis(self.exponents())
 
-    def _exponents(self) -> tuple[NDArray[np.float64], ...]:
+    def _exponents(self) -> tuple[Array, ...]:
         longest = max(b for _, b in self.ranges)
         found = []
         for (a, b), g in zip(self.ranges, self.groups or (1,) * len(self.ranges), strict=True):
@@ -94,8 +111,8 @@ class WellTempered:
             found.append(well_tempered(alpha, beta, delta, gamma, b, a, longest if self.pool else b))
         return tuple(found)
 
-    def described(self) -> str:
-        """s(1:18)p(3:9): the notation of the thesis; species of one momentum that differ are told apart."""
+    def range_text(self) -> str:
+        """s(1:18)p(3:9): the notation of the thesis; p- and p+ if the two species of p differ."""
         texts = []
         for l in range(SPECIES[len(self.ranges) - 1].l + 1):
             own = [limits for limits, species in zip(self.ranges, SPECIES, strict=False) if species.l == l]
@@ -106,14 +123,20 @@ class WellTempered:
 
 @cache
 def table() -> dict[str, WellTempered]:
-    """Table 2.1 of the thesis by symbol."""
+    """Table 2.1 of the thesis, by symbol."""
     text = (files("cuanto") / "data" / "atoms" / "wtbs.json").read_text()
     rows: dict[str, Any] = json.loads(text)["elements"]
     return {symbol: WellTempered.shared(row["parameters"], row["ranges"]) for symbol, row in rows.items()}
 
 
+def nearest_set(symbol: str) -> WellTempered:
+    """The set of the nearest element that the table has."""
+    number = ATOMIC_NUMBERS[symbol]
+    return table()[min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))]
+
+
 def table_set(symbol: str) -> WellTempered:
-    """The set of one element."""
+    """The set of one element in the table."""
     found = table().get(symbol)
     if found is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Work that must not keep the interpreter alive: compilations nobody waits for."""
+"""Background threads for compilations, which must not keep the interpreter alive."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def ready(future: Future[Any]) -> bool:
-    """Is there a result? A failed compilation is no reason to fail where another kernel serves."""
+    """Whether there is a result; a failed compilation counts as none, because another kernel serves."""
     return future.done() and not future.cancelled() and future.exception() is None
 
 
 class Background:
-    """A few daemon threads with a queue. What is still queued when the interpreter ends is dropped.
+    """Daemon threads with a queue; calls still queued when the interpreter exits are dropped.
 
-    `finish_running`: what is under way is waited for at the end (code inside a library cannot be abandoned safely); a
-    compiler in a process of its own needs no waiting.
+    `finish_running`: wait at exit for running calls (a call into a library cannot be abandoned safely; a compiler in a
+    process of its own can).
     """
 
     def __init__(self, threads: int, name: str, finish_running: bool) -> None:
@@ -35,7 +35,7 @@ class Background:
         self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Start as soon as a thread is free."""
+        """Queue a call."""
         with self._lock:
             if not self._workers:
                 self._start()
@@ -45,7 +45,7 @@ class Background:
         return future
 
     def result(self, future: Future[T], urgently: Callable[[], T]) -> T:
-        """Wait for a result; what nobody has begun is done here and now, by another call."""
+        """Wait for a result; if no thread has started the call, run `urgently` in its place in this thread."""
         if self._waiting.pop(future, None) is not None:
             self._run(future, urgently)
         return future.result()
@@ -61,18 +61,18 @@ class Background:
         while (future := self._queue.get()) is not None:
             call = self._waiting.pop(future, None)
             if call is None:
-                continue  # somebody could not wait
+                continue  # `result` has taken it over
             if self._ending:
                 future.cancel()
                 continue
             try:
                 self._run(future, call)
             except BaseException as error:
-                logger.warning("a kernel could not be compiled; the general one serves: %s", str(error)[-300:])
+                logger.warning("a kernel could not be compiled; the general one is used: %s", str(error)[-300:])
 
     @staticmethod
     def _run(future: Future[T], call: Callable[[], T]) -> None:
-        """Errors are also delivered to whoever asks for the result."""
+        """Run a call; its error is raised here and stored in the future."""
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())

@@ -1,4 +1,4 @@
-"""What every backend offers, and the choice of one by name."""
+"""The protocol of backends, and the choice of one by name."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.backends.communicator import Communicator
 from cuanto.errors import InputError
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 
 
 class Factor(Protocol):
-    """A lower triangle to divide by."""
+    """A lower triangular matrix, prepared for solves."""
 
     @property
     def L(self) -> Any:
-        """The triangle."""
+        """The matrix."""
 
     def divide(self, B: Any) -> None:
         """Replace B by B L^-T."""
 
 
 class Linalg(Protocol):
-    """Dense linear algebra that a device does in its own way; everything else is in `xp`.
+    """Dense linear algebra that each device does in its own way; everything else is in `xp`.
 
-    Working memory, for plans: `factor_copies`, matrices of the size of A while `inverse_factor` runs, A included;
-    `copied_rows` of `times_transpose_to`; `stack_copies`, arrays of the size of X while `gram_of_stack` runs.
+    Workspace, for memory plans: `factor_copies` matrices of the size of A (A included) in `inverse_factor`;
+    `copied_rows` in `times_transpose_to`; `stack_copies` arrays of the size of X in `gram_of_stack`.
     """
 
     factor_copies: int
@@ -40,10 +42,10 @@ class Linalg(Protocol):
 
     @property
     def copied_rows(self) -> int:
-        """Rows of temporary copies."""
+        """Rows of workspace."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
-        """A context in which algebra with matrices of n rows has as many threads of the host as it gains from."""
+        """Context that gives BLAS the number of host threads that pays for matrices of n rows."""
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
@@ -55,44 +57,44 @@ class Linalg(Protocol):
         """X X^T"""
 
     def gram_of_stack(self, X: Any) -> Any:
-        """sum_i X_i X_i^T of matrices X_i."""
+        """sum_i X_i X_i^T"""
 
     def combine_rows(self, rows: Any, weights: Any, ranges: Any = None) -> Any:
-        """sum_r weights_r rows_r; of some `ranges` [k, 2] of rows where weights are zero elsewhere."""
+        """sum_r weights_r rows_r, over `ranges` [k, 2] of rows if weights are zero elsewhere."""
 
     def rows_times(self, rows: Any, vector: Any, ranges: Any = None) -> Any:
-        """rows_r . vector of every row; of some `ranges` of rows where the others are not needed."""
+        """rows_r . vector of every row, or only of those in `ranges`."""
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
-        """L^-1 of A = L L^T, perhaps written over A, and the smallest pivot; -1 where A is not positive definite."""
+        """L^-1 of A = L L^T (A may be overwritten) and the smallest pivot, -1 if A is not positive definite."""
 
     def lower_gram(self, A: Any) -> Any:
-        """A A^T, of which the lower triangle at least is there."""
+        """A A^T; only its lower triangle is defined."""
 
     def divisor(self, L: Any) -> Factor:
-        """A lower triangle, or a stack of them, ready to divide by."""
+        """Prepare solves with a lower triangle, or a stack of them."""
 
     def factor(self, G: Any) -> Factor:
-        """Cholesky factor of a matrix whose upper triangle is not looked at."""
+        """Cholesky factor of a matrix, of which only the lower triangle is read."""
 
     def rotation_factors(self, X: Any) -> Iterator[Factor]:
-        """Factors of 1 + X X^T and 1 + X^T X; a GPU goes on with other work until they are taken."""
+        """Factors of 1 + X X^T and 1 + X^T X; a GPU computes them beside other work until they are taken."""
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
-        """rows L^T, written over the rows; L is a lower `triangle` or a whole matrix."""
+        """Replace rows by rows L^T; L is a lower `triangle` or a full matrix."""
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
-        """The rows `one` times L^T, written over these and over the `other` rows."""
+        """Write the rows `one` times L^T to the rows `one` and to the rows `other`."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is different from device to device, as data.
+    """Properties of a device, as data.
 
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
-    `workers`: threads or multiprocessors. `worth_compiling`: operations of a job from which a straight-line kernel
-    repays its compilation. On a GPU: `group_threads` of a block of the general kernel, which has `shared_limit` bytes
-    of fast memory at most.
+    `workers`: threads or multiprocessors; `worth_compiling`: operations of a job above which compiling a straight-line
+    kernel pays. On a GPU: `group_threads` of a block of the general kernel, which has `shared_limit` bytes
+    of fast memory at most; `quartet_threads` of a block for a quartet of shells (0: by class).
     """
 
     language: str
@@ -102,31 +104,32 @@ class Traits:
     worth_compiling: float
     group_threads: int = 0
     shared_limit: int = 0
+    quartet_threads: int = 0
 
 
 class Program(Protocol):
-    """A kernel that is being compiled, or is there already."""
+    """A kernel, compiled or being compiled."""
 
     source: Source
 
     @property
     def ready(self) -> bool:
-        """Has it been compiled?"""
+        """Whether it has been compiled."""
 
     def wait(self) -> None:
-        """Until it is compiled; an error of the compiler is raised here."""
+        """Wait until it is compiled; compiler errors are raised here."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """So many items of a kernel, with its arguments by name; those that the kernel does not have are ignored.
+    """A number of items of a kernel, with arguments by name; those that the kernel does not have are ignored.
 
-    `scratch`: bytes of fast memory for a worker (a thread of the CPU, a block of threads of a GPU).
-    `grain`: items that a thread of the CPU takes at once (0: as many as balance the work).
-    `sums`: name of the argument, an array of doubles, to which items add; on a CPU, in a fixed order, from `sums_size`
-    numbers of each chunk where the kernel has its own way to add them (`Source.merge`).
-    `better`: asked now and then, while items are left, for a faster launch of the same work to go on with; None: not
-    yet.
+    `scratch`: bytes of fast memory per worker (a thread of the CPU, a block of threads of a GPU).
+    `grain`: items per chunk on the CPU (0: as many as balance the work).
+    `sums`: name of the argument, an array of doubles, to which items add; the CPU adds chunks in a fixed order, from
+    `sums_size` numbers per chunk if the kernel has its own merge function (`Source.merge`).
+    `better`: polled while items are left; yields a faster launch of the same work to continue with, None if there is
+    none yet.
     """
 
     program: Program
@@ -140,7 +143,7 @@ class Launch:
 
 
 def when_ready(launch: Launch) -> Iterator[Launch | None]:
-    """The launch, as soon as its kernel is compiled."""
+    """The launch, once its kernel is compiled; None until then."""
     while not launch.program.ready:
         yield None
     yield launch
@@ -162,7 +165,7 @@ class Job:
 
     @property
     def real_name(self) -> str:
-        """The kernels' number type."""
+        """Number type of the kernel."""
         return "double" if np.dtype(self.arguments["out"].dtype) == np.float64 else "float"
 
 
@@ -172,52 +175,53 @@ class Backend(Protocol):
     name: str
     xp: Any
     traits: Traits
+    communicator: Communicator
 
     @property
     def linalg(self) -> Linalg:
         """Dense linear algebra."""
 
     def to_device(self, array: NDArray[Any]) -> Any:
-        """A copy there (the array itself on the CPU)."""
+        """A copy on the device (on the CPU the array itself)."""
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-        """Several arrays, read-only from now on, in one copy."""
+        """Copies of several arrays on the device in one transfer; they are read-only."""
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy here; an array that is here already as it is."""
+        """A copy in main memory; an array that is there already is returned as it is."""
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
-        """Copies of several arrays here, with one wait for the device."""
+        """Copies of several arrays in main memory, with one wait for the device."""
 
     def address(self, target: Any) -> int:
-        """Where an array lies, for records that kernels follow; on the CPU also where a kernel's code begins."""
+        """Address of an array, for pointers in records; on the CPU also that of a kernel's code."""
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
-        """Memory for results."""
+        """Zeroed memory on the device."""
 
     def compile(self, source: Source, later: bool = False) -> Program:
-        """Begin to compile a kernel in the background, unless it is there already.
+        """Start to compile a kernel in the background, unless it is in the cache.
 
-        `later`: another one serves until then, so that computations come first.
+        `later`: at low priority, because another kernel serves until then.
         """
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
-        """Run a kernel, as soon as it is compiled, after everything that was launched before."""
+        """Run a kernel after everything that was launched before; waits for its compilation."""
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """Run kernels that do not depend on each other, side by side."""
+        """Run kernels that do not depend on each other concurrently."""
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Do all jobs, each group as it comes; the jobs of a group share their bras. Safe to call from many threads."""
+        """Run all jobs, group by group; the jobs of a group share their bras. Safe to call from many threads."""
 
     def synchronize(self) -> None:
         """Wait for everything that was launched."""
 
     def finish_compiling(self) -> None:
-        """Wait until every specialised kernel asked for so far is there."""
+        """Wait until every kernel requested so far is compiled."""
 
     def memory(self) -> tuple[int, int]:
-        """Bytes free and in total."""
+        """Free and total bytes."""
 
 
 @cache
@@ -227,21 +231,13 @@ def get_backend(name: str) -> Backend:
         from cuanto.backends.cuda.backend import why_no_gpu
 
         return get_backend("cpu" if why_no_gpu() else "cuda")
-    if name == "cpu":
-        from cuanto.backends.cpu.backend import CpuBackend
-
-        return CpuBackend()
-    if name == "cuda":
-        from cuanto.backends.cuda.backend import CudaBackend
-
-        return CudaBackend()
-    if name == "simt":
-        from cuanto.backends.simt.backend import SimtBackend
-
-        return SimtBackend()
-    raise InputError(f"unknown backend {name!r}: choose auto, cpu or cuda")
+    if name not in ("cpu", "cuda", "simt"):
+        raise InputError(f"unknown backend {name!r}: choose auto, cpu or cuda")
+    module = import_module(f"cuanto.backends.{name}.backend")
+    backend: Backend = getattr(module, f"{name.capitalize()}Backend")()
+    return backend
 
 
 if hasattr(os, "register_at_fork"):
-    # Threads do not exist in a forked child: it makes backends of its own.
+    # Threads do not survive a fork: the child creates backends of its own.
     os.register_at_fork(after_in_child=get_backend.cache_clear)

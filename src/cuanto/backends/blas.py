@@ -1,8 +1,8 @@
-"""The host's library of linear algebra (OpenBLAS in the wheels of NumPy): its threads, and its products for kernels.
+"""The BLAS of NumPy (OpenBLAS in its wheels): the number of its threads, and its products for kernels.
 
-Its threads spin for a while when they are done, and a matrix of a hundred rows is done before a second one has woken
-up. Calculations therefore keep the library on one thread: kernels call its products from our own threads, and large
-factorisations get its threads for as long as they last.
+Idle BLAS threads spin for a while, and a product of matrices with a hundred rows is finished before a second thread
+has woken up. Calculations therefore keep BLAS on one thread: kernels call its products from our own threads, and only
+large factorisations use BLAS threads.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
 """Names of OpenBLAS's functions in the wheels of NumPy and SciPy and elsewhere."""
 USERS = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
-"""Extension modules that are linked to a library of linear algebra each."""
+"""Extension modules that are each linked to a BLAS."""
 
 Control = tuple[Callable[[], int], Callable[[int], None]]
 
 
 class _OneThread(ContextDecorator):
-    """Linear algebra of this process on one thread, until the last of those who asked for it is done.
-
-    Where the library is not OpenBLAS, nothing happens.
-    """
+    """Keeps the BLAS of this process on one thread until the last context is left; no effect if it is not OpenBLAS."""
 
     def __init__(self) -> None:
         self._lock, self._depth = threading.Lock(), 0
@@ -36,17 +33,14 @@ class _OneThread(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             if self._depth == 0:
-                self._before = [(control, control[0]()) for control in _controls()]
-                for (_, set_threads), _count in self._before:
-                    set_threads(1)
-            self._depth += 1  # last: whatever fails leaves nobody inside
+                self._before = _set_threads(1)
+            self._depth += 1  # last: an error above leaves the depth unchanged
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                for (_, set_threads), count in self._before:
-                    set_threads(count)
+                _restore(self._before)
 
 
 one_thread = _OneThread()
@@ -55,26 +49,36 @@ one_thread = _OneThread()
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """So many threads for what follows, whatever was asked for before."""
-    before = [(control, control[0]()) for control in _controls()]
-    for (_, set_threads), _count in before:
-        set_threads(count)
+    """Context with this number of BLAS threads, whatever was set before."""
+    before = _set_threads(count)
     try:
         yield
     finally:
-        for (_, set_threads), was in before:
-            set_threads(was)
+        _restore(before)
+
+
+def _set_threads(count: int) -> list[tuple[Control, int]]:
+    """Set the number of threads of every library in use; what it was before, for `_restore`."""
+    before = [(control, control[0]()) for control in _controls()]
+    for (_, set_threads), _count in before:
+        set_threads(count)
+    return before
+
+
+def _restore(before: list[tuple[Control, int]]) -> None:
+    for (_, set_threads), count in before:
+        set_threads(count)
 
 
 class Products(ctypes.Structure):
-    """CBLAS's functions for kernels (`blas.h`): null where there are none; `wide`: integers have 64 bits."""
+    """CBLAS functions for kernels (`blas.h`), null if there are none; `wide`: integers have 64 bits."""
 
     _fields_ = (("gemm", ctypes.c_void_p), ("gemv", ctypes.c_void_p), ("wide", ctypes.c_longlong))
 
 
 @cache
 def products() -> Products:
-    """Those of the library that NumPy uses."""
+    """Functions of the BLAS that NumPy uses."""
     import numpy.linalg  # noqa: F401 (loads it)
 
     library = _library(USERS[0])
@@ -89,14 +93,14 @@ def products() -> Products:
 
 
 def _controls() -> list[Control]:
-    """Functions that read and set the number of threads of every library in use."""
+    """Functions that read and set the number of threads, for every BLAS in use."""
     found = [_control(name) for name in USERS if name in sys.modules]
     return [control for control in found if control is not None]
 
 
 @cache
 def _library(name: str) -> ctypes.CDLL | None:
-    """An extension module, and whatever it is linked to."""
+    """An extension module with the libraries that it is linked to."""
     try:
         return ctypes.CDLL(str(sys.modules[name].__file__))
     except (OSError, KeyError):
@@ -105,7 +109,7 @@ def _library(name: str) -> ctypes.CDLL | None:
 
 @cache
 def _control(name: str) -> Control | None:
-    """Functions that read and set the number of threads of the library that a module is linked to."""
+    """Functions that read and set the number of threads of the BLAS of an extension module."""
     library = _library(name)
     for prefix in PREFIXES:
         for suffix in SUFFIXES:

@@ -36,7 +36,7 @@ def cache_folder() -> Path:
 
 @cache
 def _writable(folder: Path) -> bool:
-    """Tried, not asked: root may be told yes where the answer is no."""
+    """By trying: permission bits may say yes to root where writing fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -47,7 +47,7 @@ def _writable(folder: Path) -> bool:
 
 @cache
 def _own_temporary_folder(wanted: Path) -> Path:
-    """A folder nobody else can write to: what lies there will be executed."""
+    """A folder that no other user can write to, because its content will be executed."""
     logger.warning("%s cannot be written; compiled kernels go to the temporary folder", wanted)
     folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
     try:
@@ -61,7 +61,7 @@ def _own_temporary_folder(wanted: Path) -> Path:
 
 
 def complete(library: Path) -> bool:
-    """Is a shared library there as a whole? A truncated one (full disk, power loss) would kill the process on loading.
+    """Whether a shared library exists and is complete: loading a truncated one would kill the process.
 
     An ELF file ends with its section headers; other formats are left to the loader.
     """
@@ -79,7 +79,7 @@ def complete(library: Path) -> bool:
 
 
 def key(parts: Iterable[str]) -> str:
-    """Everything that decides the binary: text, flags, compiler, architecture."""
+    """Hash of everything that determines a binary: text, flags, compiler, architecture."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode())
@@ -88,10 +88,10 @@ def key(parts: Iterable[str]) -> str:
 
 
 def temporary(final: Path) -> Path:
-    """A name beside `final` that no other process or thread uses."""
+    """A new file beside `final` that no other process or thread uses."""
     final.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{final.stem}-", suffix=final.suffix, dir=final.parent)
-    # As readable as any file of the user: a cache may be shared.
+    # Readable like other files of the user: a cache may be shared.
     os.fchmod(handle, 0o666 & ~_umask())
     os.close(handle)
     return Path(name)
@@ -105,26 +105,26 @@ def _umask() -> int:
 
 
 def write(final: Path, content: bytes) -> None:
-    """All or nothing; a disk that is full keeps nothing, and stops nobody who has the content already."""
+    """Write a file completely or not at all; a full disk is a warning, because the caller has the content."""
     draft = None
     try:
         draft = temporary(final)
         draft.write_bytes(content)
         os.replace(draft, final)
     except OSError as error:
-        logger.warning("%s cannot be kept: %s", final, error.strerror or error)
+        logger.warning("%s cannot be written: %s", final, error.strerror or error)
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
 
 
 def files() -> list[Path]:
-    """Everything in the cache, drafts of interrupted runs included."""
+    """All files in the cache, including drafts of interrupted runs."""
     return [path for path in cache_folder().iterdir() if path.is_file()]
 
 
 def clear() -> tuple[int, int]:
-    """Delete everything; returns the number of files and bytes."""
+    """Delete all files; returns their number and bytes."""
     count = size = 0
     for path in files():
         try:

@@ -1,43 +1,40 @@
-"""What the jobs of a GPU have in common that are of one class: their kernels, tables and need of fast memory."""
+"""Kernels, index tables and shared memory of classes of integrals on a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Job
 from cuanto.backends.programs import ClassTables, class_cost, class_tables
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import straight_source, unrolled
+from cuanto.kernels.build import source_of, unrolled
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 
-SHARED_TARGET = 110_000
-"""Bytes of shared memory per block that still let two blocks share a multiprocessor of Ampere or later."""
-PASSES_AT_ONCE = 4
-"""Passes of a sweep that a block has room for (where the primitive stage does not leave more anyway)."""
-ACCUMULATORS = 48
-"""Sums a thread may keep in registers."""
+SHARED_TARGET = tuning.size("cuda", "integrals.shared_bytes")
+PASSES_AT_ONCE = tuning.size("cuda", "integrals.passes_at_once")
+ACCUMULATORS = tuning.size("cuda", "integrals.accumulators")
 
 
 class Kind:
-    """What jobs of one class and number of columns have in common: found once, for a launch takes microseconds."""
+    """Properties of jobs of one class and number of columns; cached, because a launch takes microseconds."""
 
     def __init__(self, operator: str, bra: Shells, ket: Shells, algorithm: str, columns: int) -> None:
         self._class, self.columns = (operator, bra, ket, algorithm), columns
         self.cost = class_cost(*self._class)
         self.straight = unrolled("cuda", self.cost)
         self.blocks = by_loops(*self._class) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
-        self._sources: dict[str, Source] = {}
 
     @cached_property
     def at_once(self) -> int:
-        """Contraction columns a thread sums together; a power of two, to keep the number of kernels small."""
+        """Contraction columns that a thread sums together; a power of two keeps the number of kernels small."""
         columns = 1
         while columns < min(self.columns, 16) and 2 * columns * self.cost.width <= ACCUMULATORS:
             columns *= 2
@@ -45,12 +42,12 @@ class Kind:
 
     @cached_property
     def tables(self) -> ClassTables:
-        """Of the group schedule."""
+        """Index tables of the group schedule."""
         return class_tables(*self._class, levels=True)
 
     @cached_property
     def need(self) -> GroupNeed:
-        """Slots for the primitive stage, and at least for one pass of a sweep; more passes share what is there."""
+        """Storage for the primitive stage and for at least one pass of a sweep."""
         programs = self.tables.programs
         slots = max(program.slots for program in programs)
         wanted = max(program.slots * min(program.repeat, PASSES_AT_ONCE) for program in programs)
@@ -58,17 +55,15 @@ class Kind:
         return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
 
     def source(self, real: str) -> Source:
-        """Straight-line code, one ket per thread."""
-        if real not in self._sources:
-            self._sources[real] = straight_source(KernelSpec(*self._class, "thread", real, self.at_once))
-        return self._sources[real]
+        """Straight-line kernel with one ket per thread."""
+        return source_of(KernelSpec(*self._class, "thread", real, self.at_once))
 
 
 _kind = cache(Kind)
 
 
 def kind_of(job: Job) -> Kind:
-    """What a job shares with others of its class and number of columns."""
+    """Properties that a job shares with others of its class and number of columns."""
     return _kind(job.operator, job.bra, job.ket, job.algorithm, job.columns)
 
 
@@ -81,7 +76,7 @@ class GroupNeed:
     slots: int
 
     def numbers(self, lanes: int) -> int:
-        """All that a block of so many lanes keeps."""
+        """Numbers stored by a block with this many lanes."""
         return self.uniforms + (self.sums + self.slots) * lanes
 
 
@@ -102,26 +97,21 @@ def group_lanes(
     return min(useful, 4), 0
 
 
-def table_arguments(job: Job, tables: ClassTables, put: Callable[[Any], Any]) -> dict[str, Any]:
-    """Index tables as kernel arguments, copied with `put`."""
-    real = np.dtype(job.arguments["out"].dtype)
-    values: dict[str, Any] = {"width": tables.width, "bra_functions": tables.bra_functions}
-    for prefix, program in zip(("primitive", "ket", "bra"), tables.programs, strict=True):
-        values[f"{prefix}_table"] = put(program.table)
-        values[f"{prefix}_constants"] = put(program.constants.astype(real))
-    return values
-
-
 class GroupTables:
-    """Index tables on the device, one copy per class."""
+    """Index tables on the device, one copy per class; `put` makes the copies."""
 
     def __init__(self, put: Callable[[Any], Any]) -> None:
         self._put = put
         self._known: dict[Any, dict[str, Any]] = {}
 
-    def __call__(self, job: Job) -> tuple[ClassTables, dict[str, Any]]:
+    def __call__(self, job: Job) -> dict[str, Any]:
+        """Arguments of the general kernel."""
         tables = kind_of(job).tables  # one object for a class, for as long as the process lives
-        key = (id(tables), job.real_name)
+        return self.once((id(tables), job.real_name), lambda: tables.arguments(job.arguments["out"].dtype))
+
+    def once(self, key: Any, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Arguments that are made at the first call with a key; arrays among them are copied to the device."""
         if key not in self._known:
-            self._known[key] = table_arguments(job, tables, self._put)
-        return tables, self._known[key]
+            made = make().items()
+            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in made}
+        return self._known[key]

@@ -1,4 +1,4 @@
-"""Dense linear algebra of the devices: by threads of the host, and by the products of a GPU."""
+"""Dense linear algebra: on the host by our own threads and LAPACK, on a GPU by matrix products."""
 
 from __future__ import annotations
 
@@ -8,58 +8,46 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
 
-Array = NDArray[np.float64]
-
-SMALL = 6e7
-"""Operations of a product below which one thread is faster."""
-TILES = {1024: 96, 2**62: 192}
-"""Rows and columns of a tile of a product whose larger side has fewer than so many."""
-ROWS_SOLVED = 32
-"""Rows that a thread multiplies with a triangle, at least."""
-FACTOR_BLOCK = 256
-"""Rows of a matrix that LAPACK factorises as a whole."""
-MANY_ORBITALS = 1500
-"""Rows of a matrix from which algebra is lent the library's own threads, which spin for a while when they are done."""
-GRAM_ROWS = 384
-"""Rows of a panel of X X^T on a GPU."""
-PANEL = 1024
-"""Columns of a panel of a product with a triangle on a GPU."""
-ROWS_AT_ONCE = 4096
-"""Rows of a product with a triangle on a GPU, so that the copy stays small beside the whole."""
-COPIED_ROWS = 16384
-"""Rows that are copied on a GPU to be multiplied with a triangle."""
-ROWS_COMBINED = 64
-"""Rows that a thread adds up, or multiplies with a vector, at once."""
-SUMMED_AT_ONCE = 2**17
-"""Rows of a product with a vector on a GPU."""
-STACK_TILE = 64
-"""Rows and columns of a tile of sum_i X_i X_i^T."""
-STACKED = 2
-"""Matrices X_i whose squares are added to a tile at once: about half a millisecond."""
-HOST_BLOCK, DEVICE_BLOCK = 64, 512
-"""Columns of a diagonal block of a triangle that is divided by, on a host and on a GPU."""
+SMALL_PRODUCT = tuning.number("cpu", "linalg.small_product")
+TILES = {
+    tuning.size("cpu", "linalg.small_side"): tuning.size("cpu", "linalg.small_tile"),
+    2**62: tuning.size("cpu", "linalg.tile"),
+}
+"""Rows and columns of a tile, by an upper bound on the larger side of the product."""
+ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
+FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
+MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
+GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
+PANEL = tuning.size("cuda", "linalg.panel_columns")
+ROWS_AT_ONCE = tuning.size("cuda", "linalg.rows_at_once")
+COPIED_ROWS = tuning.size("cuda", "linalg.copied_rows")
+ROWS_COMBINED = tuning.size("cpu", "linalg.rows_combined")
+SUMMED_AT_ONCE = tuning.size("cuda", "linalg.rows_summed")
+STACK_TILE = tuning.size("cpu", "linalg.stack_tile")
+MATRICES_PER_ITEM = tuning.size("cpu", "linalg.stacked")
+TRIANGLE_BLOCK = tuning.sizes("linalg.triangle_block")
 
 
 @dataclass(frozen=True)
 class BlockFactor:
-    """A lower triangle L, or a stack of them, and inverses of its diagonal blocks, to divide by in matrix products.
+    """A lower triangle L, or a stack of them, with the inverses of its diagonal blocks: solves by matrix products.
 
-    Libraries solve with triangles far below the rate of their products (cuBLAS at half of it, for thousands of
-    columns); SciPy's also brings a BLAS with threads of its own, which get in the way of NumPy's for longer than it
-    saves.
+    Library solves with triangles are far slower than products (cuBLAS: half the rate for thousands of columns), and
+    SciPy's bring a second BLAS whose threads disturb NumPy's.
     """
 
     L: Any
     inverses: list[Any]
 
     def divide(self, B: Any) -> None:
-        """Replace B by B L^-T: what columns that are done leave of the others, then their own block."""
+        """Replace B by B L^-T: subtract finished columns from the others, then solve each diagonal block."""
         self._divide(B, 0, self.L.shape[-1])
 
     def _divide(self, B: Any, begin: int, end: int) -> None:
@@ -83,14 +71,14 @@ def _diagonal_blocks(L: Any, size: int) -> list[Any]:
     return [L[..., own, own] for own in parts]
 
 
-def _add_one(G: Any) -> Any:
-    """Add 1 to the diagonals of contiguous square matrices, in place."""
-    G.reshape(*G.shape[:-2], -1)[..., :: G.shape[-1] + 1] += 1.0
-    return G
+def add_to_diagonal(A: Any, value: Any) -> Any:
+    """Add a number to the diagonals of contiguous square matrices, in place."""
+    A.reshape(*A.shape[:-2], -1)[..., :: A.shape[-1] + 1] += value
+    return A
 
 
 class HostLinalg:
-    """Products by tiles in our own threads, factorisations by LAPACK."""
+    """Linear algebra of the CPU: products by tiles in our own threads, factorisations by LAPACK."""
 
     factor_copies, stack_copies = 3, 1
 
@@ -98,16 +86,16 @@ class HostLinalg:
         self._backend = backend
 
     def threads(self, n: int) -> AbstractContextManager[None]:
-        """The library's own threads for large matrices."""
+        """All threads for large matrices, one for small ones."""
         return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
 
     @property
     def copied_rows(self) -> int:
-        """A thread copies rows, and makes as many."""
+        """Every thread copies a chunk of rows and makes as many."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
-        """LAPACK's, with the library's threads for large matrices."""
+        """By LAPACK, with BLAS threads for large matrices."""
         with self.threads(A.shape[-1]):
             values, vectors = np.linalg.eigh(A)
         return values, vectors
@@ -115,7 +103,7 @@ class HostLinalg:
     def product(self, A: Any, B: Any) -> Any:
         """By tiles; matrices of a stack in one launch."""
         plain = all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in (A, B))
-        if not plain or 2.0 * A.size * B.shape[-1] < SMALL:
+        if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
             return A @ B
         if A.ndim == B.ndim == 2:
             return self._tiles([A], [B], lower=False)[0]
@@ -124,37 +112,39 @@ class HostLinalg:
         return self._tiles(A_k, B_k, lower=False)
 
     def gram(self, X: Array) -> Array:
-        """Tiles of the lower half, and their mirror images."""
-        if 1.0 * X.size * len(X) < SMALL:
+        """Tiles of the lower half, mirrored."""
+        if 1.0 * X.size * len(X) < SMALL_PRODUCT:
             return X @ X.T
         K: Array = self._tiles([X], [X.T], lower=True)[0]
         return np.tril(K) + np.tril(K, -1).T
 
     def gram_of_stack(self, X: Array) -> Array:
-        """Tiles of the lower half, from a few matrices at once."""
+        """Tiles of the lower half, from a few matrices per item."""
         columns, n, depth = X.shape
         functions = np.arange(n, dtype=np.int32)
         return add_squares(self._backend, np.ascontiguousarray(X), depth, [(0, n, columns, 0)], functions, n)
 
     def combine_rows(self, rows: Array, weights: Array, ranges: Any = None) -> Array:
         """A range of rows in a thread."""
-        out = np.zeros(rows.shape[1])
-        ranges = _short_ranges(len(rows)) if ranges is None else ranges
-        values = {"rows": rows, "naux": len(out), "first": ranges, "density": weights, "out": out}
-        self._backend.launch_all([Launch(self._backend.compile(rows_kernel("fit")), len(ranges), values, sums="out")])
-        return out
+        return self._over_ranges("fit", rows, ranges, np.zeros(rows.shape[1]), "out", density=weights)
 
     def rows_times(self, rows: Array, vector: Array, ranges: Any = None) -> Array:
         """A range of rows in a thread."""
-        out = np.empty(len(rows))
-        ranges = _short_ranges(len(rows)) if ranges is None else ranges
         vector = np.ascontiguousarray(vector)
-        values = {"rows": rows, "naux": rows.shape[1], "first": ranges, "fit": vector, "out": out}
-        self._backend.launch_all([Launch(self._backend.compile(rows_kernel("potential")), len(ranges), values)])
+        return self._over_ranges("potential", rows, ranges, np.empty(len(rows)), "", fit=vector)
+
+    def _over_ranges(self, kernel: str, rows: Array, ranges: Any, out: Array, sums: str, **more: Array) -> Array:
+        """Run a kernel on ranges [k, 2] of rows, by default all in short ranges."""
+        if ranges is None:
+            first = np.arange(0, len(rows), ROWS_COMBINED)
+            ranges = np.stack([first, np.minimum(first + ROWS_COMBINED, len(rows))], axis=1)
+        values = {"rows": rows, "naux": rows.shape[1], "first": ranges, "out": out, **more}
+        program = self._backend.compile(rows_kernel(kernel))
+        self._backend.launch_all([Launch(program, len(ranges), values, sums=sums)])
         return out
 
     def inverse_factor(self, A: Array) -> tuple[Array, float]:
-        """In place: halves by products in our threads, small blocks by LAPACK."""
+        """In place, recursively: halves by products in our threads, small blocks by LAPACK."""
         n = len(A)
         if n <= FACTOR_BLOCK:
             return _small_inverse_factor(A)
@@ -177,26 +167,26 @@ class HostLinalg:
         return self.product(A, transpose(A))
 
     def divisor(self, L: Any) -> BlockFactor:
-        """With blocks that stay in the cache."""
-        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, HOST_BLOCK)])
+        """Diagonal blocks that fit into the cache."""
+        return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
         """LAPACK's."""
         return self.divisor(np.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
-        """One when it is taken."""
-        return (self.factor(_add_one(self.lower_gram(A))) for A in (X, transpose(X)))
+        """Each factor when it is taken."""
+        return (self.factor(add_to_diagonal(self.lower_gram(A), 1.0)) for A in (X, transpose(X)))
 
     def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
-        """Rows in our threads."""
+        """In our threads, for contiguous rows."""
         if not rows.flags.c_contiguous:
             rows[...] = rows @ L.T
             return
         self.times_transpose_to(rows, None, None, L, triangle)
 
     def times_transpose_to(self, rows: Array, one: Any, other: Any, L: Array, triangle: bool) -> None:
-        """The same of some rows (None: all), written to these and to the `other` ones."""
+        """In our threads; `one` and `other` None: all rows in place."""
         count, naux = len(rows) if one is None else len(one), rows.shape[1]
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
@@ -234,7 +224,7 @@ def _small_inverse_factor(A: Array) -> tuple[Array, float]:
 
 
 def _leading(A: Array) -> tuple[Array, int, bool]:
-    """The matrix as a library of linear algebra takes it: rows or columns that lie together, and their distance."""
+    """The matrix for BLAS: with contiguous rows or columns, their leading dimension, and whether it is transposed."""
     A = np.asarray(A, dtype=np.float64)
     for transposed, (far, near) in ((False, A.strides), (True, A.strides[::-1])):
         if near == A.itemsize and far >= A.itemsize * max(1, A.shape[0 if transposed else 1]) and far % A.itemsize == 0:
@@ -248,14 +238,14 @@ def add_squares(
 ) -> Array:
     """sum_i X_i X_i^T of several stacks in one array, each added to some rows and columns of a matrix [n, n].
 
-    A stack: where it begins in X, rows and number of its matrices [row, depth], and where `place` has the rows' places.
+    A stack: offset in X, rows and number of its matrices [row, depth], and the offset of its row numbers in `place`.
     """
     items = [
-        (first, rows, i, min(i + STACKED, count), p, q, at)
+        (first, rows, i, min(i + MATRICES_PER_ITEM, count), p, q, at)
         for first, rows, count, at in stacks
         for p in range(0, rows, STACK_TILE)
         for q in range(0, p + 1, STACK_TILE)
-        for i in range(0, count, STACKED)
+        for i in range(0, count, MATRICES_PER_ITEM)
     ]
     K = np.zeros((n, n))
     values = {"item": np.array(items, dtype=np.int64), "place": place, "tile": STACK_TILE}
@@ -265,27 +255,21 @@ def add_squares(
     return K
 
 
-def _short_ranges(rows: int) -> NDArray[np.int64]:
-    """All rows in ranges [k, 2] of a few."""
-    first = np.arange(0, rows, ROWS_COMBINED)
-    return np.stack([first, np.minimum(first + ROWS_COMBINED, rows)], axis=1)
-
-
 class Library(Protocol):
-    """What a device has beside its array module."""
+    """Functions of a device's libraries beside its array module."""
 
     def lower_gram(self, A: Any) -> Any:
         """A A^T of a matrix, its lower triangle only."""
 
     def inverse(self, L: Any) -> Any:
-        """Inverse of a lower triangle whose upper one is not looked at."""
+        """Inverse of a lower triangle; the upper one is not read."""
 
     def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
-        """Results of a call of each array, all begun now; who takes one makes the device wait for it."""
+        """Results of a call for each array, started at once; taking one makes the device wait for it."""
 
 
 class DeviceLinalg:
-    """Large products of the array library: its triangular ones are slower (4.0 against 3.4 ms for 20,000 rows of
+    """Linear algebra of a GPU by full products: triangular ones are slower (4.0 against 3.4 ms for 20,000 rows of
     octadecane's metric, H200)."""
 
     factor_copies, stack_copies, copied_rows = 7, 2, 3 * COPIED_ROWS
@@ -294,20 +278,20 @@ class DeviceLinalg:
         self._xp, self._library = xp, library
 
     def threads(self, n: int) -> AbstractContextManager[None]:
-        """The host has nothing to do."""
+        """No effect: the host is idle."""
         return nullcontext()
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
-        """The array library's."""
+        """By the array library."""
         values, vectors = self._xp.linalg.eigh(A)
         return values, vectors
 
     def product(self, A: Any, B: Any) -> Any:
-        """The array library's."""
+        """By the array library."""
         return A @ B
 
     def gram(self, X: Any) -> Any:
-        """Of large matrices the lower half by panels of rows, and its mirror image."""
+        """The lower half by panels of rows, mirrored, if the matrix is large."""
         n = len(X)
         if n < 4 * GRAM_ROWS:
             return X @ X.T
@@ -319,7 +303,7 @@ class DeviceLinalg:
         return K
 
     def gram_of_stack(self, X: Any) -> Any:
-        """One product, of a copy unless the matrices' rows are the outer axis in memory."""
+        """One product; of a copy, unless the row index is the outer axis in memory."""
         return self.gram(X.transpose(1, 0, 2).reshape(X.shape[1], -1))
 
     def combine_rows(self, rows: Any, weights: Any, ranges: Any = None) -> Any:
@@ -339,32 +323,34 @@ class DeviceLinalg:
         return out
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
-        """By products, which are faster than LAPACK's routines."""
+        """By products, which are faster than the library's triangular inverse."""
         L = self._xp.linalg.cholesky(A)
-        smallest = float(self._xp.diagonal(L).min())  # nan where there is no factor
+        smallest = float(self._xp.diagonal(L).min())  # NaN if there is no factor
         if not smallest > 0.0:
             return None, -1.0
         return self._xp.ascontiguousarray(inverse_triangle(L, self._xp)), smallest**2
 
     def lower_gram(self, A: Any) -> Any:
-        """The library's of a single matrix, which takes half the operations."""
+        """By the library's symmetric product for a single matrix: half the operations."""
         return self._library.lower_gram(A) if A.ndim == 2 else A @ transpose(A)
 
     def divisor(self, L: Any) -> BlockFactor:
-        """With large blocks: few calls."""
+        """Large diagonal blocks: few calls."""
         inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
-        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, DEVICE_BLOCK)])
+        return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """Not a number where there is none."""
+        """NaN if there is none."""
         return self.divisor(self._xp.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
-        """Both at once, beside other work: a factor is a long chain of small kernels."""
-        return self._library.side_by_side(lambda A: self.factor(_add_one(self.lower_gram(A))), (X, transpose(X)))
+        """Both concurrently: each factor is a long chain of small kernels."""
+        return self._library.side_by_side(
+            lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
+        )
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
-        """By panels of columns, the last ones first: a column needs none behind it."""
+        """By panels of columns, last ones first: a column depends on none after it."""
         for start in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[start : start + ROWS_AT_ONCE]
             if not triangle or len(L) < 4 * PANEL:
@@ -375,7 +361,7 @@ class DeviceLinalg:
                 some[:, begin:end] = some[:, :end] @ L[begin:end, :end].T
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
-        """In portions that are copied."""
+        """In portions of copied rows."""
         for start in range(0, len(one), COPIED_ROWS):
             some = slice(start, start + COPIED_ROWS)
             part = rows[one[some]]

@@ -1,6 +1,6 @@
-"""Index tables and cost of a class; those of large classes are kept in the kernel cache, for making them takes seconds.
+"""Index tables and cost of a class; those of large classes are cached on disk, because making them takes seconds.
 
-The key of a file is the class and the text of the whole generator, so that a change there makes new tables.
+The key of a file is the class and the text of the whole generator, so that a change there invalidates it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import Shells
 
 WORTH_KEEPING = 100_000
-"""Bytes of tables from which loading is faster than making them again."""
+"""Bytes of tables above which loading is faster than generating them."""
 STAGES = ("primitive", "ket", "bra")
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClassTables:
-    """What a table-driven kernel needs to know about a class."""
+    """Index tables of a class for table-driven kernels."""
 
     programs: Programs
     cost: Cost
@@ -44,10 +44,17 @@ class ClassTables:
     middle: int
     bra_functions: int
 
+    def arguments(self, real: np.dtype[Any]) -> dict[str, Any]:
+        """Arguments of a table-driven kernel in this precision."""
+        values: dict[str, Any] = {"width": self.width, "bra_functions": self.bra_functions}
+        for stage, program in zip(STAGES, self.programs, strict=True):
+            values |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
+        return values
+
 
 @cache
 def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> ClassTables:
-    """From memory, from the cache, or made now: depth first for one core, by `levels` for a group of threads."""
+    """Tables from memory, from disk, or generated: depth first for one core, by `levels` for a group of threads."""
     path = _path(operator, bra, ket, algorithm, levels)
     found = _read(path, _tables)
     if found is None:
@@ -66,7 +73,7 @@ def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels
 
 @cache
 def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
-    """Without making the expression graph where its tables are in the cache."""
+    """Cost of a class, without building its expression graph if its tables are in the cache."""
     if by_loops(operator, bra, ket, algorithm):
         return loop_cost(without_primitives(bra, ket), bra, ket)
     for levels in (True, False):
@@ -78,7 +85,7 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
 
 @lru_cache(maxsize=2)
 def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[Integrals, Cost]:
-    """Not kept for long: the graphs of a large class take a hundred megabytes."""
+    """Graphs of the last two classes only: those of a large one take a hundred megabytes."""
     integrals = make_integrals(operator, bra, ket, algorithm)
     return integrals, cost(integrals)
 
@@ -90,7 +97,7 @@ def _path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool)
 
 @cache
 def _generator() -> str:
-    """All that decides the tables."""
+    """Hash of all source files that determine the tables."""
     sources = [*_sources(files("cuanto.kernels")), files("cuanto.basis") / "solid_harmonics.py"]
     return disk.key(source.read_text() for source in sources)
 
@@ -114,7 +121,7 @@ def _packed(tables: ClassTables) -> bytes:
 
 
 def _read(path: Path, take: Callable[[Any], T]) -> T | None:
-    """None when there is nothing, or nothing readable."""
+    """Part of a file, None if it does not exist or is damaged."""
     try:
         with path.open("rb") as file, np.load(file) as arrays:
             return take(arrays)

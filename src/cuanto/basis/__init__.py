@@ -1,8 +1,7 @@
-"""Basis sets: where they come from, how they are normalised, in which order their functions stand."""
+"""Basis sets: sources, normalisation and order of the functions."""
 
 from cuanto.basis.auxiliary import auxiliary_basis, fitting_basis
-from cuanto.basis.basis_set import Basis
-from cuanto.basis.ordering import unit_norm_factors
+from cuanto.basis.basis_set import Basis, unit_norm_factors
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix, solid_harmonic_matrix
 

@@ -14,11 +14,11 @@ doi:10.1039/b515623h; J. Comput. Chem. 29, 167 (2008), doi:10.1002/jcc.20702.
 import re
 
 from cuanto.basis import exchange, library
-from cuanto.basis.basis_set import Basis
+from cuanto.basis.basis_set import Basis, join_names
 from cuanto.basis.library import BasisChoice
 from cuanto.basis.shell import Shell, tabulated_coefficients
 from cuanto.basis.table import ElementTable, ShellTable
-from cuanto.errors import InputError
+from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
@@ -38,28 +38,26 @@ _CORRELATION_CONSISTENT = re.compile(
 def fitting_basis(orbital: str, kind: str = "jk") -> str:
     """Name of the fitting set for an orbital basis; kind 'jk' (with exchange) or 'j' (Coulomb only)."""
     _check_kind(kind)
-    return _made_for(orbital, kind) or _UNIVERSAL[kind]
+    return _family_set(orbital, kind) or _UNIVERSAL[kind]
 
 
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """The fitting basis of an orbital basis, spherical when that one is; `name` overrides the choice."""
+    """The fitting basis of an orbital basis, spherical if that one is; `name` overrides the choice."""
     _check_kind(kind)
     if name is not None:
         return Basis(name, molecule, spherical=orbital_basis.spherical)
     tables, names = {}, {}
     for symbol in dict.fromkeys(molecule.elements):
         tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
-    different = list(dict.fromkeys(names.values()))
-    title = different[0] if len(different) == 1 else ", ".join(f"{s}: {n}" for s, n in names.items())
-    return Basis.from_tables(title, tables, molecule, spherical=orbital_basis.spherical)
+    return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
 
 
 def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementTable, str]:
     """Table and name of the fitting set of one element."""
-    shells = _shells_on(orbital_basis, symbol)
-    made_for = _made_for(orbital_basis.sources.get(symbol, ""), kind)
+    shells = _shells_of_element(orbital_basis, symbol)
+    made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
     candidates = [made_for] if made_for else []
     if ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT and largest <= _UNIVERSAL_LARGEST_L:
@@ -72,8 +70,8 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementT
     return table, AUTOMATIC
 
 
-def _made_for(orbital: str, kind: str) -> str | None:
-    """The fitting set of the orbital basis's own family, when it has one."""
+def _family_set(orbital: str, kind: str) -> str | None:
+    """The fitting set of the family of the orbital basis, if it has one."""
     if not orbital or library.is_file(orbital):
         return None
     name = orbital.strip().lower()
@@ -86,10 +84,9 @@ def _made_for(orbital: str, kind: str) -> str | None:
     return exchange.auxiliary_of(orbital, f"{kind}fit")
 
 
-def _shells_on(basis: Basis, symbol: str) -> list[Shell]:
+def _shells_of_element(basis: Basis, symbol: str) -> list[Shell]:
     """The shells of the first atom of an element."""
-    if symbol not in basis.symbols:
-        raise InputError(f"the orbital basis has no {symbol}: it belongs to another molecule")
+    require(symbol in basis.symbols, f"the orbital basis has no {symbol}: it belongs to another molecule")
     atom = basis.symbols.index(symbol)
     return [shell for shell in basis.shells if shell.atom == atom]
 
@@ -100,5 +97,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    if kind not in _UNIVERSAL:
-        raise InputError(f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")

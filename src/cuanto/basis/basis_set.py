@@ -1,12 +1,14 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/conventions.md has the rest.
+source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import pi, prod, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +18,7 @@ from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
 
@@ -37,95 +39,61 @@ class Basis:
     shells: tuple[Shell, ...]
     R_ax: Array
     symbols: tuple[str, ...]
-    spherical: bool
     sources: Mapping[str, str]
-    offsets: NDArray[np.int64]
-    nbf: int
 
     def __init__(self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None) -> None:
         chosen = sources_by_element(name, dict.fromkeys(molecule.elements))
         tables: dict[str, ElementTable] = {}
         for source in dict.fromkeys(chosen.values()):
             tables |= element_tables(source, [symbol for symbol, s in chosen.items() if s == source])
-        self._assemble(_title(chosen), {s: os.fspath(p) for s, p in chosen.items()}, tables, molecule, spherical)
+        names = {symbol: os.fspath(source) for symbol, source in chosen.items()}
+        shells = _make_shells(join_names(names), tables, molecule, spherical)
+        self._set(join_names(names), shells, molecule.R_ax, molecule.elements, names)
 
     @classmethod
     def from_tables(
-        cls,
-        name: str,
-        tables: Mapping[str, ElementTable],
-        molecule: Molecule,
-        *,
-        spherical: bool | None = None,
+        cls, name: str, tables: Mapping[str, ElementTable], molecule: Molecule, *, spherical: bool | None = None
     ) -> "Basis":
-        """Basis from tables that are already at hand, one for each element of the molecule."""
+        """Basis from tables, one for each element of the molecule."""
         basis = cls.__new__(cls)
-        basis._assemble(name, {s: t.source for s, t in tables.items()}, tables, molecule, spherical)
+        shells = _make_shells(name, tables, molecule, spherical)
+        basis._set(name, shells, molecule.R_ax, molecule.elements, {s: t.source for s, t in tables.items()})
         return basis
 
     @classmethod
     def from_shells(
-        cls,
-        shells: Sequence[Shell],
-        R_ax: ArrayLike,
-        *,
-        symbols: Sequence[str] | None = None,
-        name: str = "shells",
+        cls, shells: Sequence[Shell], R_ax: ArrayLike, *, symbols: Sequence[str] | None = None, name: str = "shells"
     ) -> "Basis":
-        """Basis from ready shells, kept in their order; `shell.atom` is a row of `R_ax` (Bohr)."""
+        """Basis from shells, kept in their order; `shell.atom` is a row of `R_ax` (Bohr)."""
         basis = cls.__new__(cls)
         positions = np.array(R_ax, dtype=float).reshape(-1, 3)
         if shells and not 0 <= min(s.atom for s in shells) <= max(s.atom for s in shells) < len(positions):
             raise InputError(f"a shell is on an atom that is not one of the {len(positions)} given")
+        positions.setflags(write=False)
         basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {})
         return basis
 
-    def _assemble(
-        self,
-        name: str,
-        sources: Mapping[str, str],
-        tables: Mapping[str, ElementTable],
-        molecule: Molecule,
-        spherical: bool | None,
-    ) -> None:
-        used = {symbol: tables[symbol] for symbol in dict.fromkeys(molecule.elements)}
-        for table in used.values():
-            _check_table(table, name)
-        said = [shell.pure for table in used.values() for shell in table.shells if shell.l >= 2]
-        overall = False not in said if spherical is None else spherical
-        templates = {symbol: _shells_of(table, spherical, overall) for symbol, table in used.items()}
-        shells = tuple(
-            Shell(atom, shell.l, shell.exponents, shell.coefficients, shell.pure)
-            for atom, symbol in enumerate(molecule.elements)
-            for shell in templates[symbol]
-        )
-        self._set(name, shells, molecule.R_ax, molecule.elements, sources)
+    def _set(self, *values: object) -> None:
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
-    def _set(
-        self,
-        name: str,
-        shells: tuple[Shell, ...],
-        R_ax: Array,
-        symbols: tuple[str, ...],
-        sources: Mapping[str, str],
-    ) -> None:
-        ends = np.cumsum([0] + [shell.nbf for shell in shells], dtype=np.int64)
-        offsets = ends[:-1]
-        highest = max((shell.l for shell in shells), default=0)
-        for array in (R_ax, offsets):
-            array.setflags(write=False)
-        fields = {
-            "name": name,
-            "shells": shells,
-            "R_ax": R_ax,
-            "symbols": symbols,
-            "spherical": all(shell.pure for shell in shells if shell.l == highest or shell.l >= 2),
-            "sources": dict(sources),
-            "offsets": offsets,
-            "nbf": int(ends[-1]),
-        }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+    @cached_property
+    def spherical(self) -> bool:
+        """Whether all d, f, ... functions are pure (with s and p functions only: all functions)."""
+        highest = max((shell.l for shell in self.shells), default=0)
+        return all(shell.pure for shell in self.shells if shell.l == highest or shell.l >= 2)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """First function of every shell."""
+        offsets = np.cumsum([0] + [shell.nbf for shell in self.shells], dtype=np.int64)[:-1]
+        offsets.setflags(write=False)
+        return offsets
+
+    @cached_property
+    def nbf(self) -> int:
+        """Number of basis functions."""
+        return sum(shell.nbf for shell in self.shells)
 
     @property
     def l_max(self) -> int:
@@ -151,11 +119,49 @@ def component_labels(l: int, pure: bool) -> list[str]:
     return ["x" * a + "y" * b + "z" * c for a, b, c in cartesian_powers(l)]
 
 
-def _title(chosen: Mapping[str, str | os.PathLike[str]]) -> str:
-    names = {symbol: os.fspath(source) for symbol, source in chosen.items()}
+def unit_norm_factors(basis: Basis) -> Array:
+    """Factors (nbf,) that scale every function to unit norm; all are 1 in a spherical basis.
+
+    The normalisation is that of libcint: spherical functions and Cartesian s and p functions have unit norm, Cartesian
+    functions of l >= 2 share one radial factor for each shell.
+    """
+    return np.concatenate([np.tile(_component_factors(shell), shell.ncol) for shell in basis.shells])
+
+
+def _component_factors(shell: Shell) -> Array:
+    if shell.pure or shell.l < 2:
+        return np.ones(shell.ncomp)
+
+    def double_factorial(n: int) -> int:
+        return prod(range(n, 0, -2))
+
+    # int x^2a y^2b z^2c over the unit sphere = 4 pi (2a-1)!! (2b-1)!! (2c-1)!! / (2l+1)!!
+    whole = 4 * pi / double_factorial(2 * shell.l + 1)
+    norms = [whole * prod(double_factorial(2 * n - 1) for n in powers) for powers in cartesian_powers(shell.l)]
+    return np.array([1 / sqrt(norm) for norm in norms])
+
+
+def join_names(names: Mapping[str, str]) -> str:
+    """The name of a basis from those of its elements."""
     if len(set(names.values())) == 1:
         return next(iter(names.values()))
     return ", ".join(f"{symbol}: {name}" for symbol, name in names.items())
+
+
+def _make_shells(
+    name: str, tables: Mapping[str, ElementTable], molecule: Molecule, spherical: bool | None
+) -> tuple[Shell, ...]:
+    used = {symbol: tables[symbol] for symbol in dict.fromkeys(molecule.elements)}
+    for table in used.values():
+        _check_table(table, name)
+    stated = [shell.pure for table in used.values() for shell in table.shells if shell.l >= 2]
+    overall = False not in stated if spherical is None else spherical
+    templates = {symbol: _shells_of(table, spherical, overall) for symbol, table in used.items()}
+    return tuple(
+        Shell(atom, shell.l, shell.exponents, shell.coefficients, shell.pure)
+        for atom, symbol in enumerate(molecule.elements)
+        for shell in templates[symbol]
+    )
 
 
 def _check_table(table: ElementTable, name: str) -> None:
@@ -165,8 +171,7 @@ def _check_table(table: ElementTable, name: str) -> None:
         raise InputError(
             f"basis {quoted(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
         )
-    if not table.shells:
-        raise InputError(f"basis {quoted(name)} has no shells for {table.symbol}")
+    require(table.shells, f"basis {quoted(name)} has no shells for {table.symbol}")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:
@@ -176,9 +181,7 @@ def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> li
     """
     shells = []
     for shell in sorted(table.shells, key=lambda shell: shell.l):
-        pure = overall
-        if shell.l >= 2 and spherical is None:
-            pure = shell.pure is not False
+        pure = shell.pure is not False if shell.l >= 2 and spherical is None else overall
         try:
             shells.append(Shell.from_table(0, shell.l, shell.exponents, shell.coefficients, pure))
         except InputError as error:

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
-from cuanto.basis.formats import tables_from_exchange
+from cuanto.basis.formats import shell_to_exchange, tables_from_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quoted
 
 ALL_ELECTRON = ("jorge-DZP", "x2c-SVPall", "ANO-RCC", "dyall-aae2z")
-"""Sets without core potentials that between them reach far down the periodic table."""
+"""Sets without core potentials that together cover most of the periodic table."""
 
 
 def _package() -> Any:
@@ -63,13 +63,13 @@ def auxiliary_of(name: str, role: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def exchange_table(name: str, symbol: str) -> ElementTable:
-    """One element of a set. The set and the element must be there: see `knows` and `elements_of`."""
+    """One element of a set, which must exist: see `knows` and `elements_of`."""
     data = _package().get_basis(name.strip(), elements=[ATOMIC_NUMBERS[symbol]])
     return tables_from_exchange(data, name)[symbol]
 
 
 def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
-    """The error for a name that nobody knows."""
+    """The error for an unknown name, with similar ones."""
     names = {entry["display_name"].lower(): entry["display_name"] for entry in _catalogue().values()}
     names.update({other.lower(): other for other in others})
     close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.6)
@@ -80,7 +80,7 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
 
 
 def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:
-    """Those of the candidates that have all these elements; a hint for messages, so never an error."""
+    """The candidates that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
         return [name for name in candidates if wanted <= elements_of(name)]
@@ -94,19 +94,9 @@ def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) 
     G. L. Stoychev, A. A. Auer, F. Neese, J. Chem. Theory Comput. 13, 554 (2017),
     doi:10.1021/acs.jctc.6b01041.
     """
-    electron_shells = [
-        {
-            "function_type": "gto",
-            "region": "",
-            "angular_momentum": [shell.l],
-            "exponents": [repr(a) for a in shell.exponents],
-            "coefficients": [[repr(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
-        }
-        for shell in shells
-    ]
-    key = str(ATOMIC_NUMBERS[symbol])
+    element = {"electron_shells": [shell_to_exchange(shell) for shell in shells], "references": []}
     orbital = {
-        "elements": {key: {"electron_shells": electron_shells, "references": []}},
+        "elements": {str(ATOMIC_NUMBERS[symbol]): element},
         "name": source,
         "version": "",
         "revision_description": "",

@@ -1,20 +1,19 @@
 """Readers of basis set files: NWChem, Gaussian94 and the JSON of the Basis Set Exchange.
 
-The format is recognised by the content. Whatever is wrong becomes an `InputError` with file and line.
+The format is recognised by the content. Every mistake is an `InputError` that names file and line.
 """
 
-import json
-import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
-from cuanto.system.text import parse_real, parse_whole, quoted, read_text, split_lines
+from cuanto.system.formats import parse_json
+from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
 _GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+\d+\s+\d+", re.ASCII | re.IGNORECASE)
@@ -28,25 +27,23 @@ def read_basis_file(path: str | os.PathLike[str]) -> dict[str, ElementTable]:
 
 def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
     """Every element of the text of a basis set file, by symbol; `source` begins every message."""
-    source = source if source.isprintable() and len(source) <= 200 else quoted(source, 200)
+    source = shown(source)
     lines = [line.strip() for line in split_lines(text)]
     if text.lstrip().startswith("{"):
-        tables = _parse_json(text, source)
+        tables = tables_from_exchange(parse_json(text, source), source)
     elif any(line == "****" or _GAUSSIAN_ELEMENT.fullmatch(line) for line in lines):
         tables = _Gaussian94(source).parse(lines)
     else:
         tables = _NWChem(source).parse(lines)
-    if not tables:
-        raise InputError(f"{source}: no basis set found (NWChem, Gaussian94 and BSE JSON are understood)")
+    require(tables, f"{source}: no basis set found (NWChem, Gaussian94 and BSE JSON are understood)")
     return tables
 
 
 class _Reader:
-    """What the two text formats share: the shells read so far and the shell being read."""
+    """Base of the readers of text formats: the shells read so far and the shell being read."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.number = 0  # of the current line
         self.shells: dict[str, list[ShellTable]] = {}
         self.ecp: set[str] = set()
         self.pure: bool | None = None
@@ -55,15 +52,15 @@ class _Reader:
         self.rows: list[list[float]] = []
 
     def parse(self, lines: list[str]) -> dict[str, ElementTable]:
-        for self.number, line in enumerate(lines, start=1):
-            try:
-                self.line(line)
-            except InputError as error:
-                raise InputError(f"{self.source}, line {self.number}: {error}") from None
+        where = ""
         try:
+            for number, line in enumerate(lines, start=1):
+                where = f"line {number}"
+                self.line(line)
+            where = "at the end"
             self.finish()
         except InputError as error:
-            raise InputError(f"{self.source}, at the end: {error}") from None
+            raise InputError(f"{self.source}, {where}: {error}") from None
         symbols = list(self.shells) + sorted(self.ecp - set(self.shells))
         return {
             symbol: ElementTable(symbol, tuple(self.shells.get(symbol, ())), self.source, symbol in self.ecp)
@@ -87,13 +84,10 @@ class _Reader:
 
     @staticmethod
     def numbers(tokens: list[str]) -> list[float]:
-        values = []
-        for token in tokens:
-            value = parse_real(token)
-            if value is None or not math.isfinite(value):
-                raise InputError(f"expected a number, found {quoted(token)}")
-            values.append(value)
-        return values
+        values = [parse_finite(token) for token in tokens]
+        if None in values:
+            raise InputError(f"expected a number, found {quoted(tokens[values.index(None)])}")
+        return [value for value in values if value is not None]
 
 
 class _NWChem(_Reader):
@@ -118,24 +112,21 @@ class _NWChem(_Reader):
             if parse_real(tokens[0]) is None:  # 'element nelec 28', 'element ul', 'element s'
                 self.ecp.add(symbol_of(tokens[0]))
         elif parse_real(tokens[0]) is not None:
-            if not self.ls:
-                raise InputError("a row of numbers before any line 'element shelltype'")
+            require(self.ls, "a row of numbers before any line 'element shelltype'")
             self.rows.append(self.numbers(tokens))
         else:
             self.header(tokens)
 
     def begin(self, line: str) -> None:
         self.blocks += 1
-        if self.blocks > 1:
-            raise InputError("a second BASIS block; give a file with one basis set")
+        require(self.blocks <= 1, "a second BASIS block; give a file with one basis set")
         options = _QUOTED.sub(" ", line).lower().split()
         self.pure = True if "spherical" in options else False if "cartesian" in options else None
 
     def header(self, tokens: list[str]) -> None:
         if "library" in (token.lower() for token in tokens):
             raise InputError("'library' lines are not supported: give the basis set by its name instead")
-        if len(tokens) != 2:
-            raise InputError(f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])
@@ -170,13 +161,12 @@ class _Gaussian94(_Reader):
             self.header(text.split())
 
     def leave(self) -> None:
-        """End of a block: what it defined may not be defined again."""
+        """End of a block: its elements may not be defined again."""
         self.complete |= {symbol for symbol in self.owners if symbol in self.shells}
         self.owners, self.in_ecp = [], False
 
     def header(self, tokens: list[str]) -> None:
-        if not self.owners:
-            raise InputError(f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
+        require(self.owners, f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
         twice = self.complete & set(self.owners)
         if twice:
             raise InputError(f"{min(twice)} is defined a second time")
@@ -204,16 +194,6 @@ class _Gaussian94(_Reader):
             raise InputError(f"the last shell lacks {self.remaining} row(s)")
 
 
-def _parse_json(text: str, source: str) -> dict[str, ElementTable]:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source}, line {error.lineno}: not valid JSON: {error.msg}") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{source}: not valid JSON") from None
-    return tables_from_exchange(data, source)
-
-
 def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
     """Every element of a basis set in the data structure of the Basis Set Exchange."""
     elements = data.get("elements") if isinstance(data, Mapping) else None
@@ -223,11 +203,9 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
     for key, entry in elements.items():
         try:
             symbol = symbol_of(str(key))
-            if not isinstance(entry, Mapping):
-                raise InputError("is not an object")
+            require(isinstance(entry, Mapping), "is not an object")
             shells = entry.get("electron_shells", [])
-            if not isinstance(shells, list):
-                raise InputError("'electron_shells' is not a list")
+            require(isinstance(shells, list), "'electron_shells' is not a list")
             found = tuple(table for shell in shells for table in _exchange_shell(shell))
         except InputError as error:
             raise InputError(f"{source}, element {quoted(key)}: {error}") from None
@@ -235,28 +213,35 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
     return tables
 
 
+def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[float], str] = repr) -> dict[str, Any]:
+    """A shell in the data structure of the Basis Set Exchange."""
+    return {
+        "function_type": kind,
+        "region": "",
+        "angular_momentum": [shell.l],
+        "exponents": [number(a) for a in shell.exponents],
+        "coefficients": [[number(c) for c in column] for column in zip(*shell.coefficients, strict=True)],
+    }
+
+
 def _exchange_shell(shell: Any) -> list[ShellTable]:
-    if not isinstance(shell, Mapping):
-        raise InputError("a shell is not an object")
+    require(isinstance(shell, Mapping), "a shell is not an object")
     kind = shell.get("function_type", "gto")
-    if kind not in ("gto", "gto_spherical", "gto_cartesian"):
-        raise InputError(f"function type {quoted(kind)} is not a Gaussian")
+    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quoted(kind)} is not a Gaussian")
     ls = shell.get("angular_momentum")
-    if not isinstance(ls, list) or not ls or not all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls):
-        raise InputError(f"angular momentum {quoted(ls)} is not a list of whole numbers")
+    good = isinstance(ls, list) and ls and all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls)
+    require(good, f"angular momentum {quoted(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
-    if not isinstance(columns, list) or not columns:
-        raise InputError("'coefficients' is not a list of columns")
+    require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
     exponents = _exchange_numbers(shell.get("exponents"))
     values = [_exchange_numbers(column) for column in columns]
-    if any(len(column) != len(exponents) for column in values):
-        raise InputError("a column of coefficients is not as long as the exponents")
+    equal = all(len(column) == len(exponents) for column in values)
+    require(equal, "a column of coefficients is not as long as the exponents")
     rows = [[a, *(column[k] for column in values)] for k, a in enumerate(exponents)]
     pure = None if kind == "gto" else kind == "gto_spherical"
     return split_shell(tuple(ls), rows, pure)
 
 
 def _exchange_numbers(values: Any) -> list[float]:
-    if not isinstance(values, list):
-        raise InputError(f"expected a list of numbers, found {quoted(values)}")
+    require(isinstance(values, list), f"expected a list of numbers, found {quoted(values)}")
     return _Reader.numbers([str(value).strip() for value in values])

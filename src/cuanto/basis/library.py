@@ -1,4 +1,4 @@
-"""Where basis sets come from: files, the folders of CUANTO_BASIS_PATH, the data of the package, the Exchange.
+"""Sources of basis sets: files, the folders of CUANTO_BASIS_PATH, the data of the package, the Exchange.
 
 A set `6-31G**` is looked for as `6-31gss.O.nw` (one element) and `6-31gss.nw` (many) in every folder: lower
 case, `s` for `*`, `p` for `+`. The first source that has the element wins.
@@ -26,7 +26,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether this means a file. Names of the Exchange may hold a slash, so a slash alone does not decide."""
+    """Whether the source is a file; a slash alone is no evidence, since names of the Exchange may contain one."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
@@ -34,47 +34,39 @@ def is_file(source: BasisSource) -> bool:
 
 
 def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
-    """What each element uses: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
+    """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
     if isinstance(choice, str | os.PathLike):
         if isinstance(choice, str) and not choice.strip():
             raise InputError("the name of the basis is empty")
         return dict.fromkeys(symbols, choice)
     if not isinstance(choice, Mapping):
         raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quoted(choice)}")
-    by_symbol: dict[str, BasisSource] = {}
-    default: BasisSource | None = None
+    sources: dict[str, BasisSource] = {}
     for key, source in choice.items():
         if not isinstance(source, str | os.PathLike):
             raise InputError(f"basis of {quoted(key)} must be a name or a file, not {quoted(source)}")
-        if str(key).lower() == "default":
-            default = source
-        else:
-            by_symbol[symbol_of(str(key))] = source
+        sources["default" if str(key).lower() == "default" else symbol_of(str(key))] = source
     result = {}
     for symbol in symbols:
-        source_or_none = by_symbol.get(symbol, default)
-        if source_or_none is None:
+        if symbol not in sources and "default" not in sources:
             raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
-        result[symbol] = source_or_none
+        result[symbol] = sources[symbol if symbol in sources else "default"]
     return result
 
 
 def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
     """Tables of all these elements from one name or file."""
-    symbols = list(symbols)
+    symbols, name = list(symbols), os.path.expanduser(os.fspath(source)) if is_file(source) else os.fspath(source)
     if is_file(source):
-        path = os.path.expanduser(os.fspath(source))
-        found = read_basis_file(path)
-        lacking = [symbol for symbol in symbols if symbol not in found]
-        if lacking:
-            raise InputError(f"basis file {quoted(path, 200)} has no {', '.join(lacking)}; it has {', '.join(found)}")
-        return {symbol: found[symbol] for symbol in symbols}
-    name = os.fspath(source)
-    tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}
+        tables = read_basis_file(name)
+    else:
+        tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}
     lacking = [symbol for symbol in symbols if symbol not in tables]
+    if lacking and is_file(source):
+        raise InputError(f"basis file {quoted(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
-        raise _lacking(name, lacking, symbols)
-    return tables
+        raise _lacking_error(name, lacking, symbols)
+    return {symbol: tables[symbol] for symbol in symbols}
 
 
 def find(name: str, symbol: str) -> ElementTable | None:
@@ -96,7 +88,7 @@ def shipped_names() -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    """Within one folder: a name, of whoever, does not lead out of it."""
+    """The name as a file name, which cannot lead out of its folder."""
     plain = name.strip().lower().replace("*", "s").replace("+", "p")
     return plain.replace("/", "_").replace(os.sep, "_")
 
@@ -115,7 +107,7 @@ def _shipped(name: str) -> dict[str, ElementTable]:
     return read_basis_file(path) if os.path.isfile(path) else {}
 
 
-def _lacking(name: str, lacking: list[str], symbols: list[str]) -> InputError:
+def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
     message = f"basis {quoted(name)} has no functions for {', '.join(lacking)}"

@@ -30,8 +30,8 @@ class Shell:
     pure: bool
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exponents", _frozen(self.exponents))
-        object.__setattr__(self, "coefficients", _frozen(self.coefficients))
+        object.__setattr__(self, "exponents", _read_only(self.exponents))
+        object.__setattr__(self, "coefficients", _read_only(self.coefficients))
         _check_shapes(self.exponents, self.coefficients)
 
     @classmethod
@@ -81,8 +81,8 @@ def _check_shapes(a_k: Array, c_kq: Array) -> None:
         )
 
 
-def _frozen(values: Array) -> Array:
-    """Read-only array; one that is read-only already is shared, so that equal atoms share their numbers."""
+def _read_only(values: Array) -> Array:
+    """A read-only array; one that is read-only already is not copied, so that equal atoms share it."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
         return values
     copy = np.array(values, dtype=float)
@@ -96,7 +96,7 @@ def normalised_coefficients(l: int, exponents: Array, coefficients: Array) -> Ar
     c_kq = np.asarray(coefficients, dtype=float)
     if not (np.isfinite(a_k).all() and np.isfinite(c_kq).all() and (a_k > 0).all()):
         raise InputError("exponents must be positive and finite, coefficients finite")
-    with np.errstate(all="ignore"):  # absurd numbers are found below
+    with np.errstate(all="ignore"):  # overflow is detected below
         c_kq = c_kq / np.abs(c_kq).max(axis=0, initial=0.0)
         # Overlap of normalised primitives: (2 sqrt(ab)/(a+b))^(l+3/2)
         ratio_kj = 2 * np.sqrt(a_k[:, None]) * np.sqrt(a_k) / (a_k[:, None] + a_k)
@@ -106,12 +106,14 @@ def normalised_coefficients(l: int, exponents: Array, coefficients: Array) -> Ar
     if not (norm_q > 1e-14).all():
         raise InputError(f"a contraction of l = {l} vanishes: its primitives cancel")
     if not (np.isfinite(scaled_kq).all() and (primitive_k > 0).all()):
-        raise InputError(f"exponents from {a_k.min():.3g} to {a_k.max():.3g} are beyond what numbers can hold")
+        raise InputError(
+            f"exponents from {a_k.min():.3g} to {a_k.max():.3g} exceed the range of floating-point numbers"
+        )
     return np.asarray(scaled_kq)
 
 
 def tabulated_coefficients(shell: Shell) -> Array:
-    """The coefficients (nprim, ncol) of normalised primitives, as tables give them, of a normalised shell."""
+    """Coefficients (nprim, ncol) of a shell for normalised primitives, as tables give them."""
     return np.asarray(shell.coefficients / _primitive_norms(shell.l, shell.exponents)[:, None])
 
 

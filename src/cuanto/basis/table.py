@@ -1,15 +1,15 @@
-"""Basis sets as tabulated, before they are put on the atoms of a molecule."""
+"""Tabulated basis sets, not yet assigned to atoms."""
 
 from dataclasses import dataclass
 
 from cuanto.basis.shell import ANGULAR_LETTERS
-from cuanto.errors import InputError
+from cuanto.errors import require
 from cuanto.system.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class ShellTable:
-    """One shell: `coefficients[k][q]` of normalised primitives; `pure` is None where nothing is said."""
+    """One shell: `coefficients[k][q]` of normalised primitives; `pure` is None if the source does not say."""
 
     l: int
     exponents: tuple[float, ...]
@@ -19,7 +19,7 @@ class ShellTable:
 
 @dataclass(frozen=True, slots=True)
 class ElementTable:
-    """The shells of one element, in the order of the source, and whether a core potential goes with them."""
+    """The shells of one element, in the order of the source, and whether they need a core potential."""
 
     symbol: str
     shells: tuple[ShellTable, ...]
@@ -29,13 +29,11 @@ class ElementTable:
 
 def momenta(letters: str) -> tuple[int, ...]:
     """Angular momenta of a shell type: 'S' -> (0,), 'SP' -> (0, 1), 'SPD' -> (0, 1, 2)."""
-    if letters.upper() == "L":  # SP in one program, l = 8 in another
-        raise InputError("shell type 'L' is ambiguous: write SP for a combined s and p shell")
-    if len(letters) > 1 and letters.upper() not in ("SP", "SPD", "SPDF"):
-        raise InputError(f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    require(letters.upper() != "L", "shell type 'L' is ambiguous: write SP for a combined s and p shell")
     found = tuple(ANGULAR_LETTERS.find(letter) for letter in letters.lower())
-    if not found or min(found) < 0:
-        raise InputError(f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    combined = letters.upper() in ("SP", "SPD", "SPDF")
+    known = combined or (len(found) == 1 and found[0] >= 0)
+    require(known, f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
     return found
 
 
@@ -45,17 +43,14 @@ def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None)
     Shells that are zero throughout, such as the p part of a padded SP shell, are left out.
     """
     widths = {len(row) for row in rows}
-    if not rows or len(widths) != 1 or widths == {1}:
-        raise InputError("a shell needs rows 'exponent coefficient ...' of one and the same length")
-    if len(ls) > 1 and widths != {len(ls) + 1}:
-        raise InputError(f"a combined shell of {len(ls)} momenta needs {len(ls)} coefficients in every row")
-    if min(row[0] for row in rows) <= 0:
-        raise InputError("exponents must be positive")
+    regular = len(widths) == 1 and widths != {1}
+    require(regular, "a shell needs rows 'exponent coefficient ...' of one and the same length")
+    n = len(ls)
+    require(n == 1 or widths == {n + 1}, f"a combined shell of {n} momenta needs {n} coefficients in every row")
+    require(min(row[0] for row in rows) > 0, "exponents must be positive")
     exponents = tuple(row[0] for row in rows)
-    if len(ls) == 1:
-        columns = [tuple(tuple(row[1:]) for row in rows)]
-    else:
-        columns = [tuple((row[1 + i],) for row in rows) for i in range(len(ls))]
+    parts = [slice(1, None)] if n == 1 else [slice(1 + i, 2 + i) for i in range(n)]
+    columns = [tuple(tuple(row[part]) for row in rows) for part in parts]
     return [
         ShellTable(l, exponents, column, pure)
         for l, column in zip(ls, columns, strict=True)

@@ -1,4 +1,4 @@
-"""Many molecules: entries to compute, workers to compute them, a journal of what is known, a table of results."""
+"""Many molecules: entries, worker processes, a journal of finished results, and a table of all results."""
 
 from cuanto.batch.run import energies
 from cuanto.batch.table import Row

@@ -1,32 +1,28 @@
-"""One molecule of many with all that decides its result; files, folders and trajectories that they come from."""
+"""One molecule of many with everything its result depends on, read from files, folders and trajectories."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from cuanto import __version__
 from cuanto.basis.library import is_file
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.qcschema import plain, require_driver
+from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import (
     SMILES,
     STDIN,
+    Model,
     Source,
-    file_source,
-    file_text,
-    first_given,
-    inherited,
+    choose_model,
+    read_input,
     read_source,
-    read_stdin,
     safe_label,
-    shown_name,
-    text_source,
+    source_from_text,
 )
 from cuanto.options import OPTIONS
 from cuanto.system import Molecule
@@ -34,18 +30,8 @@ from cuanto.system.text import parse_whole, quoted, split_lines
 
 
 @dataclass(frozen=True)
-class Model:
-    """What is computed; None where it is left to a file, or to the default."""
-
-    method: str | None = None
-    basis: str | None = None
-    keywords: Mapping[str, Any] = field(default_factory=dict)
-    gradient: bool = False
-
-
-@dataclass(frozen=True)
 class Entry:
-    """A molecule and its calculation; or, where there is none, the `problem` with it."""
+    """A molecule and its model; without a molecule, the `problem` with its file."""
 
     name: str
     molecule: Molecule | None
@@ -55,13 +41,13 @@ class Entry:
 
     @cached_property
     def key(self) -> str:
-        """Of the result in a journal: nothing that decides it is left out, the version of cuanto included.
+        """Key of the result in a journal: a hash of everything it depends on, including the version of cuanto.
 
-        Options that say where and how, not what, are left out: a run may go on elsewhere.
+        Options such as `backend` and `max_memory` are not part of it: a run may be continued on another machine.
         """
         assert self.molecule is not None
         molecule, model = self.molecule, self.model
-        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].decides}
+        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].affects_result}
         sets = [_content(model.basis), _content(what.pop("auxbasis", None))]
         parts = [molecule.symbols, molecule.charge, molecule.multiplicity, model.method, *sets, what, model.gradient]
         text = json.dumps(plain([__version__, *parts]), sort_keys=True, default=repr)
@@ -69,19 +55,20 @@ class Entry:
 
 
 def _content(basis: object) -> object:
-    """A basis by its name, or by what is in its file."""
+    """The name of a basis, or a hash of its file."""
     if not isinstance(basis, str) or not is_file(basis):
         return basis
     try:
         return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
     except OSError:
-        return basis  # said when it is used
+        return basis  # reported when it is used
 
 
-def entries_of(
-    given: str, model: Model, defaults: tuple[str, str], charge: int | None, multiplicity: int | None
-) -> list[Entry]:
-    """A file, every structure of a trajectory, every XYZ file of a folder; what cannot be read is an entry, too."""
+def entries_of(given: str, model: Model, charge: int | None, multiplicity: int | None) -> list[Entry]:
+    """Entries of a file, of every structure of a trajectory, or of every XYZ file of a folder.
+
+    What cannot be read is an entry, too.
+    """
     try:
         paths = _files(given)
     except CuantoError as error:
@@ -89,7 +76,7 @@ def entries_of(
     found: list[Entry] = []
     for path in paths:
         try:
-            found += [_entry(path, source, model, defaults) for source in _sources(path, charge, multiplicity)]
+            found += [_entry(path, source, model) for source in _sources(path, charge, multiplicity)]
         except CuantoError as error:
             found.append(_unreadable(path, model, error))
     return found
@@ -108,45 +95,35 @@ def _files(given: str) -> list[str]:
 
 
 def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterator[Source | CuantoError]:
-    """One of most files; of a trajectory all, the bad ones as their errors."""
+    """One source of most files; all structures of a trajectory, with errors for those that are wrong."""
     if given.lower().startswith(SMILES):
         yield read_source(given, charge, multiplicity)
         return
-    piped = given == STDIN
-    text = read_stdin() if piped else file_text(given)
-    shown, stem = ("standard input", "stdin") if piped else (shown_name(given), Path(given).stem)
+    text, shown, stem = read_input(given)
     frames = structures(text)
     if len(frames) == 1:
-        one = text_source(text, shown, stem, charge, multiplicity) if piped else None
-        yield one or file_source(text, given, charge, multiplicity)
+        yield source_from_text(text, shown, stem, charge, multiplicity, given)
         return
     width = len(str(len(frames)))
     for number, frame in enumerate(frames, start=1):
+        name = f"{stem}-{number:0{width}d}"
         try:
-            yield text_source(frame, f"{shown}, structure {number}", f"{stem}-{number:0{width}d}", charge, multiplicity)
+            yield source_from_text(frame, f"{shown}, structure {number}", name, charge, multiplicity)
         except CuantoError as error:
             yield error
 
 
-def _entry(file: str, source: Source | CuantoError, model: Model, defaults: tuple[str, str]) -> Entry:
-    """What the command line leaves open is the file's, else the default."""
-    from cuanto.methods import SEMIEMPIRICAL
-
+def _entry(file: str, source: Source | CuantoError, model: Model) -> Entry:
     if isinstance(source, CuantoError):
         return _unreadable(file, model, source)
-    method = first_given(model.method, source.method, defaults[0])
     try:
-        require_driver(source.driver, method)
-        keywords = {**inherited(source, model.method, model.basis, model.keywords), **model.keywords}
+        return Entry(source.label, source.molecule, choose_model(source, model), file)
     except CuantoError as error:
         return Entry(source.label, None, model, file, str(error))
-    basis = None if method.lower() in SEMIEMPIRICAL else first_given(model.basis, source.basis, defaults[1])
-    gradient = model.gradient or source.driver == "gradient"
-    return Entry(source.label, source.molecule, Model(method, basis, keywords, gradient), file)
 
 
 def structures(text: str) -> list[str]:
-    """The structures of an XYZ file with several, the last as far as it goes; the text itself of everything else."""
+    """Structures of an XYZ file with several (the last may be incomplete); any other text as a single one."""
     lines, i = split_lines(text), 0
     found: list[str] = []
     while len(lines) > 1 and not lines[-1].strip():

@@ -1,6 +1,6 @@
-"""What a worker does: molecules in, numbers out, all as plain data, so that any process on any machine can do it.
+"""The work of a worker process: molecules in, numbers out, all as plain data, so that any machine can do it.
 
-Whatever goes wrong with one molecule is its own result.
+An error of one molecule is the result of that molecule.
 """
 
 from __future__ import annotations
@@ -8,37 +8,36 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cuanto.api import energy
-from cuanto.errors import CuantoError
+from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
-from cuanto.methods.semiempirical import semiempirical_energies
+from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
 from cuanto.system import Molecule
 
-TOGETHER = ("backend", "energy_tolerance", "gradient_tolerance")
-"""Keywords that molecules computed together may have."""
+BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
+"""Keywords of molecules that are computed together."""
 
 
-def described(molecule: Molecule) -> dict[str, Any]:
-    """As plain data."""
+def plain_molecule(molecule: Molecule) -> dict[str, Any]:
+    """A molecule as plain data."""
     positions = molecule.R_ax.tolist()
     return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """A row for every molecule of a task: molecules (described, or as they are), method, basis, keywords, gradient."""
+    """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
     given = task["molecules"]
     molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
-    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= set(TOGETHER):
+    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
         try:
             return {"rows": _together(molecules, task)}
-        except Exception as error:  # one by one it is seen whose fault it is
-            logger.info("%d molecules together: %s; one by one", len(molecules), explained(error))
+        except Exception as error:  # one by one, the molecule at fault is found
+            logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
 
 
@@ -49,9 +48,10 @@ def _molecule(about: Mapping[str, Any]) -> Molecule:
 def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
     options, begin = dict(task["keywords"]), time.perf_counter()
     backend = resolve(options.pop("backend", "auto"))
-    made = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
+    results = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
+    rows = [plain(_row(result, task["gradient"])) for result in results]
     seconds = (time.perf_counter() - begin) / len(molecules)
-    return [{**plain(asdict(label)), "seconds": seconds} for label in made]
+    return [{**row, "seconds": seconds} for row in rows]
 
 
 def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,15 +59,15 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
         result = energy(molecule, task["method"], **basis, **task["keywords"])
-        row = _of_result(result, task["gradient"])
+        row = _row(result, task["gradient"])
     except Exception as error:
-        row = {"error": explained(error)}
+        row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
 
 
-def _of_result(result: Result, gradient: bool) -> dict[str, Any]:
+def _row(result: Result, gradient: bool) -> dict[str, Any]:
     if not math.isfinite(result.energy):
-        raise CuantoError("the energy is not a number; look at the geometry, or try another guess")
+        raise CuantoError("the energy is not a number; check the geometry, or try another guess")
     return {
         "energy": result.energy,
         "converged": result.converged,
@@ -79,13 +79,3 @@ def _of_result(result: Result, gradient: bool) -> dict[str, Any]:
         "heat_of_formation": getattr(result, "heat_of_formation", None),
         "gradient": result.gradient if gradient else None,
     }
-
-
-def explained(error: BaseException) -> str:
-    """One line, as the command line would say it."""
-    text = " ".join(str(error).split())
-    if isinstance(error, CuantoError):
-        return text
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {text or 'the machine refused the allocation'}"
-    return f"internal error ({type(error).__name__}: {text})"

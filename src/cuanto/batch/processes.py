@@ -1,7 +1,7 @@
-"""Worker processes on this machine that need no package beside Python.
+"""Worker processes on this machine, without any package beside Python.
 
-A process is started afresh (nothing is forked, no script is imported twice), gets tasks as lines of JSON and answers
-in the same way. One that dies takes its own task with it and no other: another one is started in its place.
+A process is started afresh (nothing is forked, and the main script is not imported again); tasks and answers are lines
+of JSON. A process that dies loses only its own task, and another one takes its place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections import deque
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import cuanto
@@ -30,39 +29,39 @@ SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.batch.processes i
 
 
 class LostWorkerError(CuantoError):
-    """A process ended in the middle of its task."""
+    """A process ended before it had finished its task."""
 
 
 class TaskError(CuantoError):
-    """What a function raised in another process."""
+    """An error that a function raised in another process."""
 
 
 class _Worker:
-    """A process and the key of the task it has."""
+    """A process and the key of its current task."""
 
     def __init__(self) -> None:
         here = str(Path(cuanto.__file__).parents[1])
         self.key = ""
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", SERVE, here],  # -P: modules of the current folder are not ours
+            [sys.executable, "-P", "-c", SERVE, here],  # -P: do not import modules from the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.said,
+            stderr=self.stderr,
             env={**os.environ, **ONE_THREAD},
         )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.tasks, self.answers = self.process.stdin, self.process.stdout
 
     def ask(self, key: str, function: Function, task: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
         self.key = key
         line = json.dumps({"function": [function.__module__, function.__qualname__], "task": task}) + "\n"
-        with suppress(OSError):  # it is dead, and the end of its answers will say so
-            self.process.stdin.write(line.encode())
-            self.process.stdin.flush()
+        with suppress(OSError):  # the process is dead, which the end of its answers will show
+            self.tasks.write(line.encode())
+            self.tasks.flush()
 
     def answer(self) -> Result:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self.answers.readline()
         if not line.endswith(b"\n"):
             return self.key, self._lost()
         key, self.key, found = self.key, "", json.loads(line)
@@ -73,26 +72,25 @@ class _Worker:
         end = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         if -status == signal.SIGKILL:
             end += " (out of memory?)"
-        self.said.seek(0)
-        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
+        self.stderr.seek(0)
+        last = self.stderr.read().decode(errors="replace").strip().splitlines()[-1:]
         return LostWorkerError(f"the worker process {end}" + "".join(f": {line}" for line in last))
 
     def close(self) -> None:
-        """Ends as soon as it hears of it; what it does is lost."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        """Stop the process; its task is lost."""
         with suppress(OSError):
-            self.process.stdin.close()
+            self.tasks.close()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.process.stdout.close()
-        self.said.close()
+        self.answers.close()
+        self.stderr.close()
 
 
 class ProcessRunner:
-    """As many processes of one thread each as there are tasks for them, `workers` at most."""
+    """Processes of one thread each: one per task, at most `workers`."""
 
     def __init__(self, workers: int) -> None:
         self._most = workers
@@ -105,7 +103,7 @@ class ProcessRunner:
         self._feed()
 
     def next(self) -> Result:
-        """Waits for whoever is finished first."""
+        """Wait for the first process that finishes its task."""
         while True:
             self._feed()
             found, _ = self._answers.select()[0]
@@ -113,7 +111,7 @@ class ProcessRunner:
             key, result = worker.answer()
             if isinstance(result, LostWorkerError):
                 self._dismiss(worker)
-            if key:  # else it died with nothing to do
+            if key:  # else it died without a task
                 self._feed()
                 return key, result
 
@@ -125,32 +123,28 @@ class ProcessRunner:
                     return
                 idle = _Worker()
                 self._workers.append(idle)
-                assert idle.process.stdout is not None
-                self._answers.register(idle.process.stdout, selectors.EVENT_READ, idle)
+                self._answers.register(idle.answers, selectors.EVENT_READ, idle)
             idle.ask(*self._waiting.popleft())
 
     def _dismiss(self, worker: _Worker) -> None:
-        assert worker.process.stdout is not None
-        self._answers.unregister(worker.process.stdout)
+        self._answers.unregister(worker.answers)
         self._workers.remove(worker)
         worker.close()
 
     def __enter__(self) -> ProcessRunner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in list(self._workers):
             self._dismiss(worker)
         self._answers.close()
 
 
 def serve() -> None:
-    """The life of a worker: until its standard input ends, however the process at the other end did."""
+    """Main loop of a worker process, which ends with its standard input, whatever ended the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nobody else's words among the answers
+    os.dup2(2, 1)  # keeps other output out of the answers
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
     while True:

@@ -1,4 +1,4 @@
-"""Results of many molecules as a table: Parquet, JSON lines or CSV, complete or not there at all."""
+"""Tables of results: Parquet, JSON lines or CSV, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,43 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.batch.entry import Entry
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.interfaces.files import replacing, write_text
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
 
-COLUMNS = {
-    "name": "string",
-    "file": "string",
-    "formula": "string",
-    "charge": "int32",
-    "multiplicity": "int32",
-    "method": "string",
-    "basis": "string",
-    "energy_hartree": "float64",
-    "converged": "bool",
-    "iterations": "int32",
-    "homo_hartree": "float64",
-    "lumo_hartree": "float64",
-    "dipole_au": "list<float64>",
-    "charges": "list<float64>",
-    "heat_of_formation_kcal_mol": "float64",
-    "gradient_hartree_per_bohr": "list<float64>",
-    "numbers": "list<int32>",
-    "positions_bohr": "list<float64>",
-    "seconds": "float64",
-    "error": "string",
-}
-"""Names and types; of gradient and positions x, y, z of the first atom, then of the second, and so on; the number of a
-ghost atom is 0."""
-
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One molecule: energy in Hartree (not a number where there is none; `error` says why), the rest in atomic units.
+    """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol) is of semiempirical methods; what a method or a batch does not give is None.
+    `heat_of_formation` (kcal/mol): semiempirical methods only. What a method or a batch does not compute is None.
     """
 
     entry: Entry
@@ -69,11 +44,11 @@ class Row:
     seconds: float = 0.0
     error: str = ""
     known: bool = False
-    """It was in the journal."""
+    """Taken from the journal."""
 
     @classmethod
     def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
-        """From the plain data of a worker or a journal."""
+        """A row from the plain data of a worker or a journal."""
         values = {name: value for name, value in found.items() if value is not None}
         for name in ("dipole", "charges", "gradient"):
             if name in values:
@@ -82,62 +57,77 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Of the molecule's file."""
+        """Name of the molecule or of its file."""
         return self.entry.name
 
     def record(self) -> dict[str, Any]:
-        """One line of the table."""
-        entry, molecule = self.entry, self.entry.molecule
-        there = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        flat = {name: array.reshape(-1).tolist() for name, array in there.items()}
-        return {
-            "name": entry.name,
-            "file": entry.file or None,
-            "formula": None if molecule is None else formula(molecule),
-            "charge": None if molecule is None else molecule.charge,
-            "multiplicity": None if molecule is None else molecule.multiplicity,
-            "method": entry.model.method,
-            "basis": None if entry.model.basis is None else str(entry.model.basis),
-            "energy_hartree": None if self.error else self.energy,
-            "converged": self.converged,
-            "iterations": None if self.error else self.iterations,
-            "homo_hartree": self.homo,
-            "lumo_hartree": self.lumo,
-            "dipole_au": flat.get("dipole"),
-            "charges": flat.get("charges"),
-            "heat_of_formation_kcal_mol": self.heat_of_formation,
-            "gradient_hartree_per_bohr": flat.get("gradient"),
-            "numbers": None if molecule is None else molecule.nuclei.protons.tolist(),
-            "positions_bohr": None if molecule is None else molecule.R_ax.reshape(-1).tolist(),
-            "seconds": self.seconds,
-            "error": self.error or None,
-        }
+        """One line of the table; None where there is no value."""
+        columns = (value(self) for _, value in COLUMNS.values())
+        return dict(zip(COLUMNS, columns, strict=True))
+
+
+Column = tuple[str, Callable[[Row], Any]]
+"""Type of a column, and its value in a row."""
+
+
+def _of_molecule(value: Callable[[Molecule], Any]) -> Callable[[Row], Any]:
+    return lambda row: None if row.entry.molecule is None else value(row.entry.molecule)
+
+
+def _flat(name: str) -> Column:
+    """x, y, z of the first atom, then of the second, and so on."""
+    return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
+
+
+COLUMNS: dict[str, Column] = {
+    "name": ("string", lambda row: row.name),
+    "file": ("string", lambda row: row.entry.file or None),
+    "formula": ("string", _of_molecule(lambda molecule: formula(molecule))),
+    "charge": ("int32", _of_molecule(lambda molecule: molecule.charge)),
+    "multiplicity": ("int32", _of_molecule(lambda molecule: molecule.multiplicity)),
+    "method": ("string", lambda row: row.entry.model.method),
+    "basis": ("string", lambda row: row.entry.model.basis),
+    "energy_hartree": ("float64", lambda row: None if row.error else row.energy),
+    "converged": ("bool", lambda row: row.converged),
+    "iterations": ("int32", lambda row: None if row.error else row.iterations),
+    "homo_hartree": ("float64", lambda row: row.homo),
+    "lumo_hartree": ("float64", lambda row: row.lumo),
+    "dipole_au": _flat("dipole"),
+    "charges": _flat("charges"),
+    "heat_of_formation_kcal_mol": ("float64", lambda row: row.heat_of_formation),
+    "gradient_hartree_per_bohr": _flat("gradient"),
+    "numbers": ("list<int32>", _of_molecule(lambda molecule: molecule.nuclei.protons.tolist())),  # ghost atoms: 0
+    "positions_bohr": ("list<float64>", _of_molecule(lambda molecule: molecule.R_ax.reshape(-1).tolist())),
+    "seconds": ("float64", lambda row: row.seconds),
+    "error": ("string", lambda row: row.error or None),
+}
 
 
 def formula(molecule: Molecule) -> str:
-    """Without ghosts, in Hill's order."""
+    """Chemical formula in Hill order, without ghost atoms."""
     return "".join(name + (str(count) if count > 1 else "") for name, count in molecule.composition.items())
 
 
 class Table:
-    """A file to be written in the end; whether that is possible is known from the beginning."""
+    """A file written at the end; its format is checked at the beginning."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         writers = {".parquet": self._parquet, ".jsonl": self._lines, ".csv": self._csv}
         if (ending := self.path.suffix.lower()) not in writers:
-            raise InputError(f"cannot write a table as {self.path.name!r}: it may end in {', '.join(writers)}")
+            raise InputError(f"cannot write a table as {self.path.name!r}: use a name ending in {', '.join(writers)}")
         self._write = writers[ending]
         if ending == ".parquet":
-            self._write = partial(self._parquet, arrow=_pyarrow())
+            message = "Parquet needs pyarrow (pip install 'cuanto[parquet]'); .jsonl and .csv tables need no package"
+            self._write = partial(self._parquet, arrow=import_optional("pyarrow", message))
 
     @property
     def journal(self) -> Path:
-        """Beside the table: what was computed, also by a run that did not come to its end."""
+        """File beside the table with everything that was computed, also by a run that was stopped."""
         return self.path.with_name(f"{self.path.name}.journal")
 
     def write(self, rows: Sequence[Row]) -> None:
-        """All rows, in their order."""
+        """Write all rows."""
         self._write([row.record() for row in rows])
 
     def _lines(self, records: list[dict[str, Any]]) -> None:
@@ -152,19 +142,10 @@ class Table:
         write_text(self.path, text.getvalue())
 
     def _parquet(self, records: list[dict[str, Any]], arrow: Any = None) -> None:
-        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in COLUMNS.items()])
+        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, (kind, _) in COLUMNS.items()])
         with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)
-
-
-def _pyarrow() -> Any:
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet needs pyarrow (pip install 'cuanto[parquet]'); a table that ends in .jsonl or .csv needs nothing"
-        ) from None
 
 
 def _arrow_type(arrow: Any, kind: str) -> Any:

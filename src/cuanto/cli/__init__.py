@@ -1,1 +1,1 @@
-"""The command line: one file per command; heavy imports wait inside the commands, so help appears at once."""
+"""The command line: one file per command; heavy imports are inside the commands, so that help appears at once."""

@@ -1,7 +1,9 @@
-"""Options that several commands share, so that a flag means the same everywhere."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from inspect import Parameter, Signature, signature
@@ -9,19 +11,27 @@ from typing import Annotated, Any
 
 import typer
 
+from cuanto.errors import InputError
 from cuanto.options import OPTIONS
 
 
 class Device(StrEnum):
-    """Where it runs."""
+    """Where a calculation runs."""
 
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
 
 
+class Target(StrEnum):
+    """Language of a kernel."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
 def complete_method(incomplete: str) -> list[str]:
-    """Names of methods for the shell."""
+    """Complete the name of a method in the shell."""
     from cuanto.functionals import functional_names
     from cuanto.methods import METHODS, SEMIEMPIRICAL
 
@@ -30,7 +40,7 @@ def complete_method(incomplete: str) -> list[str]:
 
 
 def complete_basis(incomplete: str) -> list[str]:
-    """Names of basis sets for the shell."""
+    """Complete the name of a basis set in the shell."""
     try:
         from basis_set_exchange import get_all_basis_names
     except ImportError:
@@ -39,34 +49,63 @@ def complete_basis(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
-WRITTEN = (".json", ".html", ".htm", ".molden", ".h5", ".hdf5", ".csv", ".jsonl", ".parquet", ".txt", ".out", ".log")
-"""Ends of names of files: other programs write them with -o."""
+ENDINGS = (
+    ".json",
+    ".html",
+    ".htm",
+    ".molden",
+    ".h5",
+    ".hdf5",
+    ".csv",
+    ".jsonl",
+    ".parquet",
+    ".txt",
+    ".out",
+    ".log",
+)
+"""Endings of output files, for which other programs have -o."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
-HOW = "How it is computed"
+PANEL = "Calculation"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
-"""What stands for a value in a help text, by kind of option."""
+"""Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
-    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Files have "
-    "options of their own, below."
+    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. For output "
+    "files see below."
 )
 
-Charge = Annotated[int | None, typer.Option("--charge", help="Total charge; else the file's, else 0.")]
+Charge = Annotated[int | None, typer.Option("--charge", help="Total charge. \\[default: that of the file, else 0]")]
 Multiplicity = Annotated[
-    int | None, typer.Option("--mult", "--multiplicity", help="Spin multiplicity 2S+1; else the file's, else lowest.")
+    int | None,
+    typer.Option(
+        "--mult", "--multiplicity", help="Spin multiplicity 2S+1. \\[default: that of the file, else the lowest]"
+    ),
 ]
+
+
+def _log_to_stderr(wanted: bool) -> bool:
+    if wanted:
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    return wanted
+
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", callback=_log_to_stderr, help="Report progress on standard error.")
+]
+"""Taken by every command and by `cuanto` itself, so that it may stand before or after the name of the command."""
 Setting = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=HOW)
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=PANEL),
 ]
 
 
 def flag_type(name: str) -> Any:
-    """The annotation of a parameter of a command that stands for an option."""
+    """Annotation of the parameter of a command for an option."""
     option = OPTIONS[name]
     enumeration: Any = StrEnum
-    value: Any = {"whole": int, "number": float, "switch": bool}.get(option.kind, str)
+    value: Any = {"integer": int, "number": float, "switch": bool}.get(option.kind, str)
     if option.choices:
         value = enumeration(name, {one.upper(): one for one in option.choices})
-    complete, panel = (complete_basis, None) if option.kind == "basis" else (None, HOW)
+    complete, panel = (complete_basis, None) if option.kind == "basis" else (None, PANEL)
     metavar = None if option.choices else METAVARS.get(option.kind)
     more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete, "rich_help_panel": panel}
     return Annotated[value | None, typer.Option(*option.flags, help=option.help, **more)]
@@ -76,9 +115,9 @@ Auxiliary = flag_type("auxbasis")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, which gets them as keywords, the flags of all options, in front of `--charge`.
+    """Add the flags of all options to a command, before `--charge`; it receives them as keywords.
 
-    Options without a flag share `--option`, which stands where the first of them would.
+    Options without a flag share `--option`, which takes the place of the first of them.
     """
     names = dict.fromkeys(name if option.flag else "option" for name, option in OPTIONS.items())
     types = {name: Setting if name == "option" else flag_type(name) for name in names}
@@ -92,7 +131,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Checked keywords of `cuanto.energy` from the parameters of `with_options`."""
+    """Checked keywords of `cuanto.energy` from the flags that `with_options` added."""
     from cuanto.interfaces.keywords import checked_keywords, parse_size
 
     found: dict[str, Any] = {}
@@ -106,20 +145,19 @@ def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text."""
+    """Examples at the end of a help text."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}" for line in lines)])
 
 
 def parse_options(given: Iterable[str]) -> dict[str, Any]:
-    """Options of the SCF by name; numbers and true/false are recognised, the rest are words."""
-    from cuanto.errors import InputError
+    """Values of `-o NAME=VALUE` by name."""
     from cuanto.interfaces.keywords import option_value
 
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            if name.lower().endswith(WRITTEN):
+            if name.lower().endswith(ENDINGS):
                 files = "--json, --molden, --report (HTML), --checkpoint (HDF5) or --out (table of many) FILE"
                 raise InputError(f"--option {text}: -o sets NAME=VALUE; files are written with {files}")
             raise InputError(f"--option {text}: write NAME=VALUE, such as max_iterations=50")

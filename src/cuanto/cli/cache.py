@@ -1,4 +1,4 @@
-"""``cuanto cache``: where compiled kernels are kept, how many, how large; ``--clear`` removes them."""
+"""``cuanto cache``: folder, number and size of compiled kernels; ``--clear`` removes them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
 
 EXAMPLES = examples("cuanto cache", "cuanto cache --clear")
 
@@ -29,7 +28,7 @@ def cache(
 
 
 def contents(files: Iterable[Path]) -> str:
-    """Number and size; a file that another process has just removed does not count."""
+    """Number and total size of files; one that another process has just removed does not count."""
     sizes = []
     for path in files:
         try:

@@ -1,4 +1,4 @@
-"""Calculations that were asked for on the command line or in a job file, one molecule after the other."""
+"""Calculations of the command line and of job files, one molecule after the other."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuanto.cli.integrals import require_writable
+from rich.console import Console
+
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
-from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, about_option
+from cuanto.interfaces.files import require_writable, write_text
+from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from cuanto.interfaces.sources import Source
+    from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
+    from cuanto.scf.checkpoint import Checkpoint
     from cuanto.scf.state import State
+    from cuanto.system import Molecule
 
 NOT_CONVERGED = 1
 BAD_INPUT = 2
@@ -30,49 +32,26 @@ STDIN = "-"
 EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Files to write; `{name}` in a path becomes the name of the input file without its ending."""
-
-    json: str | None = None
-    molden: str | None = None
-    checkpoint: str | None = None
-    report: str | None = None
-
-    def expanded(self, label: str) -> Outputs:
-        """For one molecule; `label` has no separators."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Outputs(**{name: path and path.replace("{name}", label) for name, path in named.items()})
-
-    def given(self) -> dict[str, str]:
-        """Those that were asked for, by name."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: path for name, path in named.items() if path is not None}
-
-    def check(self, inputs: Sequence[str] = ()) -> None:
-        """What cannot be written, or would overwrite an input, is said before the work."""
-        for name, path in self.given().items():
-            if path != STDOUT:
-                require_writable(Path(path), *inputs)
-            elif name != "json":
-                raise InputError(f"--{name} - is not possible: only --json can go to standard output")
+OUTPUTS = ("json", "molden", "checkpoint", "report")
+"""Kinds of files that may be written for each molecule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to compute: molecules as a person named them, and `keywords` of `cuanto.energy`.
+    """What to compute: molecules as they are named, `keywords` of `cuanto.energy`, and paths of outputs by kind.
 
     What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
-    `file`: the one that asks for all this, if any.
+    `file`: the job file, if there is one.
     """
 
     sources: Sequence[str]
+    driver: str = "energy"
     method: str | None = None
     basis: str | None = None
     charge: int | None = None
     multiplicity: int | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Outputs = field(default_factory=Outputs)
+    outputs: Mapping[str, str] = field(default_factory=dict)
     restart: str | None = None
     quiet: bool = False
     file: str | None = None
@@ -82,16 +61,23 @@ class Job:
             if value is not None and not value.strip():
                 raise InputError(f"the {name} is empty: give a name such as {EXAMPLE[name]}, or leave it out")
         if list(self.sources).count(STDIN) > 1:
-            raise InputError(f"`{STDIN}` is there twice: standard input can be read once")
+            raise InputError(f"`{STDIN}` is given twice: standard input can only be read once")
+
+    @property
+    def model(self) -> Model:
+        """Method, basis and keywords."""
+        from cuanto.interfaces.sources import Model
+
+        return Model(self.method, self.basis, self.keywords, self.driver)
 
     @property
     def inputs(self) -> list[str]:
-        """Names of files that are read and must stay; a checkpoint may go on in its own file."""
+        """Files that are read and must not be overwritten; a restarted calculation may write to its own checkpoint."""
         known = (*self.sources, self.file, self.basis, self.keywords.get("auxbasis"))
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
     def about(self, key: str = "") -> AbstractContextManager[None]:
-        """What is wrong with a value of a job file names the file and the `key`; an option names itself."""
+        """Errors inside name the job file and the `key`; on the command line, options name themselves."""
         from cuanto.interfaces.keywords import about
 
         if self.file is None:
@@ -99,24 +85,22 @@ class Job:
         return about(f"{self.file}: {key}" if key else self.file)
 
 
-def carry_out(job: Job) -> int:
-    """Exit status: 0 all converged, 1 some did not, 2 something was wrong with the input."""
-    from rich.console import Console
-
+def run_job(job: Job) -> int:
+    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
     from cuanto.interfaces.sources import read_source
 
     with job.about("molecule"):
-        about = (job.charge, job.multiplicity, job.file is not None)
-        sources = [read_source(given, *about) for given in job.sources]
-    places = _places(job, [source.label for source in sources])
-    console = Console(highlight=False, stderr=job.outputs.json == STDOUT)
+        electrons = (job.charge, job.multiplicity)
+        sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
+    places = _output_paths(job, [source.label for source in sources])
+    console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     if len(sources) == 1:
-        return 0 if _one(console, sources[0], job, places[0]).converged else NOT_CONVERGED
+        return 0 if _calculate(console, sources[0], job, places[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Result | None, str]] = []
     for source, outputs in zip(sources, places, strict=True):
         try:
-            done.append((source.label, _one(console, source, job, outputs), ""))
+            done.append((source.label, _calculate(console, source, job, outputs), ""))
         except CuantoError as error:
             done.append((source.label, None, " ".join(str(error).split())))
             errors.print(f"cuanto: {source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="bold red")
@@ -129,142 +113,134 @@ def carry_out(job: Job) -> int:
     return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
 
 
-def _places(job: Job, labels: Sequence[str]) -> list[Outputs]:
-    """The files of every molecule, no two the same."""
-    outputs, mark = job.outputs, "" if job.file is not None else "--"
-    places, patterns = [outputs.expanded(label) for label in labels], outputs.given()
+def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
+    """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
+    dashes = "" if job.file is not None else "--"
+    places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
     seen: dict[str, tuple[str, str]] = {}
     for label, place in zip(labels, places, strict=True):
-        place.check(job.inputs)
-        for name, path in place.given().items():
+        for name, path in place.items():
+            if path != STDOUT:
+                require_writable(path, *job.inputs)
+            elif name != "json":
+                raise InputError(f"--{name} - is not possible: only --json can go to standard output")
             file = path if path == STDOUT else str(Path(path).resolve())
-            other, whose = seen.setdefault(file, (name, label))
+            other, owner = seen.setdefault(file, (name, label))
             if other != name:
-                raise InputError(f"{mark}{other} and {mark}{name} are the same file {path}: give two names")
-            if whose != label and "{name}" not in patterns[name]:
-                text = f"{mark}{name} {path} would hold several results: write {{name}}, such as {{name}}.{name}"
+                raise InputError(f"{dashes}{other} and {dashes}{name} are the same file {path}: give two names")
+            if owner != label and "{name}" not in job.outputs[name]:
+                text = f"{dashes}{name} {path} would hold several results: write {{name}}, such as {{name}}.{name}"
                 raise InputError(text)
-    if patterns and len(set(labels)) < len(labels):
+    if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise InputError(f"several molecules are called {twice}: rename their files, which name the output")
+        raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
     return places
 
 
-def _one(console: Console, source: Source, job: Job, outputs: Outputs) -> Result:
-    """One molecule: computed, kept, shown."""
-    from cuanto.interfaces.qcschema import require_driver
-    from cuanto.interfaces.sources import first_given
-    from cuanto.methods import SEMIEMPIRICAL
+def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:
+    """Compute one molecule, write its files and print its result."""
+    from cuanto.interfaces.sources import choose_model
 
-    method = first_given(job.method, source.method, DEFAULT_METHOD)
     with job.about():
-        require_driver(source.driver, method)
-        if method.lower() in SEMIEMPIRICAL:
-            given = {"--basis": job.basis, "--molden": outputs.molden, "--checkpoint": outputs.checkpoint}
-            refuse(method, given | {"--restart": job.restart}, job.file is not None)
-        calculation = _prepare(source, method, job, outputs)
-        heading = partial(print_heading, console, source.molecule, method, calculation.described)
-        result = calculation.watched(IterationTable(console, job.quiet, heading))
-    write_files(result, outputs, source)
+        model = choose_model(source, job.model)
+        request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
+        heading = partial(print_heading, console, source.molecule, request.method, basis_text)
+        with IterationTable(console, job.quiet, heading) as table:
+            result = _solve(request, table, checkpoint, job, model.gradient)
+    write_files(result, outputs, source, model.driver)
     if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
         console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
     else:
-        print_summary(console, result, source.driver)
+        print_summary(console, result, model.driver)
     return result
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A request, looked at before anything is shown; `keep` writes every iteration."""
+def _prepare(
+    molecule: Molecule, model: Model, job: Job, outputs: Mapping[str, str]
+) -> tuple[Request, str, Checkpoint | None]:
+    """Check a request and find its device, basis sets and restart file: the request, its basis in words, a checkpoint.
 
-    request: Request
-    described: str = ""
-    keep: Any = None
-    in_a_job: bool = False
-
-    def watched(self, table: IterationTable) -> Result:
-        """Every iteration is kept, then shown, so that what was seen can be restarted from."""
-        from cuanto import api
-
-        kept = False
-
-        def watch(state: State) -> None:
-            nonlocal kept
-            if self.keep is not None:
-                self.keep(state)
-                kept = True
-            table.add(state)
-
-        with table:
-            try:
-                return api.solve(self.request, watch)
-            except KeyboardInterrupt:
-                if kept:
-                    path = self.keep.path
-                    option = f"{path} as restart of the job" if self.in_a_job else f"--restart {path}"
-                    table.note(f"interrupted; go on with {option}")
-                raise
-
-
-def _prepare(source: Source, method: str, job: Job, outputs: Outputs) -> Prepared:
-    """Check what is asked for, and find the device and the basis sets that it names."""
+    All of this happens before anything is printed.
+    """
+    from cuanto import api
     from cuanto.basis import Basis
     from cuanto.integrals.engine import resolve
     from cuanto.interfaces.files import destination
-    from cuanto.interfaces.sources import inherited
-    from cuanto.methods import SEMIEMPIRICAL, Request, Semiempirical
+    from cuanto.methods import Request, Semiempirical
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
-    molecule, keywords = source.molecule, {**inherited(source, job.method, job.basis, job.keywords), **job.keywords}
-    basis = None if method.lower() in SEMIEMPIRICAL else job.basis or source.basis
-    request = Request.of(molecule, method, basis, **keywords)
+    assert model.method is not None
+    keywords = api.tight_keywords(model.method, model.keywords) if model.gradient else model.keywords
+    request = Request.of(molecule, model.method, model.basis, **keywords)
+    found: dict[str, Any] = {}
     with about_option("backend"):
-        device = resolve(request.options.backend)
+        found["backend"] = device = resolve(request.options.backend)
     if request.model is None:
-        Semiempirical(molecule, request.method, device)  # elements without parameters are refused here
-        return Prepared(replace(request, options=replace(request.options, backend=device)))
-    found: dict[str, Any] = {"backend": device}
+        for name, value in {**outputs, "restart": job.restart}.items():
+            if value is not None and name in ("molden", "checkpoint", "restart"):
+                option = name if job.file is not None else f"--{name}"
+                raise InputError(f"{option} does not apply to {model.method}: leave it out")
+        Semiempirical(molecule, request.method, device)  # refuses elements without parameters
+        return replace(request, options=replace(request.options, **found)), "", None
     with about_option("basis"):
-        orbital = Basis(basis or DEFAULT_BASIS, molecule)
-    if "auxbasis" in keywords:
+        orbital = Basis(model.basis or DEFAULT_BASIS, molecule)
+    if "auxbasis" in model.keywords:
         with about_option("auxbasis"):
-            found["auxbasis"] = Basis(keywords["auxbasis"], molecule, spherical=orbital.spherical)
+            found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if job.restart is not None:
         with about_option("restart"):
             found["guess"] = read_checkpoint(job.restart).orbitals
-    keep = None
-    if outputs.checkpoint is not None:
-        keep = Checkpoint(destination(outputs.checkpoint), molecule, orbital, method, device)
+    checkpoint = None
+    if "checkpoint" in outputs:
+        checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
     request = replace(request, basis=orbital, options=replace(request.options, **found))
-    return Prepared(request, f"/{orbital.name}, {orbital.nbf} functions", keep, job.file is not None)
+    return request, f"/{orbital.name}, {orbital.nbf} functions", checkpoint
 
 
-def refuse(method: str, given: Mapping[str, object], in_a_job: bool = False) -> None:
-    """Options that mean nothing for a method without a basis."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name.removeprefix('--') if in_a_job else name} is not for {method}: leave it out")
+def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:
+    """Run the SCF; every iteration is saved before it is shown, so that what was seen can be restarted from."""
+    from cuanto import api
+
+    saved = False
+
+    def watch(state: State) -> None:
+        nonlocal saved
+        if checkpoint is not None:
+            checkpoint(state)
+            saved = True
+        table.add(state)
+
+    try:
+        return api.solve(request, watch, gradient)
+    except KeyboardInterrupt:
+        if checkpoint is not None and saved:
+            path = checkpoint.path
+            option = f"--restart {path}" if job.file is None else f"restart = '{path}' in the job"
+            table.note(f"interrupted; continue with {option}")
+        raise
 
 
-def write_files(result: Result, outputs: Outputs, source: Source) -> None:
-    """What was asked for, also of a calculation that did not converge: the files say so."""
-    from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text, write_qcschema
+def write_files(result: Result, outputs: Mapping[str, str], source: Source, driver: str) -> None:
+    """Write the output files, also of a calculation that did not converge: the files say so."""
+    from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text
     from cuanto.methods import GaussianResult
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SchemaWarning)
-        if outputs.json == STDOUT:
-            print(qcschema_text(result, source.driver, source.asked), end="")
-        elif outputs.json is not None:
-            write_qcschema(outputs.json, result, source.driver, source.asked)
-    for warning in caught:
-        print(f"cuanto: {warning.message}", file=sys.stderr)
-    if outputs.molden is not None and isinstance(result, GaussianResult):
+    if path := outputs.get("json"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SchemaWarning)
+            text = qcschema_text(result, driver, source.asked)
+        if path == STDOUT:
+            print(text, end="")
+        else:
+            write_text(path, text)
+        for warning in caught:
+            print(f"cuanto: {warning.message}", file=sys.stderr)
+    if "molden" in outputs and isinstance(result, GaussianResult):
         from cuanto.interfaces.molden import write_molden
 
-        write_molden(outputs.molden, result)
-    if outputs.report is not None:
+        write_molden(outputs["molden"], result)
+    if "report" in outputs:
         from cuanto.report import write_report
 
-        write_report(outputs.report, result)
+        write_report(outputs["report"], result)

@@ -1,7 +1,8 @@
-"""``cuanto energy``: energies of molecules, with a table of iterations that grows while it runs."""
+"""``cuanto energy``: energies of molecules, with a live table of iterations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from cuanto.cli.arguments import (
     Charge,
     Device,
     Multiplicity,
+    Verbose,
     complete_basis,
     complete_method,
     examples,
@@ -19,12 +21,11 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, Outputs, carry_out
-from cuanto.cli.many import carry_out_many
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.calculate import NOT_CONVERGED, Job, run_job
+from cuanto.cli.many import run_batch
 from cuanto.errors import InputError
 
-__all__ = ["NOT_CONVERGED", "Device", "energy", "parse_options"]
+__all__ = ["NOT_CONVERGED", "Device", "energy", "gradient", "parse_options"]
 
 FILES, MANY = "Files", "Many molecules"
 METHOD_HELP = (
@@ -33,8 +34,11 @@ METHOD_HELP = (
 )
 BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
 OUT_HELP = (
-    "Table of many molecules, its format by the ending: .csv, .jsonl or .parquet. The same command goes on where it "
-    "was stopped."
+    "Write a table of many molecules: .csv, .jsonl or .parquet. After an interruption the same command continues it."
+)
+GRADIENT_EXAMPLES = examples(
+    "cuanto gradient water.xyz -m b3lyp -b def2-svp",
+    "cuanto gradient water.xyz -m hf -b cc-pvdz --json water.json",
 )
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp -b def2-svp",
@@ -53,26 +57,21 @@ Method = Annotated[
 BasisName = Annotated[
     str | None, typer.Option("--basis", "-b", metavar="NAME", help=BASIS_HELP, autocompletion=complete_basis)
 ]
-Json = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Write a QCSchema AtomicResult for `cuanto report` (-: stdout).", rich_help_panel=FILES
-    ),
-]
-Molden = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the orbitals as a Molden file.", rich_help_panel=FILES)
-]
-Report = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write a page about the result (HTML).", rich_help_panel=FILES)
-]
-Checkpoint = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Keep every iteration in this HDF5 file.", rich_help_panel=FILES)
-]
+
+
+def _file(help: str) -> Any:
+    return typer.Option(metavar="FILE", help=help, rich_help_panel=FILES)
+
+
+Json = Annotated[str | None, _file("Write a QCSchema AtomicResult for `cuanto report` (-: stdout).")]
+Molden = Annotated[str | None, _file("Write the orbitals as a Molden file.")]
+Report = Annotated[str | None, _file("Write a report about the result (HTML).")]
+Checkpoint = Annotated[str | None, _file("Save every iteration in this HDF5 file.")]
 Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="With --out: processes here; 0: this one. \\[default: cores]", rich_help_panel=MANY),
+    typer.Option(min=0, help="With --out: processes; 0: only this one. \\[default: cores]", rich_help_panel=MANY),
 ]
 Scheduler = Annotated[
     str | None,
@@ -81,45 +80,58 @@ Scheduler = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
 
 
-@with_options
-def energy(
-    molecules: Molecules,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
-    json: Json = None,
-    molden: Molden = None,
-    report: Report = None,
-    checkpoint: Checkpoint = None,
-    restart: Restart = None,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    **flags: Any,
-) -> None:
-    """Compute energies of molecules; exit status 0 converged, 1 not converged, 2 bad input.
+def _command(driver: str, summary: str) -> Callable[..., None]:
+    """The command of a driver."""
 
-    With several molecules, {name} in the name of an output file stands for the name of the input file.
+    @with_options
+    def run(
+        molecules: Molecules,
+        method: Method = None,
+        basis: BasisName = None,
+        charge: Charge = None,
+        multiplicity: Multiplicity = None,
+        json: Json = None,
+        molden: Molden = None,
+        report: Report = None,
+        checkpoint: Checkpoint = None,
+        restart: Restart = None,
+        out: Out = None,
+        workers: Workers = None,
+        scheduler: Scheduler = None,
+        quiet: Quiet = False,
+        verbose: Verbose = False,
+        **flags: Any,
+    ) -> None:
+        outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
+        job = Job(
+            sources=molecules,
+            driver=driver,
+            method=method,
+            basis=basis,
+            charge=charge,
+            multiplicity=multiplicity,
+            keywords=options_given(flags),
+            outputs={name: path for name, path in outputs.items() if path is not None},
+            restart=None if restart is None else str(restart),
+            quiet=quiet,
+        )
+        if out is not None and driver != "energy":
+            raise InputError("tables have energies only: use `cuanto energy --out`, or --json '{name}.json'")
+        if out is not None:
+            status = run_batch(job, out, workers, scheduler)
+        elif workers is not None or scheduler is not None:
+            raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
+        else:
+            status = run_job(job)
+        if status:
+            raise typer.Exit(status)
+
+    run.__doc__ = f"""{summary}; exit status 0 converged, 1 not converged, 2 bad input.
+
+    With several molecules, write {{name}} in the names of output files: it becomes the name of the input file.
     """
-    job = Job(
-        sources=molecules,
-        method=method,
-        basis=basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        keywords=options_given(flags),
-        outputs=Outputs(json, molden, checkpoint, report),
-        restart=None if restart is None else str(restart),
-        quiet=quiet,
-    )
-    if out is not None:
-        status = carry_out_many(job, out, workers, scheduler)
-    elif workers is not None or scheduler is not None:
-        raise InputError("--workers and --scheduler are for many molecules: name their table with --out")
-    else:
-        status = carry_out(job)
-    if status:
-        raise typer.Exit(status)
+    return run
+
+
+energy = _command("energy", "Compute energies of molecules")
+gradient = _command("gradient", "Compute energies of molecules and their gradients (Hartree/Bohr)")

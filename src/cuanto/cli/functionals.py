@@ -1,32 +1,28 @@
-"""``cuanto functionals``: the density functionals there are, with what to cite; one name shows more."""
+"""``cuanto functionals``: list of the density functionals with citations, or details of one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Target, Verbose
+from cuanto.errors import InputError
 
 if TYPE_CHECKING:
     from cuanto.functionals import Functional
 
 
-class Target(StrEnum):
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 def functionals(
-    name: Annotated[str | None, typer.Argument(help="Show this one only, with its parts.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show only this functional, with its parts.")] = None,
     source: Annotated[Target | None, typer.Option(help="Print its kernel in this language instead.")] = None,
-    spins: Annotated[int, typer.Option(min=1, max=2, help="The kernel for closed shells (1) or two spins.")] = 1,
+    spins: Annotated[
+        int, typer.Option(min=1, max=2, help="With --source: kernel for closed shells (1) or two spins (2).")
+    ] = 1,
     verbose: Verbose = False,
 ) -> None:
     """List the density functionals with their citations."""
-    from cuanto.errors import InputError
     from cuanto.functionals import functional_names, get_functional
 
     if name is None and source is not None:
@@ -43,11 +39,11 @@ def functionals(
     for known in functional_names():
         functional = get_functional(known)
         print("\n".join([heading(functional), *citations(functional)]))
-    print("Endings -d3bj and -d4 add dispersion. Parts go by their Libxc labels, joined with +: gga_x_pbe+gga_c_pbe.")
+    print("Append -d3bj or -d4 for dispersion. Combine parts by their Libxc labels: gga_x_pbe+gga_c_pbe.")
 
 
 def heading(functional: Functional) -> str:
-    """Name, family, exact exchange, remarks."""
+    """Name, family, exact exchange and note."""
     kind = {"lda": "LDA", "gga": "GGA", "mgga": "meta-GGA"}[functional.family]
     words = [kind]
     if separation := functional.range_separation:
@@ -62,7 +58,7 @@ def heading(functional: Functional) -> str:
 
 
 def citations(functional: Functional) -> Iterator[str]:
-    """One line each."""
+    """One line for each citation."""
     for citation in functional.citations:
         yield f"    {citation}"
 
@@ -79,4 +75,4 @@ def details(functional: Functional) -> Iterator[str]:
         yield f"  {part.factor:6.2f}  {part.label}{omega}"
     for spins, words in ((1, "closed shells"), (2, "two spins")):
         cost = stage_cost(functional.expressions(spins))
-        yield f"  {words}: {cost.operations} operations, {cost.calls} functions and divisions a point"
+        yield f"  {words}: {cost.operations} operations, {cost.calls} functions and divisions per point"

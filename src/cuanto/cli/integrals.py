@@ -1,4 +1,4 @@
-"""``cuanto integrals``: every one-, two- and three-centre integral of a molecule, timed, optionally saved."""
+"""``cuanto integrals``: all one-, two- and three-centre integrals of a molecule, timed, and saved on request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
-from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, complete_basis, examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, Verbose, complete_basis, examples
+from cuanto.cli.show import count, make_table, print_table
+from cuanto.interfaces.files import replacing, require_writable
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -23,11 +25,11 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: a slow NumPy twin, for those who doubt a kernel."
+BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
 
 
 class BackendName(StrEnum):
-    """The names of `cuanto.integrals`, and the NumPy twin, which is no backend: it knows whole arrays only."""
+    """Backends, and `reference`: other methods on the CPU."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -70,8 +72,7 @@ def integrals(
 
 
 def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Each piece with its name; on a terminal a bar says how far it is."""
-    from rich.console import Console
+    """The functions with their names, and a progress bar on a terminal."""
     from rich.progress import track
 
     console = Console(stderr=True)
@@ -80,12 +81,12 @@ def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:
-    """What makes every array, by name; behind the underscore its axes (p, q orbital; P, Q fitting)."""
-    if backend is BackendName.REFERENCE:
-        return reference_jobs(molecule, orbital, fitting)
+    """A function for every array by name; after the underscore its axes (p, q orbital; P, Q fitting)."""
     from cuanto import integrals as engine
     from cuanto.backends import get_backend
 
+    if backend is BackendName.REFERENCE:
+        return reference_jobs(molecule, orbital, fitting)
     device = get_backend(backend.value)
     return {
         "S_pq": lambda: device.to_host(engine.overlap(orbital, backend=device)),
@@ -98,32 +99,33 @@ def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendNam
 
 
 def reference_jobs(molecule: Molecule, orbital: Basis, fitting: Basis) -> Jobs:
-    """The same by the slow NumPy twin, for those who doubt a kernel."""
-    from cuanto.backends import reference
+    """The same arrays by methods that are independent of the default ones.
 
+    Overlap, kinetic energy and dipole moments by Gauss-Hermite quadrature, without generated kernels; Coulomb integrals
+    by the McMurchie-Davidson scheme in place of Head-Gordon-Pople's.
+    """
+    from cuanto import integrals as engine
+    from cuanto.integrals.gauss_hermite import overlap_kinetic_dipole
+
+    options: dict[str, Any] = {"algorithm": "md", "backend": "cpu"}
     return {
-        "S_pq": lambda: reference.overlap_matrix(orbital),
-        "T_pq": lambda: reference.kinetic_matrix(orbital),
-        "V_pq": lambda: reference.nuclear_matrix(orbital, molecule.nuclei.charges, molecule.R_ax),
-        "r_xpq": lambda: reference.dipole_matrices(orbital),
-        "eri_PQ": lambda: reference.eri_2c_matrix(fitting),
-        "eri_pqP": lambda: reference.eri_3c_tensor(orbital, fitting),
+        "S_pq": lambda: overlap_kinetic_dipole(orbital)[0],
+        "T_pq": lambda: overlap_kinetic_dipole(orbital)[1],
+        "V_pq": lambda: engine.nuclear(orbital, molecule, **options),
+        "r_xpq": lambda: overlap_kinetic_dipole(orbital)[2],
+        "eri_PQ": lambda: engine.eri_2c(fitting, **options),
+        "eri_pqP": lambda: engine.eri_3c(orbital, fitting, **options),
     }
 
 
 def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dict[str, Any], timings: Timings) -> None:
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
 
     from cuanto.cli.cache import readable_size
-    from cuanto.cli.show import count, print_table
 
     sets = f"{orbital.nbf} functions of {orbital.name}, {fitting.nbf} of {fitting.name}"
-    table = Table(title=f"{count(molecule.natom, 'atom')}, {sets}")
-    table.add_column("array")
-    for heading in ("shape", "memory", "seconds", "norm"):
-        table.add_column(heading, justify="right")
+    heads = ("array", "shape", "memory", "seconds", "norm")
+    table = make_table(heads, right=range(1, 5), title=f"{count(molecule.natom, 'atom')}, {sets}")
     for name, array in arrays.items():
         shape = " x ".join(str(n) for n in array.shape)
         norm = np.linalg.norm(array.ravel())
@@ -132,7 +134,7 @@ def print_report(molecule: Molecule, orbital: Basis, fitting: Basis, arrays: dic
 
 
 def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, Any]:
-    """What a reader of the file needs in order to know which integrals these are."""
+    """Molecule, basis sets and version, so that the file says which integrals these are."""
     import numpy as np
 
     from cuanto import __version__
@@ -147,19 +149,9 @@ def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, 
     }
 
 
-def require_writable(path: Path, *inputs: str | Path | None) -> None:
-    """Say so before the work starts, not after; `inputs` are files that must stay."""
-    from cuanto.interfaces.files import destination, require_apart
-
-    destination(path)
-    require_apart([path], [name for name in inputs if name is not None])
-
-
 def save_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Complete or not at all."""
+    """Write the arrays completely or not at all."""
     import numpy as np
-
-    from cuanto.interfaces.files import replacing
 
     with replacing(path) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)

@@ -1,4 +1,4 @@
-"""``cuanto kernel``: the generated source of one class on standard output, its cost on standard error."""
+"""``cuanto kernel``: the generated source of a kernel on standard output, its cost on standard error."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Target, Verbose, examples
+from cuanto.errors import InputError
 
 EXAMPLES = examples(
     "cuanto kernel 3c 1 0 1 --algorithm hgp --target cuda",
@@ -23,11 +25,6 @@ class Algorithm(StrEnum):
     MD = "md"
 
 
-class Target(StrEnum):
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 def kernel(
     integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, 2c, 3c or 4c.")],
     momenta: Annotated[
@@ -39,16 +36,13 @@ def kernel(
     schedule: Annotated[
         str,
         typer.Option(
-            help="Which thread or lane does what. cpu: lane-per-quartet, table; cuda: quartet-per-thread, "
+            help="How work is divided among threads or lanes. cpu: lane-per-quartet, table; cuda: quartet-per-thread, "
             "group-per-quartet, block-per-integral, block-per-quartet."
         ),
     ] = "auto",
     verbose: Verbose = False,
 ) -> None:
-    """Print the generated source of one kernel, and what it costs."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Print the generated source of a kernel, and its cost."""
     from cuanto.kernels.describe import describe
 
     integral = integral.lower()
@@ -68,8 +62,7 @@ def kernel(
 
 
 def require_choice(integral: str, algorithm: Algorithm) -> None:
-    """Whoever names an algorithm must not be shown a kernel made by another one."""
-    from cuanto.errors import InputError
+    """Refuse an algorithm for integrals that have only one."""
     from cuanto.kernels.describe import SHELL_COUNT
 
     if algorithm is not Algorithm.AUTO and integral in SHELL_COUNT and integral not in COULOMB:
@@ -81,11 +74,10 @@ def require_choice(integral: str, algorithm: Algorithm) -> None:
 
 def angular_momentum(word: str) -> int:
     """``2`` and ``d`` both mean l = 2."""
-    from cuanto.errors import InputError
     from cuanto.kernels.spec import MAX_L
 
     letters = "spdfghiklmno"[: MAX_L + 1]
     known = {name: l for l, letter in enumerate(letters) for name in (letter, str(l))}
     if word.lower() in known:
         return known[word.lower()]
-    raise InputError(f"{word!r} is no angular momentum; give a number from 0 to {MAX_L} or a letter of {letters}")
+    raise InputError(f"{word!r} is not an angular momentum; give a number from 0 to {MAX_L} or a letter of {letters}")

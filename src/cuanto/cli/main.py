@@ -1,4 +1,4 @@
-"""The ``cuanto`` command: the list of commands, and how errors reach a person."""
+"""The ``cuanto`` command: the list of commands, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from cuanto import __version__
 from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
 from cuanto.cli import run as job
-from cuanto.cli.arguments import examples
+from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
-from cuanto.cli.verbose import Verbose
-from cuanto.errors import CompilerError, CuantoError
+from cuanto.errors import CompilerError, CuantoError, describe_error
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`
 
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
-"""Errors that are the machine's, not ours."""
+MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""Errors of the machine, such as a full disk."""
 
 CALCULATIONS, KERNELS, MACHINE = "Calculations", "Kernels and integrals", "This machine"
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp -b def2-svp",
     "cuanto energy smiles:CCO -m pm6",
     "cuanto atom --element Rn",
-    "cuanto COMMAND --help    says more about a command",
+    "cuanto COMMAND --help    explains a command",
 )
 ATOM = examples(
     "cuanto atom --element Rn --json rn.json",
@@ -52,6 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
+app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)
@@ -86,7 +88,7 @@ def options(
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback instead."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # names of molecules have letters that a terminal may not have
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack some letters of molecule names
     try:
         status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
         sys.stdout.flush()
@@ -94,7 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         status = INTERRUPTED
     except BrokenPipeError:
         status = _leave_pipe()
-    except SystemExit as leaving:  # rich and click make it of a broken pipe
+    except SystemExit as leaving:  # rich and click raise it for a broken pipe
         if not isinstance(leaving.__context__, BrokenPipeError):
             raise
         status = _leave_pipe()
@@ -110,7 +112,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _leave_pipe() -> int:
-    """Nobody reads on: what is still in buffers goes nowhere, quietly."""
+    """The reader has closed the pipe: discard what is still in the buffers."""
     out = sys.__stdout__
     if out is not None and out is sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
@@ -118,28 +120,20 @@ def _leave_pipe() -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """One line for a person (a compiler's log keeps its lines), and the exit status."""
+    """One line that explains an error (a compiler's log keeps its lines), and the exit status."""
     if (usage := usage_line(error)) is not None:
         return usage, BAD_INPUT
     if isinstance(error, CompilerError):
         return str(error), BAD_INPUT
-    text = " ".join(str(error).split())
+    text = describe_error(error)
     if isinstance(error, CuantoError):
         return text, BAD_INPUT
     if isinstance(error, MemoryError):
-        text = text or "the machine refused the allocation"
-        return f"not enough memory: {text}; a smaller basis, --max-memory or --backend cpu may help", BAD_INPUT
-    if isinstance(error, OSError) and error.errno in REFUSED:
+        return f"{text}; a smaller basis, --max-memory or --backend cpu may help", BAD_INPUT
+    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         return f"cannot write {error.filename or 'the output'}: {error.strerror}", BAD_INPUT
-    kind = type(error).__name__
-    return (
-        f"internal error ({kind}: {text}); please report it with the output of CUANTO_DEBUG=1",
-        INTERNAL_ERROR,
-    )
+    return f"{text}; please report it with the output of CUANTO_DEBUG=1", INTERNAL_ERROR
 
 
 def _print_error(line: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"cuanto: {line}", style="bold red"))

@@ -1,4 +1,4 @@
-"""``cuanto energy ... --out TABLE``: many molecules on all cores or on a cluster, with a bar of progress."""
+"""``cuanto energy ... --out TABLE``: many molecules on all cores or on a cluster, with a progress bar."""
 
 from __future__ import annotations
 
@@ -7,77 +7,64 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, refuse
-from cuanto.cli.integrals import require_writable
+from rich.console import Console
+
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
-from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD
+from cuanto.interfaces.files import require_writable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.batch.entry import Entry
     from cuanto.batch.run import Batch, Counts
     from cuanto.batch.table import Row
-    from cuanto.system import Molecule
 
-MOST_FAILURES = 10
-"""That are shown; all of them are in the table."""
+MAX_FAILURES = 10
+"""Failures that are printed; the table has all of them."""
 
 
-def carry_out_many(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
-    """Exit status: 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
-    from rich.console import Console
-
+def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:
+    """Compute a table; exit status 0 all converged, 1 some did not, 2 some failed (their rows say why)."""
     from cuanto.batch.run import Batch
     from cuanto.batch.table import Table
 
-    for name, path in {**job.outputs.given(), "restart": job.restart}.items():
+    for name, path in {**job.outputs, "restart": job.restart}.items():
         if path is not None:
-            raise InputError(f"--{name} is of one molecule, --out of many: leave out one of them")
+            raise InputError(f"--{name} is for single molecules and --out for many: leave out one of them")
     table = Table(out)
     for file in (out, table.journal):
         require_writable(file, *job.inputs)
     entries = _entries(job)
     console = Console(highlight=False, soft_wrap=True)
     with Batch(entries, table, workers, scheduler) as batch:
-        rows = _watched(console, batch, job.quiet)
+        rows = _run_with_progress(console, batch, job.quiet)
     if not job.quiet:
         print_failures(console, rows)
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
         if table.journal.exists():
-            console.print(f"the same command tries what failed again; {table.journal} has the rest", markup=False)
+            console.print(f"run the same command to try these again; {table.journal} has the others", markup=False)
         return BAD_INPUT
     return NOT_CONVERGED if batch.counts.unconverged else 0
 
 
 def _entries(job: Job) -> list[Entry]:
-    from cuanto.batch.entry import Model, entries_of
-    from cuanto.batch.run import require_sound
-    from cuanto.methods import SEMIEMPIRICAL
+    from cuanto.batch.entry import entries_of
+    from cuanto.methods.request import check
 
-    model = Model(job.method, job.basis, dict(job.keywords))
-    if job.method is not None and job.method.lower() in SEMIEMPIRICAL:
-        refuse(job.method, {"--basis": job.basis})
-    defaults = (DEFAULT_METHOD, DEFAULT_BASIS)
-    found = [
-        entry for given in job.sources for entry in entries_of(given, model, defaults, job.charge, job.multiplicity)
-    ]
+    electrons = (job.charge, job.multiplicity)
+    found = [entry for given in job.sources for entry in entries_of(given, job.model, *electrons)]
     readable = [entry for entry in found if entry.molecule is not None]
     if not readable:
-        raise InputError(f"none of the molecules can be read; the first: {found[0].problem}")
-    by_method: dict[str, list[Molecule]] = {}
-    for entry in readable:
-        assert entry.molecule is not None and entry.model.method is not None
-        by_method.setdefault(entry.model.method, []).append(entry.molecule)
-    for method, molecules in by_method.items():  # files may have methods of their own
-        require_sound(method, job.basis, job.keywords, molecules)
+        raise InputError(f"none of the molecules can be read; the first one: {found[0].problem}")
+    for method in dict.fromkeys(entry.model.method for entry in readable):  # files may have methods of their own
+        assert method is not None
+        check(method, job.basis, job.keywords)
     return found
 
 
-def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
-    """The rows; Ctrl-C and errors say that nothing is lost."""
+def _run_with_progress(console: Console, batch: Batch, quiet: bool) -> list[Row]:
+    """Run the batch; on Ctrl-C and errors, say what is kept."""
     bar, step = _bar(console, batch, quiet)
     with bar:
         try:
@@ -85,12 +72,14 @@ def _watched(console: Console, batch: Batch, quiet: bool) -> list[Row]:
         except (KeyboardInterrupt, CuantoError):
             if batch.table is not None and batch.table.journal.exists():
                 kept = f"{batch.counts.computed + batch.counts.known} of {len(batch.entries)}"
-                console.print(f"{kept} are kept in {batch.table.journal}: the same command goes on", markup=False)
+                console.print(
+                    f"{kept} are kept in {batch.table.journal}: run the same command to continue", markup=False
+                )
             raise
 
 
 def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextManager[Any], Callable[[Row], object]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal, nothing elsewhere."""
     if quiet or not console.is_terminal:
         return nullcontext(), lambda row: None
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -106,20 +95,20 @@ def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextMa
 
 
 def print_failures(console: Console, rows: Sequence[Row]) -> None:
-    """Those that failed or did not converge, the first few of them."""
+    """Print the first few molecules that failed or did not converge."""
     bad = [row for row in rows if row.error or not row.converged]
-    for row in bad[:MOST_FAILURES]:
+    for row in bad[:MAX_FAILURES]:
         text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
         console.print(f"{row.name}: {text}", markup=False, style="red")
-    if len(bad) > MOST_FAILURES:
-        console.print(f"and {len(bad) - MOST_FAILURES} more; the table has them all", style="red")
+    if len(bad) > MAX_FAILURES:
+        console.print(f"and {len(bad) - MAX_FAILURES} more; the table has them all", style="red")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
-    """What was done, and how fast."""
+    """Print what was done, and how fast."""
     rate = f" ({counts.rate:.3g} per second)" if counts.computed else ""
     parts = [count(total, "molecule"), f"{counts.computed} computed in {counts.seconds:.1f} s{rate}"]
-    parts += [f"{counts.known} known already"] * bool(counts.known)
+    parts += [f"{counts.known} already known"] * bool(counts.known)
     parts += [f"{counts.failed} failed"] * bool(counts.failed)
     parts += [f"{counts.unconverged} NOT converged"] * bool(counts.unconverged)
     good = not counts.failed and not counts.unconverged

@@ -1,54 +1,74 @@
-"""The optimisation of an atom's basis as `cuanto atom --optimise` shows it."""
+"""Optimisations and searches of basis sets on the command line: progress, results, files."""
 
 from __future__ import annotations
 
+import hashlib
 import json as json_format
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cuanto.errors import InputError
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from cuanto.atomic.export import basis_text
+from cuanto.atomic.input import AtomInput, TrustRegion
+from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
+from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
+from cuanto.atomic.report import parameter_texts, symbol_of_charge
+from cuanto.atomic.search import Progress, SearchSettings
+from cuanto.atomic.steps import Found
+from cuanto.atomic.wtbs import WellTempered
+from cuanto.cli.atom_output import write_json
+from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
+from cuanto.interfaces.files import write_text
+from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
+from cuanto.system.text import parse_real
+from cuanto.workers import DaskRunner, Runner, SerialRunner, dask_distributed
 
-    from cuanto.atomic.evaluations import Evaluation
-    from cuanto.atomic.input import AtomInput, TrustRegion
-    from cuanto.atomic.optimise import Optimum
+
+@contextmanager
+def status_line(
+    console: Console, text: str, hidden: bool = False, redirect: bool = True
+) -> Iterator[Callable[[str], None]]:
+    """A line below the output, on a terminal only, whose text the function returned replaces."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    hidden = hidden or not console.is_terminal
+    with Bar(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text: bar.update(task, description=text)
 
 
-def optimised(
+# ----------------------------------------------------------------------------------------------- optimisations
+
+
+def optimise_job(
     console: Console, job: AtomInput, device: str, method: str, max_evaluations: int | None, log: Path | None
 ) -> Optimum:
-    """The best well-tempered set, its way shown while it is found."""
-    from cuanto.atomic.evaluations import EvaluationLog
-    from cuanto.atomic.input import TrustRegion
-    from cuanto.atomic.job import AtomEnergy, described
-    from cuanto.atomic.optimise import optimise_basis, resolve_method
-    from cuanto.atomic.report import parameter_texts
-    from cuanto.atomic.wtbs import WellTempered
-
+    """Optimise the well-tempered set of the job and show the progress."""
     basis = job.basis
     if not isinstance(basis, WellTempered):
         raise InputError("only well-tempered sets can be optimised: use --basis wtbs or bastype='wtbs'")
     trust = job.optimise or TrustRegion(iprint=2)
     if max_evaluations is not None:
         trust = replace(trust, maxfun=max_evaluations)
-    problem = described(job)
+    problem = problem_of(job)
     path = _default_log(job, problem) if log is None else log
     kept = EvaluationLog(path, problem)
     method = resolve_method(method)
-    known = f", {len(kept)} evaluations known" if len(kept) else ""
+    known = f", {len(kept.known)} evaluations known" if kept.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
-    with Progress(console, trust) as progress:
-        try:
-            found = optimise_basis(
-                basis, AtomEnergy(job, device), trust, method, rounds=1 if job.optimise else 3, log=kept, watch=progress
-            )
-        except KeyboardInterrupt:
-            progress.close()
-            console.print(f"interrupted; the same command with --log {path} goes on", markup=False)
-            raise
+    rounds, energy_of = 1 if job.optimise else 3, AtomEnergy(job, device)
+    try:
+        with status_line(console, "optimising", hidden=trust.iprint >= 3) as update:
+            progress = OptimisationProgress(console, trust, update)
+            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=kept, watch=progress)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; the same command with --log {path} continues", markup=False)
+        raise
     state = "optimum" if found.converged else f"NOT converged in {len(found.evaluations)} evaluations; best so far"
     if job.optimise is None or trust.iprint >= 1 or not found.converged:
         console.print(f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
@@ -57,38 +77,19 @@ def optimised(
 
 
 def _default_log(job: AtomInput, problem: dict[str, Any]) -> Path:
-    """A name that no other optimisation has."""
-    import hashlib
-
-    from cuanto.atomic.report import symbol_of_charge
-
+    """A file name that is unique to the optimisation."""
     digest = hashlib.sha256(json_format.dumps(problem, sort_keys=True).encode()).hexdigest()[:8]
     name = symbol_of_charge(job.nucleus.charge).replace("=", "")
     return Path(f"cuanto-{name}-{digest}.jsonl")
 
 
-class Progress:
-    """A line that changes on a terminal; as lines, what `iprint` asks for."""
+class OptimisationProgress:
+    """Prints as many evaluations as `iprint` asks for; `update` changes the status line."""
 
-    def __init__(self, console: Console, trust: TrustRegion) -> None:
-        self.console, self.iprint = console, trust.iprint
+    def __init__(self, console: Console, trust: TrustRegion, update: Callable[[str], None]) -> None:
+        self.console, self.iprint, self.update = console, trust.iprint, update
         self._best: Evaluation | None = None
         self._radius = trust.rhobeg
-        self._status: Any = None
-
-    def __enter__(self) -> Progress:
-        if self.console.is_terminal and self.iprint < 3:
-            self._status = self.console.status("optimising")
-            self._status.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
 
     def __call__(self, evaluation: Evaluation) -> None:
         best = self._best
@@ -99,12 +100,12 @@ class Progress:
         if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
             self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
         if shrunk:
-            self._radius *= 0.1  # the steps tell the radius, which the optimisers keep to themselves
-        if self._status is not None and self._best is not None:
-            self._status.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
+            self._radius *= 0.1  # estimated from the steps: the optimisers do not report it
+        if self._best is not None:
+            self.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
 
     def _distance(self, evaluation: Evaluation) -> float:
-        """From the best point, relative to its parameters."""
+        """Distance from the best point, relative to its parameters."""
         if self._best is None:
             return 0.0
         pairs = zip(evaluation.parameters, self._best.parameters, strict=True)
@@ -114,3 +115,127 @@ class Progress:
     def _text(evaluation: Evaluation) -> str:
         energy = f"{evaluation.energy:.12f}" if evaluation.energy is not None else f"refused: {evaluation.note}"
         return f"{evaluation.number:6d}  {energy}  " + "  ".join(f"{p:.7g}" for p in evaluation.parameters)
+
+
+# ---------------------------------------------------------------------------------------------------- searches
+
+
+def make_runner(stack: ExitStack, console: Console, scheduler: str | None, workers: int | None) -> Runner:
+    """Dask if it is requested or installed, otherwise this process."""
+    if scheduler is not None and workers is not None:
+        raise InputError("--scheduler has its own workers: leave out --workers")
+    if workers == 0:
+        return SerialRunner()
+    try:
+        dask_distributed()
+    except MissingDependencyError:
+        if scheduler is not None or workers is not None:
+            raise
+        console.print("Dask is not installed: one optimisation at a time (pip install 'cuanto[cluster]')", markup=False)
+        return SerialRunner()
+    return stack.enter_context(DaskRunner(scheduler, workers))
+
+
+def parse_elements(text: str) -> list[str]:
+    """Symbols of 'Ne,Ar,Kr' or 'He-Ne', each once."""
+    found: list[str] = []
+    for word in text.replace(",", " ").split():
+        first, dash, last = word.partition("-")
+        numbers = [ATOMIC_NUMBERS[symbol_of(part)] for part in ((first, last) if dash else (first,))]
+        require(numbers[0] <= numbers[-1], f"elements {word}: the first comes after the last")
+        found += SYMBOLS[numbers[0] - 1 : numbers[-1]]
+    require(found, "--elements is empty; give some such as Ne,Ar or He-Ne")
+    return list(dict.fromkeys(found))
+
+
+def parse_threshold(text: str) -> float | str:
+    """A relative error, or 'table'."""
+    if text.strip().lower() == "table":
+        return "table"
+    return parse_number(text, 0, 1, "threshold", "a number such as 5e-9, or 'table'")
+
+
+def parse_number(text: str, low: float, high: float, option: str, advice: str) -> float:
+    """A number between limits."""
+    value = parse_real(text.strip())
+    if value is None or not low < value < high:
+        raise InputError(f"--{option} {text}: give {advice}")
+    return value
+
+
+def parse_pairs(given: Iterable[str] | None, option: str, symbols: list[str]) -> Iterable[tuple[str, str]]:
+    """ELEMENT=VALUE of a repeated option."""
+    for text in given or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        require(name and equals and value, f"--{option} {text}: write ELEMENT=VALUE")
+        require(symbol_of(name) in symbols, f"--{option} {text}: {name} is not among the elements of this search")
+        yield symbol_of(name), value
+
+
+def _line(progress: Progress) -> str:
+    """A line on the outcome of one set."""
+    outcome = progress.outcome
+    if outcome.energy is not None:
+        rest = f"{outcome.energy:.10f} Hartree" + ("" if progress.known else f", {outcome.seconds:.1f} s")
+        rest += f", {outcome.evaluations} evaluations" if outcome.evaluations > 1 else ""
+    else:
+        rest = f"failed: {outcome.error}" + ("; tried again" if progress.retry else "")
+    known = ", known already" if progress.known else ""
+    return f"{progress.element:<3}{progress.what}: {rest}{known}"
+
+
+@contextmanager
+def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[Progress], None]]:
+    """Prints a line for every set, above a status line on standard error."""
+    searched = f"{symbols[0]} to {symbols[-1]}" if len(symbols) > 1 else symbols[0]
+    counts = {"done": 0, "known": 0}
+    together = console.is_terminal  # else the lines go to a file and do not disturb the status line
+    errors = Console(stderr=True, highlight=False)
+    with status_line(errors, f"{searched}: the limit is computed", redirect=together) as update:
+
+        def show(progress: Progress) -> None:
+            console.print(_line(progress), markup=False)
+            counts["done"] += 1
+            counts["known"] += progress.known
+            known = f", {counts['known']} of them known already" if counts["known"] else ""
+            last = f"{progress.element} {progress.what}"
+            update(f"{searched}: {counts['done']} sets done{known}; the last was {last}")
+
+        yield show
+
+
+def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None:
+    """Print two lines for each set: a table would be too wide for most terminals."""
+    problems = []
+    for symbol, one in found.items():
+        if isinstance(one, Exception):
+            problems.append(f"{symbol}: {one}")
+            continue
+        error = f"relative error {one.error:.1e}" + ("" if one.accurate else f", NOT below {one.threshold:.1e}")
+        console.print(f"{symbol:<3}{one.basis.range_text()}: {one.energy:.10f} Hartree, {error}", style="bold")
+        console.print("   " + ", ".join(parameter_texts(one.basis)))
+        problems += [f"{symbol}: {line}" for line in one.warnings]
+    for line in problems:
+        console.print(line, markup=False)
+
+
+def write_results(
+    found: dict[str, Found | CuantoError],
+    settings: SearchSettings,
+    json: Path | None,
+    export: Path | None,
+    diffuse: int | None,
+) -> None:
+    """Write the sets as JSON and as a basis file."""
+    good = {symbol: one for symbol, one in found.items() if not isinstance(one, Exception)}
+    if json is not None:
+        sets = {symbol: {**asdict(one), "accurate": one.accurate} for symbol, one in good.items()}
+        failed = {symbol: str(one) for symbol, one in found.items() if isinstance(one, Exception)}
+        write_json(json, {"settings": asdict(settings), "elements": sets, "failed": failed})
+    if export is not None and good:
+        tables, lines = [], ["well-tempered sets"]
+        for symbol, one in good.items():
+            job = element_job(symbol, one.basis, settings.configurations.get(symbol), None, settings.nucleus)
+            tables.append(element_table(symbol, job, diffuse, settings.backend))
+            lines.append(f"{symbol}: {one.basis.range_text()}, relative error {one.error:.1e}")
+        write_text(export, basis_text(export, tables, export.stem, "\n".join(lines)))

@@ -1,4 +1,4 @@
-"""``cuanto report`` and ``cuanto cube``: what a result looks like, as a page and as files for other viewers."""
+"""``cuanto report`` and ``cuanto cube``: a result as an HTML page, and orbitals for other viewers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.integrals import require_writable
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
 from cuanto.errors import InputError
+from cuanto.interfaces.files import require_writable
 
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp --json water.json && cuanto report water.json",
@@ -31,7 +30,7 @@ def report(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Make one HTML page of a result: turn the molecule, see its orbitals, how it converged, what took the time."""
+    """Make an HTML page about a result: molecule, orbitals, convergence and timings."""
     path = out if out is not None else result.with_suffix(".html")
     require_writable(path, result)
     from cuanto.report import write_report
@@ -45,37 +44,35 @@ def cube(
     orbital: Annotated[
         str, typer.Option("--orbital", help="homo, lumo, homo-1, lumo+2, a number from 1, or density.")
     ] = "homo",
-    beta: Annotated[bool, typer.Option("--beta", help="Of the electrons of minority spin.")] = False,
-    spacing: Annotated[float, typer.Option(help="Between points, Bohr.")] = 0.2,
-    margin: Annotated[float, typer.Option(help="Around the atoms, Bohr.")] = 5.0,
+    beta: Annotated[bool, typer.Option("--beta", help="Use the beta orbitals.")] = False,
+    spacing: Annotated[float, typer.Option(help="Spacing of the points, Bohr.")] = 0.2,
+    margin: Annotated[float, typer.Option(help="Margin around the atoms, Bohr.")] = 5.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Name of the file; beside the result when left out.")
     ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
+    from cuanto.interfaces.cube import write_density, write_orbital
+    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.read import read
+    from cuanto.interfaces.sources import safe_label
+    from cuanto.interfaces.wavefunction import wavefunction_of
+    from cuanto.properties.volume import Box
+
     name = orbital.strip().lower()
     if beta and name == "density":
-        raise InputError("the density is of all electrons: leave out --beta, or choose an orbital")
-    ending = "_beta" if beta else ""
-    path = out if out is not None else result.with_name(f"{result.stem}_{_file_part(name)}{ending}.cube")
+        raise InputError("the density is that of all electrons: leave out --beta, or choose an orbital")
+    label = safe_label(name + "_beta" * beta)
+    path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
     require_writable(path, result)
-    from cuanto.interfaces.cube import write_density, write_orbital
-    from cuanto.properties.volume import Box
-    from cuanto.report import read_record
-
-    record = read_record(result)
-    if record.wave is None:
-        raise InputError(f"{result}: no cube file; {record.no_orbitals[0].lower()}{record.no_orbitals[1:].rstrip('.')}")
-    box = Box.around(record.molecule.R_ax, spacing, margin)
+    with about(str(result)):
+        computed = read(result)
+        wave = wavefunction_of(computed)
+    box = Box.around(computed.molecule.R_ax, spacing, margin)
     if name == "density":
-        write_density(path, record.molecule, record.wave, box)
+        write_density(path, computed.molecule, wave, box)
     else:
-        write_orbital(path, record.molecule, record.wave, name, int(beta), box)
+        write_orbital(path, computed.molecule, wave, name, int(beta), box)
     points = " x ".join(str(n) for n in box.shape)
     print(f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)")
-
-
-def _file_part(name: str) -> str:
-    """Nothing that leads to another folder."""
-    return "".join(c if (c.isalnum() and c.isascii()) or c in "+-" else "_" for c in name)[:40]

@@ -1,4 +1,4 @@
-"""``cuanto run job.toml``: a calculation written down, so that it can be repeated and handed on."""
+"""``cuanto run job.toml``: a calculation in a file, so that it can be repeated and shared."""
 
 from __future__ import annotations
 
@@ -6,40 +6,21 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from cuanto.cli.arguments import examples
-from cuanto.cli.calculate import STDOUT, Job, Outputs, carry_out
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Verbose, examples
+from cuanto.cli.calculate import OUTPUTS, STDOUT, Job, run_job
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 
 EXAMPLES = examples(
     "cuanto run water.toml",
-    "cuanto run --template > water.toml    writes a job with every key explained",
+    "cuanto run --template > water.toml    writes a job that explains every key",
 )
-TEMPLATE = """\
-# Paths are relative to this file, and stay in its folder (`cuanto run --anywhere` lifts that).
-molecule = "water.xyz"        # or a list of them; XYZ, QCSchema JSON, Molden, or "smiles:CCO"
-method = "b3lyp"              # hf, rhf, uhf, rohf; a functional (`cuanto functionals`); mndo, am1, pm3, pm6
-basis = "def2-svp"            # leave out for semiempirical methods
-# charge = 0
-# multiplicity = 1
-# restart = "water.h5"        # a checkpoint
-OPTIONS
-
-[options]                     # of the self-consistent field
-max_iterations = 100
-
-[output]                      # {name}: the name of the molecule's file
-json = "{name}.json"
-# molden = "{name}.molden"
-# checkpoint = "{name}.h5"
-# report = "{name}.html"
-"""
 EXAMPLE = {
     "basis": "def2-universal-jkfit",
     "grid": "fine",
@@ -47,23 +28,25 @@ EXAMPLE = {
     "numbers": [0.0, 0.0, 0.001],
     "charges": [[0.5], [[0.0, 0.0, 6.0]]],
 }
-"""Values of options without a default, by kind."""
+"""Example values of options without a default, by kind."""
 ABOUT = ("molecule", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
-"""Options that are keys of the first level."""
+"""Options that stand outside of the tables."""
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may stand in the table [options]."""
 TABLES = ("options", "output")
 LARGEST_FILE = 1 << 20
+Value = TypeVar("Value", str, int)
 
 
 def job_template() -> str:
-    """A job with every key of the first level explained."""
+    """A job that explains every key outside of its tables."""
+    template = (files("cuanto") / "data" / "job_template.toml").read_text(encoding="utf-8")
     lines = []
     for name, option in KEYS.items():
         line = f"# {name} = {json.dumps(EXAMPLE[option.kind] if option.default is None else option.default)}"
-        lines.append(f"{line:29} # {', '.join(option.choices) or option.described}")
-    return TEMPLATE.replace("OPTIONS", "\n".join(lines))
+        lines.append(f"{line:29} # {', '.join(option.choices) or option.description}")
+    return template.replace("OPTIONS", "\n".join(lines))
 
 
 def run(
@@ -71,7 +54,7 @@ def run(
     anywhere: Annotated[
         bool, typer.Option("--anywhere", help="Let the job read and write outside its own folder.")
     ] = False,
-    template: Annotated[bool, typer.Option("--template", help="Print a job to begin with.")] = False,
+    template: Annotated[bool, typer.Option("--template", help="Print a job to start from.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")] = False,
     verbose: Verbose = False,
 ) -> None:
@@ -80,76 +63,80 @@ def run(
         print(job_template(), end="")
         return
     if job is None:
-        raise InputError("give a job such as job.toml; `cuanto run --template` prints one to begin with")
+        raise InputError("give a job such as job.toml; `cuanto run --template` prints one to start from")
     from cuanto.interfaces.keywords import about
 
     with about(str(job)):
-        status = carry_out(read_job(job, anywhere, quiet))
+        status = run_job(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
 
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
-    """A job file, every key and type checked."""
-    from cuanto.interfaces.keywords import about, checked_keywords
+    """Read a job file and check every key and type; errors name the file."""
+    from cuanto.interfaces.keywords import about
 
-    job, where = _parsed(path), str(path)
-    require_known(job, (*ABOUT, *KEYS, *TABLES), f"{where}: unknown key")
-    options, output = (_table(job, name, where) for name in TABLES)
-    require_known(options, SETTINGS, f"{where}: [options]: unknown key")
-    require_known(output, ("json", "molden", "checkpoint", "report"), f"{where}: [output]: unknown key")
-    place = Places(path.parent, anywhere, where)
+    with about(str(path)):
+        return _job(_parse(path), Paths(path.parent, anywhere), str(path), quiet)
+
+
+def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
+    from cuanto.interfaces.keywords import checked_keywords
+
+    require_known(job, (*ABOUT, *KEYS, *TABLES), "unknown key")
+    options, output = (_table(job, name) for name in TABLES)
+    require_known(options, SETTINGS, "[options]: unknown key")
+    require_known(output, OUTPUTS, "[output]: unknown key")
     arguments = {name: value for name, value in job.items() if name in KEYS}
     if isinstance(arguments.get("auxbasis"), str):
-        arguments["auxbasis"] = place.of_basis(arguments["auxbasis"], "auxbasis")
-    basis, restart = _text(job, "basis", where), _text(job, "restart", where)
-    outputs = {name: _text(output, name, where) for name in output}
+        arguments["auxbasis"] = paths.of_basis(arguments["auxbasis"], "auxbasis")
+    basis, restart = _value(job, "basis", str), _value(job, "restart", str)
+    outputs = {name: _value(output, name, str) for name in output}
     if STDOUT in outputs.values():
-        raise InputError(f"{where}: a job writes files, not to standard output; name one, such as '{{name}}.json'")
-    with about(where):
-        return Job(
-            sources=[place.of_molecule(name) for name in _molecules(job, where)],
-            method=_text(job, "method", where),
-            basis=None if basis is None else place.of_basis(basis, "basis"),
-            charge=_whole(job, "charge", where),
-            multiplicity=_whole(job, "multiplicity", where),
-            keywords=checked_keywords({**arguments, **options}, where),
-            outputs=Outputs(**{name: place.of(text, name) for name, text in outputs.items() if text is not None}),
-            restart=None if restart is None else place.of(restart, "restart"),
-            quiet=quiet,
-            file=where,
-        )
+        raise InputError("a job writes files, not to standard output; name one, such as '{name}.json'")
+    return Job(
+        sources=[paths.of_molecule(name) for name in _molecules(job)],
+        method=_value(job, "method", str),
+        basis=None if basis is None else paths.of_basis(basis, "basis"),
+        charge=_value(job, "charge", int),
+        multiplicity=_value(job, "multiplicity", int),
+        keywords=checked_keywords({**arguments, **options}, where),
+        outputs={name: paths.of(text, name) for name, text in outputs.items() if text is not None},
+        restart=None if restart is None else paths.of(restart, "restart"),
+        quiet=quiet,
+        file=where,
+    )
 
 
-class Places:
-    """Paths of a job: relative to its folder and, unless `anywhere`, within it: a job may come from a stranger."""
+class Paths:
+    """Paths of a job: relative to its folder and, unless `anywhere`, inside it: a job may come from a stranger."""
 
-    def __init__(self, folder: Path, anywhere: bool, where: str) -> None:
-        self.folder, self.anywhere, self.where = folder, anywhere, where
+    def __init__(self, folder: Path, anywhere: bool) -> None:
+        self.folder, self.anywhere = folder, anywhere
 
     def of(self, text: str, key: str) -> str:
-        """Where a file is."""
+        """Path of a file."""
         if not text or "\0" in text:
-            raise InputError(f"{self.where}: {key} must be the name of a file")
+            raise InputError(f"{key} must be the name of a file")
         path = os.path.expanduser(text) if self.anywhere else text
         target = (self.folder / path).resolve()
         if not self.anywhere and not target.is_relative_to(self.folder.resolve()):
             raise InputError(
-                f"{self.where}: {key} {text!r} leaves the folder of the job; copy the file there, "
+                f"{key} {text!r} is outside the folder of the job; copy the file there, "
                 "or trust the job with `cuanto run --anywhere`"
             )
         if self.folder == Path() and not path.startswith("~"):
-            return path  # as it was written: ./basis is a file, and ./- is one, too
+            return path  # unchanged: ./basis is a file, and so is ./-
         return os.path.join(self.folder, path)
 
     def of_molecule(self, text: str) -> str:
-        """A file, or what is none; standard input is not reproducible."""
+        """Path of a file, or a SMILES; standard input would not be reproducible."""
         if text == STDOUT:
-            raise InputError(f"{self.where}: a job cannot read its molecule from standard input; name a file")
+            raise InputError("a job cannot read its molecule from standard input; name a file")
         return text if text.lower().startswith("smiles:") else self.of(text, "molecule")
 
     def of_basis(self, text: str, key: str) -> str:
-        """A name of the Exchange as it is, a file where it is."""
+        """Path of a basis file, or the name of a basis set unchanged."""
         from cuanto.basis.library import is_file
 
         looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
@@ -159,42 +146,36 @@ class Places:
         return text
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, Any]:
     from cuanto.system.text import read_text
 
     if path.is_file() and path.stat().st_size > LARGEST_FILE:
-        raise InputError(f"{path} is larger than 1 MB: that is no job; see `cuanto run --template`")
+        raise InputError(f"{path} is larger than 1 MB, too large for a job; see `cuanto run --template`")
     try:
         return tomllib.loads(read_text(path, "job"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        hint = "" if path.suffix.lower() == ".toml" else f"; a molecule is computed with `cuanto energy {path}`"
-        raise InputError(f"{path} is no valid TOML: {' '.join(str(error).split())}{hint}") from None
+        hint = "" if path.suffix.lower() == ".toml" else f"; to compute a molecule, use `cuanto energy {path}`"
+        raise InputError(f"{path} is not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
-def _table(job: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+def _table(job: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = job.get(name, {})
     if not isinstance(found, dict):
-        raise InputError(f"{where}: {name} must be a table; write [{name}] on a line of its own")
+        raise InputError(f"{name} must be a table; write [{name}] on a line of its own")
     return found
 
 
-def _molecules(job: Mapping[str, Any], where: str) -> list[str]:
+def _molecules(job: Mapping[str, Any]) -> list[str]:
     found = job.get("molecule")
     names = [found] if isinstance(found, str) else found
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{where}: say which molecule, such as molecule = 'water.xyz' (or a list of files)")
+        raise InputError("name the molecule, such as molecule = 'water.xyz' (or a list of files)")
     return names
 
 
-def _text(given: Mapping[str, Any], name: str, where: str) -> str | None:
+def _value(given: Mapping[str, Any], name: str, kind: type[Value]) -> Value | None:
     value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"{where}: {name} must be a text in quotes, not {value!r:.60}")
-    return value
-
-
-def _whole(given: Mapping[str, Any], name: str, where: str) -> int | None:
-    value = given.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise InputError(f"{where}: {name} must be a whole number, not {value!r:.60}")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+        wanted = "text in quotes" if kind is str else "a whole number"
+        raise InputError(f"{name} must be {wanted}, not {value!r:.60}")
     return value

@@ -1,4 +1,4 @@
-"""``cuanto selftest``: known energies computed on this machine, and on its GPU; half a minute, kernels included."""
+"""``cuanto selftest``: known energies computed on this machine and on its GPU, in about half a minute."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.text import Text
 
-from cuanto.cli.arguments import Device, examples
-from cuanto.cli.show import print_table
-from cuanto.cli.verbose import Verbose
+from cuanto.cli.arguments import Device, Verbose, examples
+from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cuanto.basis import Basis
     from cuanto.system import Molecule
 
@@ -28,7 +28,7 @@ FITTING_BASIS = "cc-pvdz-jkfit"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One line of the table; `problem` where there is no value, or one of a calculation that did not converge."""
+    """One line of the table; `problem`: why there is no value, or none that converged."""
 
     title: str
     backend: str
@@ -41,33 +41,29 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Within the tolerance."""
+        """Whether the value is within the tolerance."""
         return not self.problem and self.value is not None and abs(self.value - self.expected) <= self.tolerance
 
 
 def selftest(
-    backend: Annotated[Device, typer.Option(help="auto: the CPU, and the GPU where there is one.")] = Device.AUTO,
+    backend: Annotated[Device, typer.Option(help="auto: the CPU, and the GPU if there is one.")] = Device.AUTO,
     verbose: Verbose = False,
 ) -> None:
-    """Compute known energies and compare; exit status 0 all right, 1 something differs or fails."""
-    from rich.console import Console
-
+    """Compute known energies and compare them; exit status 0 if all agree, 1 otherwise."""
     console = Console(highlight=False)
     begin = time.perf_counter()
-    done = []
-    for outcome in _watched(console, outcomes(_backends(backend.value))):
-        done.append(outcome)
+    done = list(_run_with_progress(console, outcomes(_backends(backend.value))))
     print_outcomes(console, done)
     bad, seconds = sum(not outcome.good for outcome in done), time.perf_counter() - begin
     if bad:
-        line = f"{bad} of {len(done)} differ or fail ({seconds:.1f} s); `cuanto doctor` says what was found here"
+        line = f"{bad} of {len(done)} tests failed ({seconds:.1f} s); `cuanto doctor` describes this installation"
         console.print(line, style="bold red", soft_wrap=True)
         raise typer.Exit(FAILED)
-    console.print(f"all {len(done)} as they should be ({seconds:.1f} s)", style="bold green")
+    console.print(f"all {len(done)} tests passed ({seconds:.1f} s)", style="bold green")
 
 
 def _backends(given: str) -> list[str]:
-    """What is to be tested; a GPU that was asked for and is not there is an error."""
+    """Names of the backends to test; a GPU that is asked for and not found is an error."""
     from cuanto.backends.base import get_backend
     from cuanto.backends.cuda.backend import why_no_gpu
 
@@ -77,7 +73,7 @@ def _backends(given: str) -> list[str]:
 
 
 def outcomes(backends: list[str]) -> Iterator[Outcome]:
-    """Everything, as it is finished. Basis sets come with the cases: neither network nor database is needed."""
+    """Run all cases. Their basis sets come with them: neither network nor database is needed."""
     data = references()
     for backend in backends:
         for case in data["cases"]:
@@ -85,13 +81,13 @@ def outcomes(backends: list[str]) -> Iterator[Outcome]:
 
 
 def references() -> dict[str, Any]:
-    """Cases, their energies and where these come from."""
+    """Cases, their energies and the sources of these."""
     found: dict[str, Any] = json.loads((files("cuanto") / "data" / "selftest.json").read_text())
     return found
 
 
 def _outcome(case: dict[str, Any], data: dict[str, Any], backend: str) -> Outcome:
-    """Whatever goes wrong is a finding."""
+    """Run a case; any error is its outcome."""
     heat = "heat_of_formation" in case
     expected, unit = case["heat_of_formation" if heat else "energy"], "kcal/mol" if heat else "Hartree"
     begin, value, problem = time.perf_counter(), None, ""
@@ -132,29 +128,23 @@ def _basis(name: str, data: dict[str, Any], molecule: Molecule) -> Basis:
     return Basis.from_tables(name, parse_basis("\n".join(data["basis_sets"][name]), name), molecule)
 
 
-def _watched(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
-    """On a terminal: what has been done is said while the rest is being done."""
+def _run_with_progress(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
+    """Show progress on a terminal."""
     if not console.is_terminal:
         yield from made
         return
-    with console.status("kernels are compiled where they are not in the cache") as status:
+    with console.status("compiling kernels that are not in the cache") as status:
         for number, outcome in enumerate(made, start=1):
-            status.update(f"{number} done, the last: {outcome.title} on {outcome.backend}")
+            status.update(f"{number} done, last: {outcome.title} on {outcome.backend}")
             yield outcome
 
 
 def print_outcomes(console: Console, done: list[Outcome]) -> None:
-    """The table, with what went wrong below it."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
+    """Print the table, and the problems below it."""
     heads = ("water, or an atom", "on", "found", "", "off by", "time/s", "")
-    table = Table(*heads, box=box.SIMPLE_HEAD, border_style="dim", padding=(0, 1, 0, 0))
+    table = make_table(heads, right=(2, 4, 5), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns:
         column.no_wrap = True
-    for number in (2, 4, 5):
-        table.columns[number].justify = "right"
     for one in done:
         value = "" if one.value is None else f"{one.value:.8f}"
         difference = "" if one.value is None else f"{one.value - one.expected:.1e}"

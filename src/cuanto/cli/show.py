@@ -1,39 +1,42 @@
-"""Iterations while they are made, and results for a person to read; every number has its unit."""
+"""Printed iterations and results; every number has its unit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from rich import box
+from rich.console import Console, Group
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
+if TYPE_CHECKING:
     from cuanto.methods import Result
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
 FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
-FRAME = 6
-"""Lines of a terminal that a table needs beside its rows, and the one below it."""
-MOST_CHARGES = 12
-"""Atoms whose charges are shown; more would drown the rest (they are in the JSON file)."""
-LONGEST_NAME = 60
-WIDEST = 10_000
-"""Columns in which every table fits."""
-NARROWEST = 72
-"""Columns of a terminal in which the numbers of an iteration fit into a table."""
+FRAME_LINES = 6
+"""Lines of a terminal beside the rows of a table: its frame and the line below it."""
+MAX_CHARGES = 12
+"""Largest number of atoms whose charges are printed; the JSON file has all of them."""
+MAX_NAME = 60
+MAX_WIDTH = 10_000
+"""Columns that are enough for every table."""
+MIN_WIDTH = 72
+"""Columns of the narrowest terminal that has room for the table of iterations."""
 LAST_ENERGY = "last energy, NOT converged"
-FASTEST = 0.005
-"""Seconds of a step worth mentioning."""
+SHORTEST_STEP = 0.005
+"""Seconds; faster steps are not printed."""
 
 
 class IterationTable:
-    """Rows as they come: a live table with what is going on below it on a terminal, plain lines in a file or pipe."""
+    """Iterations as they are finished: a live table on a terminal, plain lines in a file or pipe."""
 
     def __init__(self, console: Console, quiet: bool = False, heading: Callable[[], object] | None = None) -> None:
-        """`heading` is called before the first row: what cannot be computed has none."""
+        """`heading` is called before the first row, so that a calculation that fails at once has none."""
         self.console, self.quiet, self._heading = console, quiet, heading
         self._rows: list[list[str]] = []
         self._live: Any = None
@@ -42,7 +45,7 @@ class IterationTable:
     def __enter__(self) -> IterationTable:
         if self.quiet:
             return self
-        if self.console.is_terminal and self.console.width >= NARROWEST:
+        if self.console.is_terminal and self.console.width >= MIN_WIDTH:
             from rich.live import Live
             from rich.spinner import Spinner
 
@@ -57,7 +60,7 @@ class IterationTable:
             self._live.stop()
 
     def add(self, state: State) -> None:
-        """One more iteration."""
+        """Show an iteration."""
         if not self._rows and not self.quiet:
             if self._heading is not None:
                 self._heading()
@@ -67,25 +70,20 @@ class IterationTable:
         row = [str(state.iteration), f"{state.energy:.9f}", change, f"{state.gradient:.2e}", state.step]
         self._rows.append(row)
         if self._live is not None:
-            from rich.console import Group
-
             self._spinner.update(text=f" iteration {state.iteration + 1}")
-            fitting = max(self.console.height - FRAME, 1)  # all of them when it is finished
+            fitting = max(self.console.height - FRAME_LINES, 1)  # all rows are shown in the end
             self._live.update(Group(self._table(self._rows[-fitting:]), self._spinner))
         elif not self.quiet:
             self._line(row)
 
     def note(self, text: str) -> None:
-        """A line below the table."""
+        """Print a line below the table."""
         self.console.print(text, markup=False, soft_wrap=True)
 
-    def _table(self, rows: list[list[str]]) -> Any:
-        from rich import box
-        from rich.table import Table
-
-        table = Table(*(name for name, _ in FIELDS), box=box.ROUNDED, border_style="dim")
+    def _table(self, rows: list[list[str]]) -> Table:
+        table = make_table([name for name, _ in FIELDS], right=range(len(FIELDS) - 1))
         for column in table.columns[:-1]:
-            column.justify, column.no_wrap = "right", True  # steps give way
+            column.no_wrap = True  # only the steps may be wrapped
         for row in rows:
             table.add_row(*row)
         return table
@@ -96,9 +94,9 @@ class IterationTable:
 
 
 def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
-    """What is computed."""
-    named = molecule.name.isprintable() and 0 < len(molecule.name) <= LONGEST_NAME
-    name = f"{molecule.name}: " if named else ""  # no escape sequences on somebody's terminal
+    """Print what is computed: molecule, charge, multiplicity, method and basis."""
+    named = molecule.name.isprintable() and 0 < len(molecule.name) <= MAX_NAME
+    name = f"{molecule.name}: " if named else ""  # no escape sequences on a terminal
     if method.lower() == "hf":
         method = "rhf" if molecule.multiplicity == 1 else "uhf"
     charge = f"{molecule.charge:+d}" if molecule.charge else "0"
@@ -110,16 +108,14 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
 
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
-    """Energies by term, frontier orbitals, dipole, charges, spin, timings; and whether it converged."""
-    from rich.console import Console
-
+    """Print energies by term, frontier orbitals, dipole, charges, spin, timings, and whether it converged."""
     rows = list(_rows(result, driver))
     names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
     bold = "energy" if result.converged else LAST_ENERGY
     for name, value, unit in rows:
         line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
         console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
-    for line in (*_lines(result), *result.notes):
+    for line in (*_lines(result, driver), *result.notes):
         console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
     made = count(result.iterations, "iteration")
     if result.converged:
@@ -163,31 +159,27 @@ def _rows(result: Result, driver: str) -> Iterator[tuple[str, str, str]]:
         yield "<S^2>", f"{result.s_squared:z.6f}", ""
 
 
-def _lines(result: Result) -> Iterator[str]:
-    """What is too wide for the table."""
-    if result.molecule.natom <= MOST_CHARGES:
+def _lines(result: Result, driver: str) -> Iterator[str]:
+    """Lines below the table."""
+    if driver == "gradient":
+        yield "gradient / (Hartree/Bohr):"
+        for k, (symbol, row) in enumerate(zip(result.molecule.symbols, result.gradient, strict=True), start=1):
+            yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:z16.9f}" for value in row)
+    if result.molecule.natom <= MAX_CHARGES:
         pairs = zip(result.molecule.symbols, result.charges, strict=True)
         yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
-    steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= FASTEST]
+    steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= SHORTEST_STEP]
     yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
 
 
 def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
-    """A line for each of several molecules: label, result or None, what went wrong."""
-    from rich import box
-    from rich.measure import Measurement
-    from rich.table import Table
-    from rich.text import Text
-
+    """Print a line for each of several molecules: label, result or None, error message."""
     heads = ("molecule", "energy / Hartree", "iterations", "time / s", "")
     rows = [_overview(*one) for one in done]
-    table = Table(*heads, box=box.ROUNDED, border_style="dim")
-    for column in table.columns[1:4]:
-        column.justify = "right"
+    table = make_table(heads, right=range(1, 4))
     for row, (_, result, _) in zip(rows, done, strict=True):
         table.add_row(*(Text(cell) for cell in row), style="red" if result is None else "")
-    wide = console.options.update(width=WIDEST)
-    if console.is_terminal and Measurement.get(console, wide, table).maximum <= console.width:
+    if console.is_terminal and _width(console, table) <= console.width:
         console.print(table)
         return
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(4)]
@@ -196,12 +188,22 @@ def print_overview(console: Console, done: Sequence[tuple[str, Result | None, st
         console.print(f"{row[0]:<{widths[0]}}{numbers}  {row[4]}".rstrip(), markup=False, soft_wrap=True)
 
 
-def print_table(console: Console, table: Table) -> None:
-    """As wide as it is: a narrow terminal breaks lines, and cuts no number."""
-    from rich.measure import Measurement
+def make_table(heads: Sequence[str], right: Iterable[int] = (), **style: Any) -> Table:
+    """An empty table; the columns `right` are aligned to the right."""
+    table = Table(*heads, **{"box": box.ROUNDED, "border_style": "dim", **style})
+    for column in right:
+        table.columns[column].justify = "right"
+    return table
 
-    needed = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table in full width: a narrow terminal wraps its lines instead of cutting numbers off."""
+    needed = _width(console, table)
     console.print(table, width=max(needed, console.width), soft_wrap=needed > console.width)
+
+
+def _width(console: Console, table: Table) -> int:
+    return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 
 
 def _overview(label: str, result: Result | None, problem: str) -> tuple[str, str, str, str, str]:

@@ -1,7 +1,7 @@
-"""Mistakes in options and arguments, in our words: what was given, what is wrong, what would work.
+"""Messages for wrong options and arguments: what was given, what is wrong, what would work.
 
 The errors are typer's, which has no public names for their classes and changes their texts from release to release:
-they are known by the names of the classes and by what they carry.
+they are recognised by the names of their classes and by their attributes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _WORD = re.compile(r"'([^']*)'")
 
 
 def usage_line(error: Exception) -> str | None:
-    """One line, or None where it is another kind of error."""
+    """The message in one line; None for other kinds of errors."""
     if not hasattr(error, "format_message"):
         return None
     kinds = {
@@ -31,7 +31,7 @@ def usage_line(error: Exception) -> str | None:
 
 
 def _name(parameter: Any) -> str:
-    """As a person writes it: the long form of an option, the name of an argument in the help."""
+    """The long form of an option, or the name of an argument in the help text."""
     options: list[str] = [one for one in getattr(parameter, "opts", ()) if one.startswith("-")]
     if options:
         return max(options, key=len)
@@ -53,7 +53,7 @@ def _no_such_option(error: Any) -> str:
 def _needs_value(error: Any) -> str:
     name = getattr(error, "option_name", "an option")
     if "does not take a value" in str(getattr(error, "message", "")):
-        return f"{name} takes no value: leave out what follows the ="
+        return f"{name} takes no value: leave out the = and what follows it"
     return f"{name} needs a value after it"
 
 
@@ -75,13 +75,13 @@ def _bad_value(error: Any) -> str:
 
 
 def _limit(parameter: Any, side: str) -> Any:
-    """Where the option has one: on the parameter or, in older releases, on its type."""
+    """A limit of the parameter or, in older releases of typer, of its type."""
     found = getattr(parameter, side, None)
     return getattr(getattr(parameter, "type", None), side, None) if found is None else found
 
 
 def _given(error: Any, message: str) -> object:
-    """What was wrong, from the cause of the error or from its text."""
+    """The wrong value, from the cause of the error or from its text."""
     cause = error.__cause__
     if hasattr(cause, "errors"):
         return next((one.get("input") for one in cause.errors()), None)
@@ -90,11 +90,11 @@ def _given(error: Any, message: str) -> object:
 
 
 def _other(error: Any) -> str:
-    """Unknown commands, arguments too many."""
+    """Unknown commands and unexpected arguments."""
     text = " ".join(str(error.format_message()).split()).rstrip(".")
     if found := re.match(r"No such command '([^']*)'\.?(.*)", text):
         close = _WORD.findall(found[2])
         return f"there is no command {found[1][:40]!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
-        return f"{found[1]} is too much: the command takes no such argument"
+        return f"unexpected argument {' '.join(repr(word) for word in found[1].split())}"
     return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""Which builders of J and K a calculation needs."""
+"""The builders of J and K of a calculation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.base import DirectBuilder, JKBuilder
-from cuanto.coulomb.direct import DirectJK
+from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.direct import DirectJK, IncrementalJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.integrals.batches import BraBatch
 from cuanto.log import Timings
@@ -17,12 +17,12 @@ from cuanto.memory import Budget
 from cuanto.options import CalculationOptions
 
 SECOND_FIT = "second fit"
-"""Name of what is reserved for the fit at long range while the first one is made."""
+"""Name under which memory is reserved for the long-range fit while the first one is set up."""
 
 
 @dataclass(frozen=True)
 class Builders:
-    """Builders of J, of K and, where a functional separates ranges, of K of erf(omega r)/r."""
+    """Builders of J, of K and, for range-separated functionals, of K with erf(omega r)/r."""
 
     coulomb: JKBuilder
     exchange: JKBuilder
@@ -40,21 +40,19 @@ def make_builders(
     budget: Budget | None = None,
     pairs: Sequence[BraBatch] | None = None,
 ) -> Builders:
-    """Builders that `options` ask for, where nothing is left open: `auxbasis` is a basis, or None without fitting.
+    """Builders for complete options: `auxbasis` is a basis, or None without fitting.
 
-    `exchange`: is there any? `budget` of the calculation: what others have reserved, a fit and integrals that nobody
-    asked to store leave alone. `pairs` of shells: as for `FittedJK`.
+    `exchange`: is K needed? `budget` of the calculation; `pairs` of shells as for `FittedJK`.
     """
     budget = Budget(backend, options.max_memory) if budget is None else budget
     aux, fitted_exchange = options.auxbasis, options.fitting == "jk"
 
     def direct(omega: float | None = None) -> JKBuilder:
-        stored: dict[str, Any] = {}
-        if exchange:  # J alone is made faster than integrals are stored
-            stored = {"storage": options.storage, "budget": budget}
-        common: dict[str, Any] = {"threshold": options.screening, "precision": options.precision}
+        chosen: dict[str, Any] = {"threshold": options.screening, "precision": options.precision, "omega": omega}
+        if exchange:  # J alone is faster without stored integrals
+            chosen["storage"] = options.storage
         with timings.measure("four-centre integrals"):
-            return DirectBuilder(DirectJK(basis, backend=backend, omega=omega, **common, **stored))
+            return IncrementalJK(DirectJK(basis, backend=backend, budget=budget, **chosen))
 
     def fitted(omega: float | None = None, pairs: Sequence[BraBatch] | None = None) -> JKBuilder:
         more: dict[str, Any] = {"kind": options.fitting, "timings": timings, "omega": omega, "pairs": pairs}

@@ -1,6 +1,6 @@
-"""Direct J and K by vectors of kets: one launch selects the quartets, makes their integrals and digests them.
+"""Direct J and K by vectors of kets: one launch selects the quartets, computes their integrals and digests them.
 
-The vectors are dealt out to chunks, each with matrices of its own, which are added up in the order of the chunks.
+The vectors are distributed over chunks, each with its own matrices, which are summed in the order of the chunks.
 """
 
 from __future__ import annotations
@@ -11,39 +11,37 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.integrals.segments import Array
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import unrolled
+from cuanto.kernels.build import choose_algorithm, general_source, source_of, unrolled
+from cuanto.kernels.direct import cpu_bounds, cpu_digest
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
-from cuanto.kernels.listed import cpu_bounds, cpu_digest, cpu_straight, cpu_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import built_up
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
+from cuanto.memory import Budget
 
-CHUNKS = 128
-"""Parts of the work at most: enough to balance it between many threads, few enough to add up their matrices."""
+CHUNKS = tuning.size("cpu", "direct.chunks")
 VECTOR = 8
-"""Kets of the longest vector, about: no chunk is smaller."""
-
+"""Approximate number of kets of the longest vector, the smallest chunk."""
 CALLS = 10
-"""Calls to expect of one geometry."""
-LOOP_SECONDS, TABLE_SECONDS = 2e-10, 3e-4
-"""Measured: of an operation of a quartet by loops; of making the tables of a class, for each of its built-up values."""
-
+"""Expected number of calls for one geometry."""
+LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
+TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
 Window = tuple[float, float]
-"""Bounds of the quartets that are wanted, from .. to."""
+"""Range of the bounds of the selected quartets."""
 Class = tuple[str, Shells, Shells, str]
 """Operator, shells of bra and ket, algorithm."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Kernels of a class: the general one until the straight-line one is compiled, if there is to be one."""
+    """Kernels of a class: the general one until the straight-line one, if any, is compiled."""
 
     kind: Class
     straight: Program | None
@@ -51,19 +49,20 @@ class Choice:
 
     @property
     def final(self) -> bool:
-        """Is the straight-line kernel to be used now?"""
+        """Use the straight-line kernel now?"""
         return self.straight is not None and (self.wait or self.straight.ready)
 
 
 class CpuDigest:
-    """Pairs of a basis, with their bounds; quartets whose bound lies between two numbers into J and K."""
+    """Adds the quartets of the pairs of a basis whose bounds are in a window to J and K."""
 
     storable = True
-    """Integrals can be kept."""
+    """Can integrals be stored?"""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
     ) -> None:
+        backend = budget.backend
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
@@ -82,11 +81,12 @@ class CpuDigest:
 
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
-        """Begin to compile the kernels that are needed whatever the molecule: integrals, bounds, digestion."""
-        return [backend.compile(source(real)) for source in (cpu_table, cpu_bounds, cpu_digest)]
+        """Start to compile the kernels that every molecule needs: integrals, bounds, digestion."""
+        sources = general_source("table", real, "list"), cpu_bounds(real), cpu_digest(real)
+        return [backend.compile(source) for source in sources]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
-        """In memory that kernels reach."""
+        """Records that kernels read."""
         return Records(layout, rows, self.backend.address)
 
     def _put(self, array: Array) -> Any:
@@ -96,7 +96,7 @@ class CpuDigest:
         return self.records(SIDES, [{**bra.bra, **ket.ket, "boys_table": self._boys, "cutoff": cutoff}])
 
     def _class(self, bra: DevicePairs, ket: DevicePairs, cutoff: float) -> dict[str, Any]:
-        """Bras that meet kets; kernels come later."""
+        """Record of the bras that meet some kets, without kernels."""
         row = {"sides": self._sides(bra, ket, cutoff), "kernel": None, "tables": None, "same": int(bra is ket)}
         return row | {name.removeprefix("bra_"): value for name, value in bra.bra.items()}
 
@@ -115,12 +115,12 @@ class CpuDigest:
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         wait, straight = traits.schedule == "lane", None
         if wait or (traits.schedule == "auto" and unrolled("cpu", cost) and work > traits.worth_compiling):
-            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name)
-            straight = self.backend.compile(cpu_straight(spec), later=True)
+            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name, consumer="list")
+            straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
     def _loops_pay(self, bra: PairClass, ket: PairClass, primitives: float) -> bool:
-        """Few quartets of high momenta: done by loops before the tables of their class would be made."""
+        """Are loops faster than making the tables of a class, for few quartets of high momenta?"""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False
@@ -129,7 +129,7 @@ class CpuDigest:
         return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
-        """Addresses of the best kernel there is now and of its tables."""
+        """Addresses of the fastest kernel that is compiled, and of its tables."""
         address = self.backend.address
         if choice.final:
             return address(choice.straight), 0
@@ -146,11 +146,11 @@ class CpuDigest:
         return self.records(TABLES, [row])
 
     def bras(self) -> Any:
-        """Records of all classes of bras, with the best kernels there are now; the same array where none is better."""
+        """Records of all classes of bras with the fastest kernels that are compiled; the same array if none is new."""
         final = {i for i, choice in self._open.items() if choice.final}
         better = {i: choice for i, choice in self._open.items() if i in final or not self._kernels["kernel"][i]}
         if better:
-            kernels = self._kernels.copy()  # a launch may be using the old ones
+            kernels = self._kernels.copy()  # a launch may use the old ones
             for i, choice in better.items():
                 kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
             self._kernels = kernels
@@ -158,7 +158,7 @@ class CpuDigest:
         return self._kernels
 
     def _with_bounds(self, pairs: Sequence[PairClass]) -> list[PairClass]:
-        """Those without bounds get them: sqrt (ab|ab) of every ket."""
+        """Compute the bounds sqrt (ab|ab) of all kets that have none."""
         missing = {i: np.zeros(p.ket.count) for i, p in enumerate(pairs) if not p.ket_bound.any()}
         launches, alive = [], []
         for i, bound in missing.items():
@@ -175,9 +175,9 @@ class CpuDigest:
     # ---- builds -------------------------------------------------------------------------------------------
 
     def add(self, D: Array, largest: Array, window: Window, J: Array | None, K: Array | None) -> int:
-        """Half of J and K, to be completed by their transposes; returns the number of quartets evaluated.
+        """Add half of J and K, without their transposes; returns the number of quartets evaluated.
 
-        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window`: bounds from .. to.
+        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds.
         """
         quartets = np.zeros(self.chunks, dtype=np.int64)
         self.digest(self._digest, D, largest, window, (J, K), {"quartets": quartets})
@@ -192,7 +192,7 @@ class CpuDigest:
         matrices: tuple[Array | None, Array | None],
         values: dict[str, Any],
     ) -> None:
-        """Run a kernel that adds to J and K, where they are wanted."""
+        """Run a kernel that adds to J and K, unless they are None."""
         J, K = matrices
         densities = self.densities(D, largest, window, J is not None, K is not None)
         sums = np.zeros((sum(M is not None for M in matrices), *D.shape))
@@ -203,7 +203,7 @@ class CpuDigest:
             K += sums[-1].transpose(0, 2, 1)
 
     def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool) -> Records:
-        """What kernels are told of densities [density, row, column] and of the quartets that are wanted."""
+        """Record of densities [density, row, column] and of the window of quartets."""
         row = {
             "nbf": D.shape[1],
             "segments": len(largest),
@@ -218,24 +218,24 @@ class CpuDigest:
         return self.records(DENSITIES, [row])
 
     def run(self, program: Program, densities: Records, values: dict[str, Any], sums: str = "") -> None:
-        """Run a kernel on all chunks, with `bras()` unless others are given."""
+        """Run a kernel on all chunks, with `bras()` unless `values` has others."""
         common = {"densities": densities.array, "kets": self._kets.array, "classes": len(self.pairs)}
         common |= {"chunks": self.chunks, "bras": values["bras"] if "bras" in values else self.bras()}
         launch = Launch(program, self.chunks, {**values, **common}, grain=1, sums=sums)
         self.backend.launch_all([launch if "bras" in values else replace(launch, better=self._better(launch))])
 
     def _better(self, launch: Launch) -> Iterator[Launch | None]:
-        """Straight-line kernels take over when they are compiled."""
+        """The same launch with straight-line kernels, as they are compiled."""
         while self._open:
             before, now = self._kernels, self.bras()
             yield None if now is before else replace(launch, arguments={**launch.arguments, "bras": now})
 
     @property
     def without_kernels(self) -> Any:
-        """Records of all classes of bras for those who make no integrals."""
+        """Records of all classes of bras, for kernels that compute no integrals."""
         return self._bras.array
 
     @property
     def copies(self) -> int:
-        """Of the matrices that there are at once while they are added up."""
+        """Copies of the matrices that exist at once during their summation."""
         return min(self.chunks, 2 * self.backend.traits.workers + 2)

@@ -1,61 +1,66 @@
-"""Direct J and K by lists: select quartets, make their integrals, digest them; class by class, without waiting."""
+"""Direct J and K by lists: select quartets, compute their integrals, digest them, class by class."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.kernels.listed import LIST_THREADS, cuda_digest, cuda_group, cuda_select, cuda_straight
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source, source_of
+from cuanto.kernels.direct import cuda_digest, cuda_select
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import KernelSpec, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
+from cuanto.memory import Budget
 
-BUFFER_BYTES = 2 * 2**30
-"""Integrals kept between their making and their digestion; also at most a quarter of the free memory."""
-SPAN = 1024
-"""Kets that a warp looks through for one bra."""
-BLOCKS_PER_PROCESSOR = 16
+BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
+LEAST_BUFFER_BYTES = 2**26
+"""Smallest buffer, whatever the limit."""
+SPAN = tuning.size("cuda", "direct.span")
+BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
-"""Bytes of shared memory that the general kernel has beside what it asks for."""
-MOST_FIXED = 6
-"""Functions of a shell up to which a kernel of its own digests the integrals."""
+"""Bytes of static shared memory of the general kernel."""
+MOST_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
 
 
 class CudaDigest:
-    """Pairs of a basis, with their bounds; quartets whose bound lies between two numbers into J and K."""
+    """Adds the quartets of the pairs of a basis whose bounds are in a window to J and K."""
 
     storable = False
-    """Integrals can be kept."""
+    """Can integrals be stored?"""
 
     def __init__(
-        self, backend: Backend, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
+        self, budget: Budget, pairs: Sequence[PairClass], algorithm: str, real: type[np.floating[Any]], cutoff: float
     ) -> None:
-        self.backend, self.algorithm, self.cutoff = backend, algorithm, cutoff
+        backend = budget.backend
+        self.backend, self.budget, self.algorithm, self.cutoff = backend, budget, algorithm, cutoff
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
         self._group, self._select, self._any_digest = self.begin(backend, self.name)
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
+        self._reservation = f"quartet buffers, {self.name} precision"
         self.pairs = [self._with_bounds(pair) if not pair.ket_bound.any() else pair for pair in pairs]
         self._device = [DevicePairs(pair, backend, self.real) for pair in self.pairs]
 
     @staticmethod
     def begin(backend: Backend, real: str) -> list[Program]:
-        """Begin to compile the kernels that are needed whatever the molecule: integrals, selection, digestion."""
-        sources = cuda_group(real, backend.traits.group_threads), cuda_select(), cuda_digest(real, None)
+        """Start to compile the kernels that every molecule needs: integrals, selection, digestion."""
+        integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
+        sources = integrals, cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
-        """Half of J and K, to be completed by their transposes; returns the number of quartets (on the device).
+        """Add half of J and K, without their transposes; returns the number of quartets (on the device).
 
-        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window`: bounds from .. to.
+        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds.
         """
         xp = self.backend.xp
         top = float(largest.max()) * (2.0 if J is not None else 1.0)
@@ -85,30 +90,32 @@ class CudaDigest:
         return (counts[:, 1] * columns).sum()
 
     def _capacity(self, x: int, y: int) -> int:
-        """Quartets whose integrals fit the buffer."""
-        free, _ = self.backend.memory()
+        """Quartets whose integrals fit into the buffer."""
         bra, ket = self.pairs[x], self.pairs[y]
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
-        return min(BUFFER_BYTES, free // 4) // size
+        available = self.budget.available() + self.budget.reserved.get(self._reservation, 0)
+        return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
 
     def _chunks(self, x: int, y: int, top: float, lower: float) -> list[tuple[int, int]]:
-        """Ranges of bras that can matter, so many at once that all their quartets would fit."""
+        """Ranges of significant bras, of which all quartets fit into the buffer."""
         bra, ket = self.pairs[x], self.pairs[y]
         bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
         step = max(1, self._capacity(x, y) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
     def _buffer(self, name: str, size: int, dtype: Any) -> Any:
-        """Memory that is kept and grows."""
+        """Memory that is reused and grows."""
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(size, dtype=dtype)
+            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return self._buffers[name]
 
     def _chunk(self, x: int, y: int, begin: int, end: int, count: Any, top: float, common: dict[str, Any]) -> None:
         bra, ket = self._device[x], self._device[y]
         spans = -(-ket.host.ket.count // SPAN)
-        stride = (end - begin) * (ket.host.ket.count + 32 * spans)  # quartets at most, each span filled up
+        # Upper bound of the quartets, with padding of each span.
+        stride = (end - begin) * (ket.host.ket.count + 32 * spans)
         functions = bra.host.columns * prod(bra.host.functions) * prod(ket.host.functions)
         integrals = self._buffer("integrals", functions * stride, self.real)
         program, blocks, shared, extra = self._integrals(bra.host, ket.host, stride)
@@ -141,7 +148,7 @@ class CudaDigest:
         return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * self.backend.traits.workers))
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
-        """For these numbers of functions of b, c and d when it is compiled, meanwhile for any."""
+        """The kernel for these numbers of functions of b, c and d if it is compiled, else for any."""
         if (
             max(sizes) <= MOST_FIXED
             and (special := self.backend.compile(cuda_digest(self.name, sizes), later=True)).ready
@@ -150,7 +157,7 @@ class CudaDigest:
         return self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:
-        """Classes and counts, for the choice of a kernel."""
+        """Classes and counts, by which a kernel is chosen."""
         shells = bra.bra.shells, ket.bra.shells
         primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
         algorithm = self.algorithm
@@ -167,15 +174,16 @@ class CudaDigest:
         work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
         wait = traits.schedule == "thread"
         if wait or (traits.schedule == "auto" and kind.straight and work > traits.worth_compiling):
-            spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "thread", self.name, kind.at_once)
-            program = self.backend.compile(cuda_straight(spec), later=True)
+            class_ = (job.operator, job.bra, job.ket, job.algorithm)
+            spec = KernelSpec(*class_, "thread", self.name, kind.at_once, consumer="list")
+            program = self.backend.compile(source_of(spec), later=True)
             if wait or program.ready:
                 return program, self._blocks(items, LIST_THREADS), 0, {}
         lanes, shared = group_lanes(job, kind.need, self.real.itemsize, traits.shared_limit - STATIC_SHARED)
         blocks = self._blocks(items // lanes + 1, 1)
         stride = 0 if shared else kind.need.numbers(lanes)
         extra = {
-            **self._tables(job)[1],
+            **self._tables(job),
             "lanes": lanes,
             "slots": kind.need.slots,
             "scratch": self._buffer("scratch", max(1, blocks * stride), self.real),
@@ -184,7 +192,7 @@ class CudaDigest:
         return self._group, blocks, shared, extra
 
     def _with_bounds(self, pairs: PairClass) -> PairClass:
-        """sqrt (ab|ab) of every ket, in a list of pairs with themselves."""
+        """Compute the bounds sqrt (ab|ab) of all kets, by lists of pairs with themselves."""
         xp = self.backend.xp
         kets, functions = pairs.ket.count, prod(pairs.functions)
         device = DevicePairs(pairs, self.backend, self.real)

@@ -2,135 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.base import DirectOptions, JKBuilder
+from cuanto.coulomb.exchange_forces import exchange_gradient
+from cuanto.coulomb.forces import electron_density, forces
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
-from cuanto.coulomb.memory import StorePlan, store_limit
+from cuanto.coulomb.memory import store_limit
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.coulomb.quartets import Statistics as QuartetStatistics
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import smearing
-from cuanto.integrals.engine import ALGORITHMS, resolve
+from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import logger
-from cuanto.memory import MIB, Budget
-from cuanto.options import PRECISIONS, STORAGES
+from cuanto.memory import Budget, StorePlan
 
 SYMMETRIC = 1e-12
-"""Densities whose transposes differ by less, relative to their largest element, are symmetric."""
+"""Largest |D - D^T| of a symmetric density, relative to its largest element."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the last call did, by the J engine and by quartets (None: not used)."""
+    """Statistics of the last call, of the J engine and of the quartets (None: not used)."""
 
     coulomb: HermiteStatistics | None
     quartets: QuartetStatistics | None
 
 
 class DirectJK:
-    """J_pq = sum_rs (pq|rs) D_rs and K_pq = sum_rs (pr|qs) D_rs of a basis, as a rule without keeping an integral.
+    """J_pq = sum_rs (pq|rs) D_rs and K_pq = sum_rs (pr|qs) D_rs of a basis, by default without storing integrals.
 
-    `threshold`: what a quartet (J engine: all that is left out for a primitive pair) may add at most and be left out.
-    `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
-    `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
-    `storage`: `direct`; `stored` (the CPU keeps the integrals of all quartets, and J comes from them, too, but for
-    single precision); `auto`: stored where they fit into half of what is allowed. `budget`: of the calculation,
-    from which their memory is reserved; `plan` says what is done.
+    `options`: fields of `DirectOptions` (threshold, precision, algorithm, one_pass, omega, storage). `budget` of the
+    calculation, from which memory is reserved. `plan` says whether integrals are stored.
     """
 
     def __init__(
-        self,
-        basis: Basis,
-        *,
-        backend: str | Backend = "auto",
-        threshold: float = 1e-12,
-        precision: str = "double",
-        algorithm: str = "auto",
-        one_pass: bool = False,
-        omega: float | None = None,
-        storage: str = "direct",
-        budget: Budget | None = None,
+        self, basis: Basis, *, backend: str | Backend = "auto", budget: Budget | None = None, **options: Any
     ) -> None:
-        if not isinstance(basis, Basis):
-            raise InputError(f"basis must be a cuanto.Basis, {type(basis).__name__} was given")
-        if precision not in PRECISIONS:
-            raise InputError(f"unknown precision {precision!r}: choose {', '.join(PRECISIONS)}")
-        if algorithm not in ALGORITHMS:
-            raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
-        if storage not in STORAGES:
-            raise InputError(f"unknown storage {storage!r}: choose {', '.join(STORAGES)}")
-        if not 0.0 < threshold < 1.0:
-            raise InputError(f"threshold is {threshold}; give a positive number such as 1e-12")
-        smearing(omega)  # refuses what is no omega
-        self.basis, self.backend, self.omega = basis, resolve(backend), omega
-        self.threshold, self.precision, self.algorithm, self.one_pass = threshold, precision, algorithm, one_pass
-        self._j_engine: JEngine | None = None
-        self._quartets: QuartetEngine | None = None
-        self.plan = self._plan(storage, budget)
+        self.basis, self.options, self.backend = check_basis(basis), DirectOptions(**options), resolve(backend)
+        self.budget = Budget(self.backend) if budget is None else budget
+        self.plan = self._plan(self.options.storage)
 
-    def _plan(self, storage: str, budget: Budget | None) -> StorePlan | None:
-        """Store the integrals where that was asked for and can be; None where it was not."""
+    def _plan(self, storage: str) -> StorePlan | None:
+        """Store the integrals if they are wanted and fit; None if they are not wanted."""
         can_store = QuartetEngine.can_store(self.backend)
         if storage == "direct" or (storage == "auto" and not can_store):
             return None
         if not can_store:
             raise InputError(f"storage='stored' needs backend='cpu', not {self.backend.name!r}: use storage='direct'")
-        asked = storage == "stored"
-        budget = Budget(self.backend) if budget is None else budget
-        plan = self.quartets.store(store_limit(budget, asked))
+        required = storage == "stored"
+        plan = self.quartets.store(store_limit(self.budget, required))
         if plan.stored:
-            budget.reserve("four-centre integrals", plan.needed)
-        logger.info("four-centre integrals: %s", plan)
-        if asked and not plan.stored:
-            needed = f"{'' if plan.complete else 'more than '}{plan.needed / MIB:.0f}"
-            raise InputError(
-                f"storing the four-centre integrals takes {needed} MiB, {plan.limit / MIB:.0f} MiB are allowed: "
-                "raise max_memory, or use storage='direct'"
-            )
+            self.budget.reserve("four-centre integrals", plan.needed)
+        logger.info("exchange: %s", plan)
+        if required:
+            plan.require("storage='direct'")
         return plan
 
     @property
     def stored(self) -> bool:
-        """Are all integrals kept?"""
+        """Are all integrals stored?"""
         return self.plan is not None and self.plan.stored
 
-    @property
+    @cached_property
     def j_engine(self) -> JEngine:
-        """Made when it is needed first."""
-        if self._j_engine is None:
-            self._j_engine = JEngine(
-                self.basis,
-                backend=self.backend,
-                threshold=self.threshold,
-                precision=self.precision,
-                omega=self.omega,
-            )
-        return self._j_engine
+        """Created when J is first needed."""
+        options = self.options
+        engine = JEngine(
+            self.basis,
+            backend=self.backend,
+            threshold=options.threshold,
+            precision=options.precision,
+            omega=options.omega,
+        )
+        self.budget.record("J engine", engine.nbytes)
+        return engine
 
-    @property
+    @cached_property
     def quartets(self) -> QuartetEngine:
-        """Made when it is needed first."""
-        if self._quartets is None:
-            self._quartets = QuartetEngine(
-                self.basis, self.backend, self.threshold, self.precision, self.algorithm, self.omega
-            )
-        return self._quartets
+        """Created when K is first needed."""
+        return QuartetEngine(self.basis, self.budget, self.options)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
         D_npq = self._checked(D)
-        symmetric, odd = self._parts(D_npq)
-        # In single precision the J engine keeps more digits than quartets do.
-        by_quartets = want_j and (self.one_pass or (self.stored and self.precision != "single"))
-        if want_k and self._quartets is None:
-            QuartetEngine.begin(self.backend, self.precision)  # while the J engine works
+        symmetric, odd = _symmetric_parts(D_npq)
+        # In single precision the J engine is more accurate than quartets.
+        by_quartets = want_j and (self.options.one_pass or (self.stored and self.options.precision != "single"))
+        if want_k and "quartets" not in vars(self):
+            QuartetEngine.begin(self.backend, self.options.precision)  # compiled while the J engine runs
         J = self.j_engine(symmetric) if want_j and not by_quartets else None
         K = None
         if want_k or by_quartets:
@@ -138,8 +106,8 @@ class DirectJK:
             J = J_quartets if by_quartets else J
         if want_k and odd is not None:
             K = K + self.quartets(odd, False, True, antisymmetric=True)[1]
-        shape = np.shape(D)
-        return (None if J is None else J.reshape(shape)), (None if K is None else K.reshape(shape))
+        shape, add = np.shape(D), self.backend.communicator.sum
+        return (None if J is None else add(J).reshape(shape)), (None if K is None else add(K).reshape(shape))
 
     def j(self, D: Any) -> Any:
         """J alone."""
@@ -158,52 +126,79 @@ class DirectJK:
             raise InputError("the density has elements that are not finite numbers")
         return D_npq.reshape(-1, n, n)
 
-    def _parts(self, D_npq: Any) -> tuple[Any, Any | None]:
-        """Symmetric and antisymmetric parts; None when there is nothing of the latter."""
-        D_nqp = D_npq.transpose(0, 2, 1)
-        if float(abs(D_npq - D_nqp).max()) <= SYMMETRIC * float(abs(D_npq).max()):
-            return D_npq, None
-        return 0.5 * (D_npq + D_nqp), 0.5 * (D_npq - D_nqp)
-
     def finish_compiling(self) -> None:
-        """Wait for all specialised kernels asked for so far; general ones serve until they are there."""
+        """Wait for all specialised kernels requested so far; general kernels are used until then."""
         self.backend.finish_compiling()
 
     @property
     def statistics(self) -> Statistics:
-        """Of the last call."""
-        return Statistics(
-            self._j_engine.statistics if self._j_engine is not None else None,
-            self._quartets.statistics if self._quartets is not None else None,
-        )
+        """Statistics of the last call."""
+        engines = (vars(self).get(name) for name in ("j_engine", "quartets"))
+        return Statistics(*(None if engine is None else engine.statistics for engine in engines))
 
 
-class IncrementalJK:
-    """J and K of a density that changes little from call to call: only those of the change are made.
+def _symmetric_parts(D_npq: Any) -> tuple[Any, Any | None]:
+    """Symmetric and antisymmetric parts, None if the latter vanishes."""
+    D_nqp = D_npq.transpose(0, 2, 1)
+    if float(abs(D_npq - D_nqp).max()) <= SYMMETRIC * float(abs(D_npq).max()):
+        return D_npq, None
+    return 0.5 * (D_npq + D_nqp), 0.5 * (D_npq - D_nqp)
 
-    Errors of screening add up, so every `restart` calls, and whenever the change is not smaller than the density, all
-    is made anew.
+
+class IncrementalJK(JKBuilder):
+    """J and K of a sequence of densities, from the change since the last call (unless integrals are stored).
+
+    Screening errors accumulate, so J and K are rebuilt from the whole density every `restart` calls, and whenever the
+    change is not smaller than the density. Calls for J, for K and for both are remembered separately.
     """
 
     def __init__(self, direct: DirectJK, restart: int = 8) -> None:
         if restart < 1:
-            raise InputError(f"restart is {restart}; give the number of calls after which all is made anew")
+            raise InputError(f"restart is {restart}; give the number of calls after which J and K are rebuilt")
         self.direct, self.restart = direct, restart
-        self._since = 0
-        self._last: tuple[Any, Any, Any] | None = None
+        self._last: dict[tuple[bool, bool], tuple[int, Any, tuple[Any, Any]]] = {}
 
-    def __call__(self, D: Any) -> tuple[Any, Any]:
-        """J and K of D."""
-        D = self.direct.backend.xp.asarray(D, dtype=np.float64)
-        fresh = self._last is None or self._since >= self.restart or self._last[0].shape != D.shape
-        if not fresh and self._last is not None:
-            change = D - self._last[0]
-            if float(abs(change).max()) < float(abs(D).max()):
-                J, K = self.direct(change)
-                self._since += 1
-                self._last = (D.copy(), self._last[1] + J, self._last[2] + K)
-                return self._last[1].copy(), self._last[2].copy()
-        J, K = self.direct(D)
-        self._since = 1
-        self._last = (D.copy(), J, K)
-        return J.copy(), K.copy()
+    def __call__(self, D: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
+        """J and K of D; `C_spi` is not used."""
+        if self.direct.stored:
+            return self.direct(D, want_j=want_j, want_k=want_k)
+        D = self.direct.backend.xp.array(D, dtype=np.float64)
+        age, last_D, last = self._last.get((want_j, want_k), (self.restart, None, (None, None)))
+        if age < self.restart and last_D.shape == D.shape and float(abs(D - last_D).max()) < float(abs(D).max()):
+            changes = self.direct(D - last_D, want_j=want_j, want_k=want_k)
+            made = tuple(None if M is None else old + M for old, M in zip(last, changes, strict=True))
+        else:
+            age, made = 0, self.direct(D, want_j=want_j, want_k=want_k)
+        self._last[want_j, want_k] = age + 1, D, (made[0], made[1])
+        J, K = (None if M is None else M.copy() for M in made)
+        return J, K
+
+    def coulomb_gradient(self, D_pq: Any) -> Array:
+        """By the J engine, one Hermite order higher."""
+        density = electron_density(self.direct.basis, D_pq, self.direct.backend, omega=self.direct.options.omega)
+        return forces(density, density, self.direct.backend)
+
+    def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """From four-centre integrals of derivatives."""
+        return exchange_gradient(self.direct.basis, D_spq, self.direct.backend, omega=self.direct.options.omega)
+
+    def notes(self) -> Sequence[str]:
+        """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""
+        direct, precision, found = self.direct, self.direct.options.precision, []
+        if direct.options.omega is not None:
+            return ()
+        if direct.plan is not None:
+            found.append(f"exchange: {direct.plan}")
+        if precision != "double":
+            done = direct.statistics.quartets
+            error = f", about {done.error:.0e} Hartree in an element of K" if done is not None else ""
+            found.append(f"{precision} precision of direct J and K{error}")
+        return found
+
+    def in_double(self) -> IncrementalJK | None:
+        """Without stored integrals, for one density."""
+        direct, options = self.direct, self.direct.options
+        if options.precision == "double":
+            return None
+        screening = {"threshold": options.threshold, "omega": options.omega}
+        return IncrementalJK(DirectJK(direct.basis, backend=direct.backend, budget=direct.budget, **screening))

@@ -1,17 +1,20 @@
-"""The three-centre integrals of density fitting behind one protocol, wherever they are.
+"""The three-centre integrals of density fitting, behind one protocol for every kind of storage.
 
-All integrals may be kept, as rows of every function (`fitting_rows`) or in blocks of functions (`fitting_blocks`), or
-made whenever they are needed (`fitting_direct`). Whoever uses them sees B_pqP = sum_Q (pq|Q) (M^-T)_QP, V = M M^T:
-(pq|rt) = sum_P B_pqP B_rtP, J = `potential(fit(D))`, K = sum_i X_i X_i^T.
+All integrals may be stored, as rows of every function (`fitting_rows`) or in blocks of functions (`fitting_blocks`), or
+some or none, and the others computed when they are needed (`fitting_direct`). Consumers see B_pqP = sum_Q (pq|Q)
+(M^-T)_QP with V = M M^T: (pq|rt) = sum_P B_pqP B_rtP, J = `potential(fit(D))`, K = sum_i X_i X_i^T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Protocol
 
+import numpy as np
+
+from cuanto.arrays import Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.metric import FittingMetric
@@ -20,43 +23,14 @@ from cuanto.integrals.api import basis_kets
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import Engine
-from cuanto.integrals.segments import Indices
-
-
-class FittedTensor(Protocol):
-    """B_pqP of a basis and a fitting basis.
-
-    `columns`: orbitals of X at once; `order`: the functions p of X, in an order that suits the storage.
-    """
-
-    integrals: ThreeCentre
-    columns: int
-    order: Indices
-
-    def fit(self, D_spq: Any) -> Any:
-        """x_sP = sum_pq B_pqP D_spq of symmetric densities; x M^-1 are the coefficients of the fitted densities."""
-
-    def potential(self, x_sP: Any) -> Any:
-        """J_spq = sum_P B_pqP x_sP"""
-
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
-        """X_ipP = sum_q B_pqP C_qi, `columns` orbitals at a time, in memory that the next ones overwrite."""
-
-    def exchange(self, C_pi: Any) -> Any:
-        """K_pq = sum_iP X_ipP X_iqP, where the order of X is that of the basis."""
-        n, backend = self.integrals.basis.nbf, self.integrals.backend
-        K_pq = backend.xp.zeros((n, n))
-        for X_ipP in self.half_transformed(C_pi):
-            K_pq += backend.linalg.gram_of_stack(X_ipP)
-        return K_pq
 
 
 @dataclass(frozen=True, eq=False)
 class ThreeCentre:
     """The integrals (pq|P) of a basis and a fitting basis.
 
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: of
-    `integrals.api.uploaded_pairs`, if they are there already.
+    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: those of
+    `integrals.api.uploaded_pairs`, if they exist.
     """
 
     basis: Basis
@@ -66,7 +40,7 @@ class ThreeCentre:
     pairs: Sequence[BraBatch] | None = None
 
     def metric(self) -> FittingMetric:
-        """(P|Q) in factors."""
+        """(P|Q), factorised."""
         V_PQ = eri_2c(self.aux, backend=self.backend, omega=self.omega)
         return FittingMetric(V_PQ, self.backend, attenuated=self.omega is not None)
 
@@ -75,7 +49,7 @@ class ThreeCentre:
         return basis_kets(self.aux, coulomb=True)
 
     def fill(self, out: Any, bras: Iterable[BraBatch], kets: list[KetBatch]) -> None:
-        """Integrals of some pairs with some fitting functions into the cleared rows that the pairs name."""
+        """Compute the integrals of some pairs with some fitting functions into zeroed rows of `out`."""
         Engine(self.backend, out, row_stride=out.shape[1]).run("coulomb", bras, kets)
 
     def attenuate(self, bras: Iterable[BraBatch]) -> Iterator[BraBatch]:
@@ -83,23 +57,115 @@ class ThreeCentre:
         return (attenuated(bra, self.omega) for bra in bras)
 
 
+class CoulombSums(Protocol):
+    """Sums over (pq|P), or over B_pqP if not `raw`."""
+
+    raw: bool
+
+    def fit(self, D_spq: Any) -> Any:
+        """x_sP = sum_pq (pq|P) D_spq of symmetric densities."""
+
+    def potential(self, c_sP: Any) -> Any:
+        """J_spq = sum_P (pq|P) c_sP"""
+
+
+class FittedTensor(Protocol):
+    """B_pqP of a basis and a fitting basis.
+
+    `columns`: number of orbitals of X that are computed at once; `order`: the functions p of X, in the order of the
+    storage; `sums`: the sums of fit and potential.
+    """
+
+    integrals: ThreeCentre
+    metric: FittingMetric
+    sums: CoulombSums
+    columns: int
+    order: Ints
+
+    def fit(self, D_spq: Any) -> Any:
+        """x_sP = sum_pq B_pqP D_spq of symmetric densities; x M^-1 are the coefficients of the fitted densities."""
+        x_sP = self.sums.fit(D_spq)
+        return self.metric.half_solve(x_sP) if self.sums.raw else x_sP
+
+    def potential(self, x_sP: Any) -> Any:
+        """J_spq = sum_P B_pqP x_sP"""
+        return self.sums.potential(self.metric.back_solve(x_sP) if self.sums.raw else x_sP)
+
+    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+        """X_ipP = sum_q B_pqP C_qi of `columns` orbitals at a time, in memory that the next ones overwrite."""
+
+    def exchange(self, C_pi: Any) -> Any:
+        """K_pq = sum_iP X_ipP X_iqP, if the order of X is that of the basis."""
+        n, backend = self.integrals.basis.nbf, self.integrals.backend
+        K_pq = backend.xp.zeros((n, n))
+        for X_ipP in self.half_transformed(C_pi):
+            K_pq += backend.linalg.gram_of_stack(X_ipP)
+        return K_pq
+
+
+class StoredRows(CoulombSums):
+    """Rows of (pq|P), or of B_pqP after `solve`; `table` [p, q]: row of a pair, -1 for none.
+
+    `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: rows with p >= q, if they lie together.
+    """
+
+    def __init__(self, integrals: ThreeCentre, table: Ints, pairs: Iterable[BraBatch], ranges: Any = None) -> None:
+        self.raw, self._backend, self._n, self._ranges = True, integrals.backend, len(table), ranges
+        put = self._backend.to_device
+        # One more row for pairs that have none.
+        out = self._backend.zeros((int(table.max()) + 2, integrals.aux.nbf), np.float64)
+        rows = np.where(table < 0, len(out) - 1, table).reshape(-1)
+        placed = (replace(bra, rows=rows[bra.rows]) for bra in integrals.attenuate(pairs))
+        integrals.fill(out, list(placed) if isinstance(pairs, list) else placed, integrals.kets())
+        self.rows = out[:-1]
+        p, q = np.nonzero(np.tril(table >= 0))
+        self._row, self._mirror = table[p, q], table[q, p]
+        pair, weight = np.zeros(len(self.rows), dtype=np.int64), np.zeros(len(self.rows))
+        pair[self._row], weight[self._row] = p * self._n + q, np.where(p == q, 0.5, 1.0)
+        lower = np.tril(table) + np.tril(table, -1).T
+        self._pair, self._weight, self._place = put(pair), put(weight), put(np.maximum(lower, 0))
+        self._present = put((lower >= 0).astype(float)) if (lower < 0).any() else None
+
+    def solve(self, metric: FittingMetric) -> None:
+        """Replace (pq|P) by B_pqP, in the rows of (p, q) and of (q, p)."""
+        put = self._backend.to_device
+        metric.half_solve_to(self.rows, put(self._row), put(self._mirror))
+        self.raw = False
+
+    def fit(self, D_spq: Any) -> Any:
+        """x_sP from the rows with p >= q."""
+        return self._backend.xp.stack([self._fit(D_pq) for D_pq in D_spq])
+
+    def _fit(self, D_pq: Any) -> Any:
+        weights = self._weight * (D_pq + D_pq.T).take(self._pair)
+        return self._backend.linalg.combine_rows(self.rows, weights, self._ranges)
+
+    def potential(self, c_sP: Any) -> Any:
+        """J_spq from the rows with p >= q."""
+        found = []
+        for c_P in c_sP:
+            J_pq = self._backend.linalg.rows_times(self.rows, c_P, self._ranges).take(self._place)
+            found.append(J_pq if self._present is None else J_pq * self._present)
+        return self._backend.xp.stack(found)
+
+
 class Workspace:
-    """Memory that is kept from build to build: fresh pages cost more than the transformation of a few orbitals."""
+    """Memory that is reused from build to build: new pages cost more than the transformation of a few orbitals."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._array: Any = None
 
     def __call__(self, *shape: int) -> Any:
-        """An array with any numbers in it."""
+        """An uninitialised array."""
         size = prod(shape)
         if self._array is None or self._array.size < size:
-            self._array = None  # before its successor is made
+            self._array = None  # freed before the next one is allocated
             self._array = self._backend.xp.empty(size)
         return self._array[:size].reshape(shape)
 
 
 def portions(count: int, at_once: int) -> Iterator[slice]:
-    """Slices of nearly equal length, of at most so many each."""
+    """Slices of nearly equal length, at most `at_once`."""
     step = -(-count // max(1, -(-count // at_once)))
     return (slice(start, min(start + step, count)) for start in range(0, count, max(1, step)))

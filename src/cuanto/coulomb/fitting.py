@@ -2,45 +2,56 @@
 
 Coulomb: x_P = sum_pq (pq|P) D_pq, c = V^-1 x, J_pq = sum_P (pq|P) c_P (Whitten, J. Chem. Phys. 58, 4496 (1973),
 doi:10.1063/1.1679012; Dunlap et al., 71, 3396 (1979), doi:10.1063/1.438728). Exchange, from occupied orbitals times the
-roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, and K_pq = sum_iP X_ipP X_iqP
+square roots of their occupations: X_ipP = sum_q B_qpP C_qi with B = (qp|.) M^-T, V = M M^T, K_pq = sum_iP X_ipP X_iqP
 (Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p). Both steps of K are matrix products.
 
-The sums are those of a `FittedTensor`, which is chosen by `fitting_plan`.
+A `FittedTensor` has these sums; its storage is chosen from the sizes and the available memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.fitted_forces import fitted_coulomb_gradient, fitted_exchange_gradient
 from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
-from cuanto.coulomb.fitting_plan import make_tensor, plan_tensor
-from cuanto.coulomb.memory import Plan
-from cuanto.coulomb.metric import MetricReport
+from cuanto.coulomb.fitting_blocks import BlockTensor, store_all_blocks
+from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
+from cuanto.coulomb.fitting_layout import Layout, make_layout
+from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
+from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
+from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
-from cuanto.integrals.engine import resolve
+from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 
 KINDS = ("jk", "j")
 EMPTY = 1e-14
-"""Orbitals of a density with a smaller occupation are left out, relative to the largest."""
+"""Orbitals of a density with a smaller occupation are neglected, relative to the largest."""
+OCCUPIED = 5
+"""Functions per occupied orbital, about: all orbitals are transformed at once where integrals are recomputed."""
+ROW_INDICES = 3
+"""Numbers that are stored with a row besides its integrals, at most: its pair, its weight, its density."""
 
 
 class FittedJK(JKBuilder):
-    """J and K of a basis through a fitting basis; `kind` "j" makes J only and keeps half as much.
+    """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
-    `budget`: of the calculation, from which the memory of the integrals is reserved; all that is free by default.
-    `pairs`: of `integrals.api.uploaded_pairs`, if they are there already. `omega`: in 1/Bohr, of the attenuated
-    operator erf(omega r)/r in place of 1/r, also in the metric.
-    `plan` says what is kept, `metric` how (P|Q) was factorised, `timings` what the set-up took; `tensor` has the sums
-    over the integrals.
+    `budget` of the calculation, from which the memory of the integrals is reserved; all that is free by default.
+    `pairs`: those of `integrals.api.uploaded_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
+    erf(omega r)/r in place of 1/r, also in the metric.
+    `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
+    integrals.
     """
 
     def __init__(
@@ -55,9 +66,8 @@ class FittedJK(JKBuilder):
         pairs: Sequence[BraBatch] | None = None,
         timings: Timings | None = None,
     ) -> None:
-        for given, what in ((basis, "basis"), (aux, "aux")):
-            if not isinstance(given, Basis):
-                raise InputError(f"{what} must be a cuanto.Basis, {type(given).__name__} was given")
+        check_basis(basis)
+        check_basis(aux, "aux")
         if kind not in KINDS:
             raise InputError(f"unknown kind of fitting {kind!r}: choose {', '.join(KINDS)}")
         self.basis, self.aux, self.kind, self.omega = basis, aux, kind, omega
@@ -81,22 +91,45 @@ class FittedJK(JKBuilder):
     def __call__(
         self, D_spq: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True
     ) -> tuple[Any, Any]:
-        """J_spq and K_spq (None where not wanted) of symmetric densities; C_spi with D_s = C_s C_s^T saves time."""
+        """J_spq and K_spq (None where not wanted) of symmetric densities; faster with C_spi, D_s = C_s C_s^T."""
         xp, n = self.backend.xp, self.basis.nbf
         if want_k and self.kind == "j":
-            raise InputError("this fit was made for J only: FittedJK(..., kind='jk') makes K as well")
+            raise InputError("this fit is for J only: use FittedJK(..., kind='jk') for K")
         D_spq = xp.asarray(D_spq, dtype=np.float64)
         if D_spq.ndim != 3 or D_spq.shape[1:] != (n, n):
             raise InputError(f"densities are [s, {n}, {n}] here, an array of shape {D_spq.shape} was given")
-        J_spq = self.tensor.potential(self.tensor.fit(D_spq)) if want_j else None
+        add = self.backend.communicator.sum
+        J_spq = add(self.tensor.potential(add(self.tensor.fit(D_spq)))) if want_j else None
         if not want_k:
             return J_spq, None
         if C_spi is None:
-            return J_spq, xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq])
-        return J_spq, xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi])
+            return J_spq, add(xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq]))
+        return J_spq, add(xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi]))
+
+    def coulomb_gradient(self, D_pq: Any) -> Array:
+        """With the fitted density, for which the energy is stationary."""
+        c_P = self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]
+        return fitted_coulomb_gradient(self.basis, self.aux, D_pq, c_P, self.backend)
+
+    def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """From orbitals times the square roots of their occupations."""
+        if C_spi is None:
+            raise InputError("the gradient of fitted exchange needs orbitals")
+        metric = self._metric()
+        factor = -0.25 if len(C_spi) == 1 else -0.5
+        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi) for C_pi in C_spi]
+        return np.asarray(factor * np.sum(parts, axis=0))
+
+    def _metric(self) -> FittingMetric:
+        """(P|Q) in factors, if it is well-conditioned."""
+        if self.metric.raised or self.metric.left_out:
+            raise InputError(
+                f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
+            )
+        return self.tensor.metric
 
     def notes(self) -> Sequence[str]:
-        """What is kept; what was done to a metric that is nearly singular."""
+        """The memory plan, and the treatment of a nearly singular metric."""
         where = "" if self.omega is None else " at long range"
         notes = [] if where else [f"density fitting: {self.plan}"]
         if self.metric.raised or self.metric.left_out:
@@ -104,7 +137,7 @@ class FittedJK(JKBuilder):
         return notes
 
     def _exchange_of_density(self, D_pq: Any) -> Any:
-        """K of a density without orbitals: of its eigenvectors, those with negative weights apart."""
+        """K of a density without orbitals, from its eigenvectors with positive and with negative weights."""
         xp = self.backend.xp
         weights, U = self.backend.linalg.eigh(0.5 * (D_pq + D_pq.T))
         weights_host = self.backend.to_host(weights)
@@ -116,3 +149,93 @@ class FittedJK(JKBuilder):
                 C_pi = U[:, mine[0] : mine[-1] + 1] * xp.sqrt(abs(weights[mine[0] : mine[-1] + 1]))
                 K_pq += sign * self.tensor.exchange(C_pi)
         return K_pq
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Storage on a device.
+
+    `storages` of all integrals of J and K, the fastest first; `functions` of a block at least: enough to be worth a
+    call, few enough to have few partners; `rows`: the class of tensors in rows.
+    """
+
+    storages: tuple[str, ...]
+    functions: int
+    rows: Callable[..., FittedTensor]
+
+
+FUNCTIONS = tuning.sizes("fitting.block_functions")
+SCHEDULES = {
+    "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
+    "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
+}
+"""By the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
+
+
+@dataclass(frozen=True)
+class TensorPlan:
+    """A memory plan, with rows of functions if there are `partners`, else with the blocks of the layout."""
+
+    memory: Plan
+    layout: Layout
+    partners: Partners | None = None
+
+
+def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPlan:
+    """The fastest storage within `limit` bytes; `exchange`: for K as well."""
+    schedule = SCHEDULES[integrals.backend.traits.language]
+    layout = make_layout(integrals.basis, triangle=not exchange, functions=schedule.functions)
+    sizes, needed = block_sizes(integrals, layout), []
+    for storage in schedule.storages if exchange else ("blocks",):
+        partners = find_partners(integrals.basis) if storage == "rows" else None
+        whole = sizes if partners is None else row_sizes(integrals, partners)
+        if whole.in_core <= limit:
+            return TensorPlan(make_plan(whole, limit), layout, partners)
+        needed.append(whole.in_core)
+    engine = direct_fit_bytes(integrals.basis, integrals.aux, integrals.backend)
+    plan = make_plan(replace(sizes, engine=engine), limit)
+    return TensorPlan(replace(plan, in_core=min(needed)), layout)
+
+
+def make_tensor(integrals: ThreeCentre, metric: FittingMetric, plan: TensorPlan, timings: Timings) -> FittedTensor:
+    """The tensor of a plan."""
+    if plan.memory.mode != "in-core":
+        with timings.measure("J engine"):
+            engine = DirectFit(integrals.basis, integrals.aux, integrals.backend, omega=integrals.omega)
+        with timings.measure("three-centre integrals"):
+            return BlockTensor(integrals, metric, plan.memory, plan.layout, engine)
+    with timings.measure("three-centre integrals"):
+        if plan.partners is not None:
+            return SCHEDULES[integrals.backend.traits.language].rows(integrals, metric, plan.memory, plan.partners)
+        rows = store_all_blocks(integrals, metric, plan.layout)
+        return BlockTensor(integrals, metric, plan.memory, plan.layout, rows)
+
+
+def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
+    """Bytes of integrals in blocks, with copies of X that a device reorders, X of a block and of a slice."""
+    n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
+    rows = tuple(block.rows for block in layout.blocks)
+    column = linalg.stack_copies * n + 2 * max(block.functions for block in layout.blocks)
+    return _sizes(integrals, rows, naux, 0 if layout.triangle else column)
+
+
+def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
+    """Bytes of integrals in rows of functions."""
+    n, naux = integrals.basis.nbf, integrals.aux.nbf
+    return _sizes(integrals, (partners.rows,), naux + ROW_INDICES, n)
+
+
+def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: int) -> Sizes:
+    """Bytes from the rows of all blocks, the numbers of a row, and the rows of a column of X."""
+    n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
+    factor = 8 * naux**2
+    return Sizes(
+        blocks=tuple(8 * count * numbers for count in rows),
+        fixed=factor + 8 * BUILD_MATRICES * n**2,
+        column=8 * column * naux,
+        work=8 * min(linalg.copied_rows, sum(rows)) * naux,
+        naux=naux,
+        widest=max(shell.nbf for shell in integrals.aux.shells),
+        metric=linalg.factor_copies * factor,
+        columns=max(COLUMNS, n // OCCUPIED),
+    )

@@ -1,22 +1,19 @@
-"""Fitted J without three-centre integrals: both sums over (pq|P) by the J engine.
+"""Fitted J without stored integrals: both sums over (pq|P) by the J engine.
 
 x_P = sum_pq (P|pq) D_pq is the potential of the Hermite densities of all pairs, contracted with the fitting functions;
 J_pq = sum_P (pq|P) c_P is the potential of the fitted density, contracted with the pairs (White and Head-Gordon,
 J. Chem. Phys. 104, 2620 (1996), doi:10.1063/1.471011). A fitting function is a pair with the function 1, so the kernels
-are those of the J engine. Memory: the expansions of the pairs, nothing with three indices.
+are those of the J engine. Only the expansions of the pairs are stored, nothing with three indices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.fitted_tensor import ThreeCentre
-from cuanto.coulomb.fitting_blocks import BlockTensor, keep_blocks
-from cuanto.coulomb.fitting_layout import Layout
+from cuanto.coulomb.fitted_tensor import CoulombSums
 from cuanto.coulomb.hermite_pairs import (
     CHUNK_NUMBERS,
     NEGLIGIBLE,
@@ -26,31 +23,28 @@ from cuanto.coulomb.hermite_pairs import (
     single_blocks,
 )
 from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
-from cuanto.coulomb.j_launch import chunks_of_kets
-from cuanto.coulomb.j_steps import Contraction
-from cuanto.coulomb.memory import Plan
-from cuanto.coulomb.metric import FittingMetric
+from cuanto.coulomb.j_steps import Contraction, chunks_of_kets
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-13
-"""What screening may do to a bra: the metric's inverse magnifies errors of x."""
+"""Screening error of a bra; small, because the inverse metric magnifies errors of x."""
 GEOMETRY_NUMBERS = 40
-"""Numbers that are kept of a pair whatever its order: geometry, as bra and as ket, and indices."""
+"""Numbers of a pair that do not depend on its order: geometry, as bra and as ket, and indices."""
 STEP_COPIES = 6
 """Copies of the Hermite densities between two steps."""
 MATRIX_COPIES = 4
-"""Matrices over the primitive functions, beside densities and potentials."""
+"""Matrices over the primitive functions, besides densities and potentials."""
 EXPANSION_COPIES, CANDIDATE_COPIES = 5, 12
-"""Temporary copies while expansions are made, and while pairs are looked for."""
+"""Temporary copies during the expansion of pairs, and during their selection."""
 
 
-class DirectFit:
-    """Sums over three-centre integrals of a basis and a fitting basis that are never made."""
+class DirectFit(CoulombSums):
+    """Sums over the three-centre integrals of a basis and a fitting basis, without these integrals."""
 
     def __init__(
         self, basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD, omega: float | None = None
     ) -> None:
-        self.backend = backend
+        self.raw, self.backend = True, backend
         groups, contraction = primitives(basis)
         single, own_contraction = primitives(aux)
         self._C_pk, self._C_Pk = (Contraction(C, backend) for C in (contraction, own_contraction))
@@ -61,59 +55,22 @@ class DirectFit:
 
     def fit(self, D_npq: Any) -> Any:
         """x_nP = sum_pq (pq|P) D_pq of symmetric densities."""
-        xp = self.backend.xp
-        self._to_fit.begin()
-
-        def some(D_npq: Any) -> Any:
-            x_nk = xp.zeros((len(D_npq), self._C_Pk.shape[1]))
-            self._to_fit(self._C_pk.density(D_npq), x_nk)
-            return 2.0 * self._C_Pk.gather(x_nk)  # `Potentials` makes half
-
-        return self._in_parts(some, D_npq)
+        # `Potentials` computes half.
+        return 2.0 * self._to_fit(D_npq, self._C_pk.density, (self._C_Pk.shape[1],), self._C_Pk.gather)
 
     def potential(self, c_nP: Any) -> Any:
         """J_npq = sum_P (pq|P) c_P"""
-        xp, functions = self.backend.xp, self._C_pk.shape[1]
-        self._to_pairs.begin()
-
-        def some(c_nP: Any) -> Any:
-            J_nkl = xp.zeros((len(c_nP), functions, functions))
-            self._to_pairs(self._C_Pk.spread(c_nP), J_nkl)
-            return self._C_pk.matrix(J_nkl)
-
-        return self._in_parts(some, c_nP)
-
-    def _in_parts(self, make: Callable[[Any], Any], arrays: Any) -> Any:
-        """So many densities at once as the kernels treat."""
-        parts = [make(arrays[n : n + DENSITIES]) for n in range(0, len(arrays), DENSITIES)]
-        return self.backend.xp.concatenate(parts)
+        size = self._C_pk.shape[1]
+        return self._to_pairs(c_nP, self._C_Pk.spread, (size, size), self._C_pk.matrix)
 
     @property
     def statistics(self) -> tuple[Statistics, Statistics]:
-        """What the last `fit` and the last `potential` did."""
+        """Statistics of the last `fit` and the last `potential`."""
         return self._to_fit.statistics, self._to_pairs.statistics
 
 
-class DirectTensor(BlockTensor):
-    """J by the J engine, K from blocks of which some may be kept."""
-
-    def __init__(
-        self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, layout: Layout, engine: DirectFit
-    ) -> None:
-        super().__init__(integrals, metric, plan, layout, keep_blocks(integrals, metric, layout, plan.kept))
-        self._engine = engine
-
-    def fit(self, D_spq: Any) -> Any:
-        """x_sP = sum_pq B_pqP D_spq"""
-        return self._metric.half_solve(self._engine.fit(D_spq))
-
-    def potential(self, x_sP: Any) -> Any:
-        """J_spq = sum_P B_pqP x_sP"""
-        return self._engine.potential(self._metric.back_solve(x_sP))
-
-
 def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD) -> int:
-    """Memory that a `DirectFit` will take at most, from the number of pairs."""
+    """Upper bound of the memory of a `DirectFit`, from the number of pairs."""
     (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
     kinds = [
@@ -138,7 +95,7 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
 
 
 def _sums(bras: Counter[int], kets: Counter[int], backend: Backend) -> int:
-    """Numbers of the steps and of the sums of all jobs, before these are added up."""
+    """Numbers in the steps and in the partial sums of all launches."""
     total = 0
     for order, count in bras.items():
         parts = 1 + sum(chunks_of_kets(backend, count, k) for k in kets.values() if k)

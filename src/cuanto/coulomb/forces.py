@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.hermite_pairs import (
@@ -29,7 +30,6 @@ from cuanto.coulomb.hermite_pairs import (
 from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.coulomb.j_steps import Contraction
 from cuanto.errors import InputError
-from cuanto.integrals.segments import Array, Indices
 from cuanto.kernels.hermite_build import GROUPINGS
 from cuanto.kernels.recurrences.components import raised
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
@@ -53,7 +53,7 @@ class Charge:
     density: Any
     places: Array
 
-    def atom(self, group: Primitives) -> Indices:
+    def atom(self, group: Primitives) -> Ints:
         """The centre of each primitive among `places`."""
         return _find(group.centres, self.places)
 
@@ -136,7 +136,7 @@ def _add_block(gradient: Array, on: Charge, block: PairBlock, places: Any, V_kt:
 
 
 @cache
-def _shifted(order: int) -> tuple[Indices, ...]:
+def _shifted(order: int) -> tuple[Ints, ...]:
     """For each axis: where the tuples t + 1 are among those of one order more."""
     number = {t: k for k, t in enumerate(hermite_tuples(order + 1))}
     return tuple(np.array([number[raised(t, x)] for t in hermite_tuples(order)]) for x in range(3))
@@ -148,7 +148,7 @@ def _check_places(basis: Basis) -> None:
         raise InputError("two atoms are at the same place: forces on them are not defined")
 
 
-def _find(centres: Array, places: Array) -> Indices:
+def _find(centres: Array, places: Array) -> Ints:
     """Rows of `places` that are equal to `centres`."""
     number = {tuple(place): k for k, place in enumerate(places.tolist())}
     return np.array([number[tuple(centre)] for centre in centres.tolist()], dtype=np.int64)

@@ -1,14 +1,14 @@
-"""Products of primitive Gaussians as Hermite Gaussians: made once per geometry, with bounds for screening.
+"""Products of primitive Gaussians as Hermite Gaussians, with bounds for screening.
 
-Primitives with the same centre and exponent are one here, whatever shells they belong to (the s and p functions of an
-SP shell, the columns of a general contraction): a pair of them is one charge distribution, expanded up to the highest
+Primitives with the same centre and exponent are treated as one, whatever their shells (the s and p functions of an SP
+shell, the columns of a general contraction): a pair of them is one charge distribution, expanded up to the highest
 order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from cuanto import tuning
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.recurrences.components import degree, function_count, kernel_matrix, powers
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
@@ -26,11 +28,8 @@ from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 Kind = tuple[tuple[int, bool], ...]
 """The shells (momentum, solid harmonics?) that share a primitive."""
 NEGLIGIBLE = 1e-2
-"""A pair is dropped when its bound is below this times the threshold."""
-CELL = 1.0
-"""Side of the cells that count as one place, in Bohr."""
-CHUNK_NUMBERS = 4_000_000
-"""Expansion coefficients made at a time."""
+"""Pairs are neglected when their bound is below this times the threshold."""
+CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
 
 
 def _contraction(
-    classes: Sequence[SegmentClass], owners: list[Indices], columns: list[Indices], shape: tuple[int, int]
+    classes: Sequence[SegmentClass], owners: list[Ints], columns: list[Ints], shape: tuple[int, int]
 ) -> Any:
     rows, cols, values = [], [], []
     for c, owner, column in zip(classes, owners, columns, strict=True):
@@ -101,12 +100,12 @@ def _contraction(
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Pairs of primitives of two kinds; arrays of the device where it says so."""
+    """Pairs of primitives of two kinds; host arrays except E_kft."""
 
     bra: Primitives
     ket: Primitives
-    u: Indices  # [pair]: primitive of the first kind
-    v: Indices
+    u: Ints  # [pair]: primitive of the first kind
+    v: Ints
     E_kft: Any  # device, [pair, functions of u times functions of v, Hermite function]
     exponents: Array
     centres: Array
@@ -128,7 +127,7 @@ class PairBlock:
         """Products of functions of one pair."""
         return self.bra.functions * self.ket.functions
 
-    def places(self, size: int) -> Indices:
+    def places(self, size: int) -> Ints:
         """[pair, functions]: elements of a matrix over all primitive functions, `size` of them, in one row."""
         rows = self.bra.first + self.bra.functions * self.u[:, None] + np.arange(self.bra.functions)
         cols = self.ket.first + self.ket.functions * self.v[:, None] + np.arange(self.ket.functions)
@@ -136,52 +135,44 @@ class PairBlock:
 
 
 def pair_blocks(groups: list[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
-    """All pairs that matter, by kinds."""
-    blocks = (pair_block(a, b, threshold, backend) for i, a in enumerate(groups) for b in groups[: i + 1])
+    """All significant pairs, by kinds."""
+    smallest = NEGLIGIBLE * threshold
+    kinds = [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
+    blocks = (_pair_block(a, b, *candidates(a, b, smallest), smallest, backend) for a, b in kinds)
     return [block for block in blocks if block.count]
 
 
-def pair_block(a: Primitives, b: Primitives, threshold: float, backend: Backend) -> PairBlock:
-    """Pairs of two kinds; a cheap estimate first, then the bound from the expansion itself."""
-    xp, put = backend.xp, backend.to_device
-    u, v = candidates(a, b, NEGLIGIBLE * threshold)
+def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
+    """Single functions, as pairs with the function 1, an s function of exponent zero."""
+    one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
+    blocks = (_pair_block(a, one, np.arange(a.count), np.zeros(a.count, int), -1.0, backend) for a in groups)
+    return [replace(block, weight=np.ones(block.count)) for block in blocks]
+
+
+def _pair_block(a: Primitives, b: Primitives, u: Ints, v: Ints, smallest: float, backend: Backend) -> PairBlock:
+    """The pairs (u, v) of two kinds whose bound exceeds `smallest`."""
     E_parts, bounds = [], []
     numbers = a.functions * b.functions * hermite_count(a.order + b.order)
     for part in _chunks(len(u), max(1, CHUNK_NUMBERS // numbers)):
         E_kft = _expansion(a, b, u[part], v[part], backend)
         bound = _bounds(E_kft, a, b, u[part], v[part], backend)
-        E_parts.append(E_kft[put(bound > NEGLIGIBLE * threshold)])
+        E_parts.append(E_kft[backend.to_device(bound > smallest)])
         bounds.append(bound)
     bound = np.concatenate([np.zeros(0), *bounds])
-    keep = bound > NEGLIGIBLE * threshold
-    u, v = u[keep], v[keep]
-    alpha, beta = a.exponents[u], b.exponents[v]
-    p = alpha + beta
-    centres = (alpha[:, None] * a.centres[u] + beta[:, None] * b.centres[v]) / p[:, None]
-    same = (u == v) & (a is b)
-    E = xp.concatenate(E_parts) if E_parts else xp.zeros((0, 0, 0))
-    return PairBlock(a, b, u, v, E, p, centres, np.where(same, 1.0, 2.0), bound[keep])
-
-
-def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
-    """Functions that stand alone: each makes a pair with the function 1, an s function of exponent zero."""
-    one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
-    return [_with_one(a, one, backend) for a in groups]
-
-
-def _with_one(a: Primitives, one: Primitives, backend: Backend) -> PairBlock:
-    u, v = np.arange(a.count), np.zeros(a.count, dtype=np.int64)
-    E_kft = _expansion(a, one, u, v, backend)
-    bound = _bounds(E_kft, a, one, u, v, backend)
-    return PairBlock(a, one, u, v, E_kft, a.exponents, a.centres, np.ones(a.count), bound)
+    u, v = u[bound > smallest], v[bound > smallest]
+    E = backend.xp.concatenate(E_parts) if E_parts else backend.xp.zeros((0, 0, 0))
+    p = a.exponents[u] + b.exponents[v]
+    centres = a.centres[u] + (b.exponents[v] / p)[:, None] * (b.centres[v] - a.centres[u])
+    weight = np.where((u == v) & (a is b), 1.0, 2.0)
+    return PairBlock(a, b, u, v, E, p, centres, weight, bound[bound > smallest])
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, count, size))
 
 
-def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Indices, Indices]:
-    """Pairs whose overlap factor times coefficients is not negligible; some rows of all pairs at a time."""
+def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Ints, Ints]:
+    """Pairs whose overlap factor times coefficients is above the threshold, found in chunks of rows."""
     found = [np.zeros((0, 2), dtype=np.int64)]
     for rows in _chunks(a.count, max(1, CHUNK_NUMBERS // b.count)):
         alpha, beta = a.exponents[rows, None], b.exponents[None, :]
@@ -203,10 +194,8 @@ def expand_derivative(block: PairBlock, some: slice, x: int, backend: Backend) -
     return _expansion(block.bra, block.ket, block.u[some], block.v[some], backend, x)
 
 
-def _expansion(
-    a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend, derivative: int | None = None
-) -> Any:
-    """E_kft, the contraction coefficients left out; of d/dA along the axis of a `derivative`, if one is given."""
+def _expansion(a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend, derivative: int | None = None) -> Any:
+    """E_kft without contraction coefficients; of d/dA along the axis of a `derivative`, if one is given."""
     xp, put = backend.xp, backend.to_device
     alpha, beta = put(a.exponents[u]), put(b.exponents[v])
     AB = put(a.centres[u] - b.centres[v])
@@ -278,22 +267,22 @@ def self_repulsion_factor(order: int) -> Array:
     total = u.sum(axis=2)
     sign = 1.0 - 2.0 * ((t.sum(axis=1) + total // 2) % 2)
     M = sign * odd[u].prod(axis=2) / (total + 1)
-    # The matrix is positive; what is added keeps it so in finite arithmetic and makes the bound larger.
+    # The matrix is positive; the shift keeps it so in finite arithmetic and increases the bound.
     size = np.sqrt(np.diag(M))
     W: Array = size[:, None] * np.linalg.cholesky(M / np.outer(size, size) + 1e-12 * np.eye(len(M)))
     return W
 
 
 def self_repulsion_scale(p_k: Array, order: int) -> Array:
-    """Factors [pair, Hermite function] with sqrt (h|h) = |W^T (factor h)|, which bounds what h does to anything."""
+    """Factors [pair, Hermite function] with sqrt (h|h) = |W^T (factor h)|, the Schwarz bound of h."""
     degrees = np.array([degree(t) for t in hermite_tuples(order)])
     theta = 2.0 * np.pi**2.5 / (p_k**2 * np.sqrt(2.0 * p_k))
     factors: Array = np.sqrt(theta)[:, None] * p_k[:, None] ** (0.5 * degrees)
     return factors
 
 
-def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Indices, v: Indices, backend: Backend) -> Array:
-    """sqrt (b|b) with the largest coefficients, the largest over all functions; on the host."""
+def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend) -> Array:
+    """Largest sqrt (b|b) of all functions, with the largest coefficients; on the host."""
     xp, put = backend.xp, backend.to_device
     order = a.order + b.order
     g_kft = E_kft * put(self_repulsion_scale(a.exponents[u] + b.exponents[v], order))[:, None, :]
@@ -304,20 +293,5 @@ def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Indices, v: Indices, ba
 
 
 def bound_buckets(bounds: Any) -> Any:
-    """Whole numbers that grow with the bound, one more for a factor of four: the upper bits of a positive double."""
+    """Integers that increase by one when the bound grows by a factor of four: the upper bits of a positive double."""
     return bounds.view(np.int64) >> 53
-
-
-def along_a_curve(centres: Array, exponents: Array) -> Indices:
-    """Rank of each pair along a space-filling curve (Morton's), equal places by exponent.
-
-    Neighbouring lanes and threads then need the same branch and the same rows of the Boys function's table.
-    """
-    cells = ((centres - centres.min(axis=0)) / CELL).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    for bit in range(int(cells.max(initial=0)).bit_length()):
-        for x in range(3):
-            code |= (cells[:, x] >> bit & 1) << (3 * bit + x)
-    rank = np.empty(len(code), dtype=np.int64)
-    rank[np.lexsort((exponents, code))] = np.arange(len(code))
-    return rank

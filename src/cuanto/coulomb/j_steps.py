@@ -1,20 +1,38 @@
-"""The steps of the J engine around the interactions: density to Hermite densities, order of the kets, potential to J.
+"""The steps of the J engine: Hermite densities, sorted kets, their interactions with bras, and J from potentials.
 
-Each step is one call for all classes (templates/j_density.h, ...).
+Each step is one launch for all classes (templates/j_density.h, ...).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from cuanto.backends.base import Backend, Launch
+from cuanto import tuning
+from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairBlock
-from cuanto.kernels.hermite_build import GROUPINGS, STEPS, step_source
+from cuanto.kernels.hermite_build import (
+    GROUPINGS,
+    STEPS,
+    TILE,
+    general_memory,
+    general_source,
+    operations,
+    step_source,
+    straight_source,
+    tuple_table,
+    unrolled,
+)
+from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
+from cuanto.kernels.text import Source
+
+WORTH_COMPILING = tuning.sizes("j.worth_compiling")
+TASK = tuning.number("cpu", "j.task_operations")
 
 
 @dataclass(frozen=True)
@@ -45,8 +63,20 @@ class HermiteDensity:
     key: Any
 
 
+@dataclass(frozen=True)
+class Reach:
+    """Groups of kets of one class that each group of bras meets in double precision (`split`) and in all (`end`).
+
+    rest[k] is the sum of the bounds of the last k + 1 kets.
+    """
+
+    rest: Any
+    split: Any
+    end: Any
+
+
 class Contraction:
-    """The matrix C_pk from functions of primitives to basis functions, by its elements that are not zero."""
+    """The sparse matrix C_pk from functions of primitives to basis functions."""
 
     def __init__(self, C_pk: Any, backend: Backend) -> None:
         self.backend, self.shape = backend, C_pk.shape
@@ -57,7 +87,7 @@ class Contraction:
         return self._apply("j_transform", self._by_k, D_npq, 2, 0.5)
 
     def matrix(self, J_nkl: Any) -> Any:
-        """J_npq from what `Potentials` leaves: one triangle of pairs, those on the diagonal by half."""
+        """J_npq from the result of `Potentials`: one triangle of pairs, with half of the diagonal."""
         return self._apply("j_transform", self._by_p, J_nkl, 2, 1.0)
 
     def spread(self, c_np: Any) -> Any:
@@ -112,24 +142,23 @@ class Steps:
         self.backend.launch_all(launches)
         return found
 
-    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[tuple[Any, Any]]:
-        """For every group of bras the groups of kets in double precision, and all that it meets, for classes of kets.
+    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[Reach]:
+        """The kets that every group of bras meets, for classes of kets.
 
-        rest[k] is the sum of the bounds of the last k + 1 kets; a limit is what those left out may do together.
+        A limit is the largest contribution of all neglected kets (or of all in single precision) together.
         """
         both = self.backend.xp.empty((len(rests), 2, len(bounds)), dtype=np.int32)
-        found = [(both[i, 0], both[i, 1]) for i in range(len(rests))]
+        found = [Reach(rest, both[i, 0], both[i, 1]) for i, rest in enumerate(rests)]
         common = {"bounds": bounds, "limit": limit, "single_limit": single_limit}
-        self.backend.launch_all(
-            [
-                self._launch("j_reach", len(bounds), {**common, "kets": len(rest), "rest": rest, "split": x, "last": y})
-                for rest, (x, y) in zip(rests, found, strict=True)
-            ]
-        )
+        launches = []
+        for r in found:
+            values = {**common, "kets": len(r.rest), "rest": r.rest, "split": r.split, "last": r.end}
+            launches.append(self._launch("j_reach", len(bounds), values))
+        self.backend.launch_all(launches)
         return found
 
     def records(self, kets: Sequence[tuple[HermiteClass, Any, HermiteDensity]], n: int, real: str) -> list[Any]:
-        """Records of the kets of classes in the order in which they are met: [group, field, ket of the group]."""
+        """Records of the sorted kets of classes: [group, field, ket of the group]."""
         found, launches = [], []
         for c, order, density in kets:
             geometry, tuples, side = c.geometry[real], hermite_count(c.order), self._grouping.kets
@@ -144,15 +173,12 @@ class Steps:
 
     def add_up(self, parts: Mapping[int, Any]) -> dict[int, Any]:
         """Sums of potentials [part, ...] by Hermite order."""
-        sums = {order: self.backend.xp.empty(V.shape[1]) for order, V in parts.items()}
-        self.backend.launch_all(
-            [
-                self._launch(
-                    "j_sum", V.shape[1], {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
-                )
-                for order, V in parts.items()
-            ]
-        )
+        sums, launches = {}, []
+        for order, V in parts.items():
+            sums[order] = self.backend.xp.empty(V.shape[1])
+            values = {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
+            launches.append(self._launch("j_sum", V.shape[1], values))
+        self.backend.launch_all(launches)
         return sums
 
     def collect(self, classes: Sequence[HermiteClass], V: Mapping[int, Any], J_nkl: Any) -> None:
@@ -180,3 +206,99 @@ def _blocks(c: HermiteClass) -> Iterator[tuple[PairBlock, dict[str, Any]]]:
     for block, places in zip(c.blocks, c.places, strict=True):
         yield block, {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
         first += block.count
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Bras of one Hermite order against kets of one order; fields are also arguments of the kernels.
+
+    Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of groups.
+    """
+
+    orders: tuple[int, int]
+    densities: int
+    real: str
+    bras: int
+    kets: int
+    bra_record: Any
+    ket_record: Any
+    ket_begin: Any
+    ket_end: Any
+
+    @property
+    def width(self) -> int:
+        """Numbers of a bra's potential."""
+        return self.densities * hermite_count(self.orders[0])
+
+    @property
+    def operations(self) -> int:
+        """Multiply-adds of one interaction."""
+        return operations(*self.orders, self.densities)
+
+    def straight(self, target: str) -> Source | None:
+        """The straight-line kernel, if the class has one that is worth its compilation."""
+        if not unrolled(target, *self.orders, self.densities) or self.bras * self.kets < WORTH_COMPILING[target]:
+            return None
+        return straight_source(target, *self.orders, self.densities, self.real)
+
+
+def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
+    """Number of chunks of the kets of a job: enough for all multiprocessors, none smaller than a tile."""
+    grouping = GROUPINGS[backend.traits.language]
+    blocks = grouping.blocks * backend.traits.workers
+    return max(1, min(-(-blocks // -(-bras // grouping.bras)), -(-kets // TILE)))
+
+
+class Launcher:
+    """Runs interactions; `bras`, `kets`: their numbers by Hermite order. Sums of a bra have a fixed order."""
+
+    def __init__(self, backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
+        self.backend = backend
+        self._tables = {"double": backend.to_device(boys_table()), "float": backend.to_device(table_float())}
+        self._tuples = backend.to_device(tuple_table())
+        for real in reals:
+            backend.compile(general_source(backend.traits.language, real))
+        # (orders, number type) -> the job's chunks among those of all jobs with the same bras
+        self._chunks: dict[tuple[tuple[int, int], str], slice] = {}
+        self._totals: dict[int, int] = {}
+        for bra in bras:
+            at = 0
+            for ket, real in product(kets, reals):
+                count = chunks_of_kets(backend, bras[bra], kets[ket])
+                self._chunks[(bra, ket), real] = slice(at, at + count)
+                at += count
+            self._totals[bra] = at
+
+    def run(self, jobs: Sequence[Interactions]) -> dict[int, Any]:
+        """Partial potentials of the bras by their order, [part, ...], which have to be summed."""
+        parts: dict[int, Any] = {}
+        launches = []
+        for job in jobs:
+            order = job.orders[0]
+            if order not in parts:
+                parts[order] = self.backend.xp.empty((self._totals[order], job.width * job.bras))
+            chunks = self._chunks[job.orders, job.real]
+            launches.append(self._launch(job, chunks.stop - chunks.start, parts[order][chunks]))
+        self.backend.launch_all(launches)
+        return parts
+
+    def _launch(self, job: Interactions, chunks: int, out: Any) -> Launch:
+        """The launch with the fastest kernel that is compiled."""
+        target = self.backend.traits.language
+        values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
+        grain = max(1, int(TASK / (job.kets * job.operations)))
+
+        def launch(program: Program, scratch: int, **more: Any) -> Launch:
+            together = program.source.per_block
+            items = -(-job.bras // together) * together * chunks
+            return Launch(program, items, {**values, **more}, scratch, grain)
+
+        source = job.straight(target)
+        straight = None if source is None else launch(self.backend.compile(source, later=True), 0)
+        if straight is not None and straight.program.ready:
+            return straight
+        lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
+        bra_order, ket_order = job.orders
+        program = self.backend.compile(general_source(target, job.real))
+        general = launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
+        return general if straight is None else replace(general, better=when_ready(straight))

@@ -1,15 +1,13 @@
-"""What density fitting and direct J and K keep in memory, decided before anything is allocated.
+"""Memory plans of density fitting and of direct J and K, made from sizes before anything is allocated.
 
-In-core: all blocks of (pq|P) are kept. Blocked: as many as fit, the others are made again in every build of K. Direct:
-none is kept. Where not all are kept J comes from the J engine (`fitting_direct`), which needs none. The plan is made
-from the sizes alone, so it can be shown, and tested, without a calculation.
+In-core: all blocks of (pq|P) are stored. Blocked: as many as fit, the others are recomputed in every build of K.
+Direct: none is stored. Unless all are stored, J comes from the J engine (`fitting_direct`), which needs none.
 
-Four-centre integrals are stored where all that matter fit, otherwise made in every build.
+Four-centre integrals are stored if all significant ones fit, otherwise recomputed in every build.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,18 +16,18 @@ from cuanto.errors import InputError
 from cuanto.memory import MIB, Budget
 
 STORED_SHARE = 0.5
-"""Of the memory that is allowed, for four-centre integrals that nobody asked for: others need theirs (the grid)."""
+"""Part of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
-"""Occupied orbitals that are transformed at once at least, where memory allows it: fewer make poor products."""
+"""Occupied orbitals that are transformed at once, if memory allows it: fewer make slow products."""
 BUFFER_SHARE = 0.25
-"""Of what is left beside the fixed parts, for integrals that are made again."""
+"""Part of the memory besides the fixed arrays for integrals that are recomputed."""
 BUILD_MATRICES = 8
-"""Square matrices over the basis that are there at once in a build of J and K."""
+"""Square matrices over the basis that exist at once in a build of J and K."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes: of every block; of what is always there; of one transformed orbital; of temporary copies."""
+    """Bytes of every block, of fixed arrays, of one transformed orbital, and of temporary copies."""
 
     blocks: tuple[int, ...]
     fixed: int
@@ -37,17 +35,17 @@ class Sizes:
     work: int
     naux: int
     widest: int
-    """Functions of the largest shell of the fitting basis: no slice of it is smaller."""
+    """Functions of the largest shell of the fitting basis, the smallest slice."""
     metric: int = 0
-    """While the metric is factorised, before anything else is there."""
+    """During the factorisation of the metric, before anything else is allocated."""
     engine: int = 0
-    """Of the J engine."""
+    """J engine."""
     columns: int = COLUMNS
-    """Orbitals to transform at once where integrals are made again: all of them, so that this is done once."""
+    """Orbitals to transform at once if integrals are recomputed: all of them, so that this is done once."""
 
     @property
     def in_core(self) -> int:
-        """Bytes with all blocks kept."""
+        """Bytes with all blocks stored."""
         return max(self.metric, self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column)
 
     @property
@@ -57,14 +55,14 @@ class Sizes:
 
     @property
     def least(self) -> int:
-        """Bytes with nothing kept, one orbital at once and the smallest buffer."""
+        """Bytes with nothing stored, one orbital at a time and the smallest buffer."""
         work = self.smallest_buffer + self.column if self.column else 0
         return max(self.metric, self.fixed + self.engine + work)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kept` of so many blocks stay in memory; orbitals and fitting functions are taken so many at once."""
+    """`kept` of all `blocks` are stored; `columns` orbitals and `aux_at_once` fitting functions are treated at once."""
 
     mode: str
     kept: int
@@ -84,37 +82,19 @@ class Plan:
         if not self.exchange:
             return f"direct: J engine, {more}"
         if self.mode == "direct":
-            return f"direct: J engine, integrals for K made in every build, {more}"
-        return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others made again, {more}"
+            return f"direct: J engine, integrals for K recomputed in every build, {more}"
+        return f"blocked: J engine, for K {self.kept} of {self.blocks} blocks kept, the others recomputed, {more}"
 
 
-@dataclass(frozen=True)
-class StorePlan:
-    """Whether four-centre integrals are kept; `complete`: counting did not stop before `needed` was known."""
-
-    stored: bool
-    needed: int
-    limit: int
-    complete: bool = True
-
-    def __str__(self) -> str:
-        allowed, needed = f"{self.limit / MIB:.0f}", f"{self.needed / MIB:.0f}"
-        if self.stored:
-            return f"stored: all four-centre integrals kept, {needed} of {allowed} MiB"
-        more = "" if self.complete else "more than "
-        room = f"{allowed} MiB allowed, {more}{needed} to store them"
-        return f"direct: four-centre integrals made in every build ({room})"
-
-
-def store_limit(budget: Budget, asked: bool) -> int:
-    """Bytes for four-centre integrals and what builds with them need; nothing where the program has taken all."""
-    if asked:
+def store_limit(budget: Budget, required: bool) -> int:
+    """Bytes for four-centre integrals and their builds; `required`: they have to be stored."""
+    if required:
         budget.require_room()
-    return int((1.0 if asked else STORED_SHARE) * budget.available())
+    return int((1.0 if required else STORED_SHARE) * budget.available())
 
 
 def make_plan(sizes: Sizes, limit: int) -> Plan:
-    """The plan that keeps most."""
+    """The plan that stores most."""
     total = len(sizes.blocks)
     if sizes.in_core <= limit:
         columns = COLUMNS
@@ -135,14 +115,10 @@ def make_plan(sizes: Sizes, limit: int) -> Plan:
     if columns < 1:
         columns, buffer = 1, least
     spare -= buffer + columns * column
-    kept = _fitting(sizes.blocks, spare - sizes.work)
+    # How many of the first blocks fit.
+    kept = int(np.searchsorted(np.cumsum(sizes.blocks), spare - sizes.work, side="right"))
     running = fixed + buffer + columns * column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
     expected = max(sizes.metric, running)
     return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
-
-
-def _fitting(blocks: Sequence[int], spare: int) -> int:
-    """How many of the first blocks fit."""
-    return int(np.searchsorted(np.cumsum(blocks), spare, side="right")) if spare > 0 else 0

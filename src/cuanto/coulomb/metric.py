@@ -1,16 +1,16 @@
-"""The metric V_PQ = (P|Q) of a fitting basis in factors, also where it is singular to working precision.
+"""The factorised metric V_PQ = (P|Q) of a fitting basis, also if it is singular to working precision.
 
-Plain Cholesky is tried first, on the device. Where a pivot is lost in rounding (functions that repeat each other, very
-diffuse ones) the metric is factorised as Cheng and Higham do, SIAM J. Matrix Anal. Appl. 19, 1097 (1998),
+Plain Cholesky is tried first, on the device. If a pivot is lost in rounding (linearly dependent or very diffuse
+functions), the metric is factorised by the method of Cheng and Higham, SIAM J. Matrix Anal. Appl. 19, 1097 (1998),
 doi:10.1137/S0895479896302898: P V P^T = L B L^T by Bunch and Kaufman's pivoting, and eigenvalues of the 1 x 1 and
 2 x 2 blocks of B below delta are raised to delta. V + E = M M^T is then safely positive; E is reported.
 
 The metric is first scaled to a unit diagonal, so that delta means the same for tight and for diffuse functions.
 
-Under an attenuated operator all functions that are tight beside 1/omega look alike, and so many eigenvalues are lost
-that raising them would perturb the rest (E of 840 for benzene with omega = 0.1). There, and wherever E would not be
-small, functions are left out instead: Cholesky with pivots takes them one by one until all others are repetitions to
-within delta (H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012),
+Under an attenuated operator all functions that are tight compared with 1/omega look alike, and so many eigenvalues are
+lost that raising them would perturb the rest (E of 840 for benzene with omega = 0.1). There, and wherever E would be
+large, functions are left out instead: pivoted Cholesky takes them one by one until all others depend on them to within
+delta (H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012),
 doi:10.1016/j.apnum.2011.10.001).
 """
 
@@ -20,26 +20,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
 
-Array = NDArray[np.float64]
-
 SAFE_PIVOT = 1e3
-"""Smallest pivot, in units of delta, with which plain Cholesky is trusted: three digits of it are then right."""
+"""Smallest pivot of plain Cholesky, in units of delta: three digits of it are then correct."""
 LARGEST_PERTURBATION = 1e-4
-"""Norm of E, beside a unit diagonal, from which functions are left out instead."""
+"""Norm of E, for a unit diagonal, above which functions are left out instead."""
 
 
 @dataclass(frozen=True)
 class MetricReport:
-    """How a metric was factorised; all numbers refer to the metric with a unit diagonal.
+    """The factorisation of a metric, scaled to a unit diagonal.
 
     `method`: `cholesky`, `modified cholesky` or `pivoted cholesky`; `smallest`: pivot, or eigenvalue of a block, before
-    it was raised; `raised`: how many eigenvalues were raised to `delta`; `perturbation`: Frobenius norm of E;
-    `left_out`: functions that repeat others.
+    it was raised; `raised`: number of eigenvalues that were raised to `delta`; `perturbation`: Frobenius norm of E;
+    `left_out`: linearly dependent functions.
     """
 
     method: str
@@ -62,16 +60,10 @@ class ModifiedFactor:
     """A + E = M M^T with M = P^T L U sqrt(Lambda): the unit triangle, and the eigenpairs of the blocks."""
 
     L: Array
-    permutation: NDArray[np.int64]
+    permutation: Ints
     U: Array
     eigenvalues: Array
     report: MetricReport
-
-    def factor(self) -> Array:
-        """M"""
-        M = np.empty_like(self.L)
-        M[self.permutation] = (self.L @ self.U) * np.sqrt(self.eigenvalues)
-        return M
 
     def inverse_factor(self) -> Array:
         """M^-1 = Lambda^-1/2 U^T L^-1 P"""
@@ -85,7 +77,7 @@ class ModifiedFactor:
 
 
 def default_delta(A: Any) -> float:
-    """Bound of the rounding of a factorisation: what is smaller is not known from zero."""
+    """Bound of the rounding errors of a factorisation."""
     return float(len(A) * np.finfo(np.float64).eps * abs(A * A).sum() ** 0.5)
 
 
@@ -118,7 +110,7 @@ def _eigen_blocks(blocks: Array) -> tuple[Array, Array]:
 
 
 def pivoted_inverse(A: Array, delta: float) -> tuple[Array, MetricReport]:
-    """M^-1 of a matrix that is overwritten, with rows of zeros at the end for functions that are left out."""
+    """M^-1 with rows of zeros at the end for functions that are left out; A is overwritten."""
     from scipy.linalg.lapack import dpstrf, dtrtri
 
     # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
@@ -131,7 +123,7 @@ def pivoted_inverse(A: Array, delta: float) -> tuple[Array, MetricReport]:
 
 
 def _inverse_of_singular(A: Array, delta: float, attenuated: bool) -> tuple[Array, MetricReport]:
-    """M^-1 of a matrix that plain Cholesky cannot be trusted with; the matrix is overwritten."""
+    """M^-1 of a matrix that is nearly singular; A is overwritten."""
     if not attenuated:
         modified = modified_cholesky(A, delta)
         if modified.report.perturbation <= LARGEST_PERTURBATION:
@@ -143,7 +135,7 @@ def _inverse_of_singular(A: Array, delta: float, attenuated: bool) -> tuple[Arra
 class FittingMetric:
     """Solves with the metric of a fitting basis: c = V^-1 x, and B = A M^-T for rows A, so that B B^T = A V^-1 A^T.
 
-    M^-1 is kept and multiplied with. `attenuated`: of erf(omega r)/r.
+    M^-1 is stored. `attenuated`: the metric of erf(omega r)/r.
     """
 
     def __init__(self, V_PQ: Any, backend: Backend, delta: float | None = None, attenuated: bool = False) -> None:
@@ -157,7 +149,7 @@ class FittingMetric:
         if self.triangular:
             self.report = MetricReport("cholesky", given, smallest)
         else:
-            del inverse, A_PQ  # before others are made
+            del inverse, A_PQ  # before others are allocated
             host, self.report = _inverse_of_singular(backend.to_host(_scaled(V_PQ, scale_P)), given, attenuated)
             inverse = backend.to_device(host)
         inverse *= scale_P
@@ -169,7 +161,7 @@ class FittingMetric:
         return rows
 
     def half_solve_to(self, rows: Any, one: Any, other: Any) -> None:
-        """The rows `one` times M^-T, written over these and over the `other` rows."""
+        """Replace the rows `one`, and the `other` rows, by the rows `one` times M^-T."""
         self._linalg.times_transpose_to(rows, one, other, self.inverse, self.triangular)
 
     def back_solve(self, x: Any) -> Any:

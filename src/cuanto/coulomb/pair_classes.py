@@ -1,4 +1,4 @@
-"""Pairs of shells for direct J and K: by class, as bras and as kets, with what screening and digestion need."""
+"""Pairs of shells for direct J and K: by class, as bras and as kets, with the data of screening and digestion."""
 
 from __future__ import annotations
 
@@ -7,36 +7,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Ints, Ints32, range_members, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.integrals.api import basis_pairs
 from cuanto.integrals.attenuation import attenuated, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
-from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.engine import bra_arrays, ket_arrays
+from cuanto.integrals.pairs import pair_kets
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
-
-Ints = NDArray[np.int32]
+from cuanto.kernels.recurrences.components import function_count
 
 
 @dataclass(frozen=True)
 class PairClass:
     """Pairs of one class; a shell with itself counts half, so that unique quartets add up with their transposes.
 
-    Bras are in descending order of `bound`; kets (one for each contraction column of a pair) by number of primitives.
+    Bras are sorted by descending bound; kets, one for each contraction column of a pair, by number of primitives.
     """
 
     bra: BraBatch
     ket: KetBatch
     functions: tuple[int, int]
-    bra_ao: Ints  # [bra, column, 2]: first functions of both shells
-    bra_segment: Ints  # [bra, 2]
-    bra_pair: Ints  # [bra]
-    ket_ao: Ints  # [ket, 2]
-    ket_segment: Ints  # [ket, 2]
-    ket_pair: Ints  # [ket]
-    ket_column: Ints  # [ket]
+    ao: Ints32  # [pair, column, 2]: first functions of both shells
+    segment: Ints32  # [pair, 2]
+    bra_pair: Ints32  # [bra]
     bra_bound: Array  # [bra]
     ket_bound: Array  # [ket]
 
@@ -45,68 +42,55 @@ class PairClass:
         """Contraction columns of a pair."""
         return self.bra.columns
 
+    @property
+    def ket_pair(self) -> Ints32:
+        """Pair of each ket."""
+        pair: Ints32 = self.ket.cols[0]
+        return pair
+
+    @property
+    def ket_column(self) -> Ints32:
+        """Contraction column of each ket."""
+        column: Ints32 = self.ket.cols[1]
+        return column
+
 
 class DevicePairs:
-    """A class of pairs on the device, as bras and as kets of kernels with numbers of the type `real`."""
+    """A class of pairs on the device: arguments of kernels as bras and as kets, in numbers of the type `real`."""
 
     def __init__(self, pairs: PairClass, backend: Backend, real: np.dtype[Any]) -> None:
-        self.host, put = pairs, backend.to_device
-        bra, ket = pairs.bra, pairs.ket
-
-        def numbers(array: Array) -> Any:
-            return put(array.astype(real, copy=False))
-
-        self.bra: dict[str, Any] = {
-            "bras": bra.count,
-            "bra_first": put(bra.first),
-            "bra_record": numbers(bra.record),
-            "bra_coefficient": numbers(bra.coefficient),
-            "bra_shell": numbers(bra.shell),
-            "columns": bra.columns,
-            "bra_fields": bra_fields("coulomb"),
-            "bra_bound": put(pairs.bra_bound),
-            "bra_pair": put(pairs.bra_pair),
-            "bra_segment": put(pairs.bra_segment),
-            "bra_ao": put(pairs.bra_ao),
-            "na": pairs.functions[0],
-            "nb": pairs.functions[1],
+        self.host = pairs
+        (na, nb), put = pairs.functions, backend.to_device
+        bras = {
+            **bra_arrays(pairs.bra, real.type),
+            "bra_bound": pairs.bra_bound,
+            "bra_pair": pairs.bra_pair,
+            "bra_segment": pairs.segment[pairs.bra_pair],
+            "bra_ao": pairs.ao[pairs.bra_pair],
         }
-        self.ket: dict[str, Any] = {
-            "kets": ket.count,
-            "ket_first": put(ket.first),
-            "ket_record": numbers(ket.record),
-            "ket_shell": numbers(ket.shell),
-            "ket_fields": ket_fields(ket.shells),
-            "ket_bound": put(pairs.ket_bound),
-            "ket_pair": put(pairs.ket_pair),
-            "ket_segment": put(pairs.ket_segment),
-            "ket_ao": put(pairs.ket_ao),
-            "nc": pairs.functions[0],
-            "nd": pairs.functions[1],
+        kets = {
+            **ket_arrays(pairs.ket, real.type),
+            "ket_bound": pairs.ket_bound,
+            "ket_pair": pairs.ket_pair,
+            "ket_segment": pairs.segment[pairs.ket_pair],
+            "ket_ao": pairs.ao[pairs.ket_pair, pairs.ket_column],
         }
-
-
-class _Together(RowMap):
-    """Both function numbers in one."""
-
-    def __call__(self, i: Indices, j: Indices) -> Indices:
-        return i * self.nbf + j
+        sizes = {"bras": pairs.bra.count, "columns": pairs.columns, "bra_fields": bra_fields("coulomb")}
+        self.bra: dict[str, Any] = {**sizes, "na": na, "nb": nb, **{name: put(array) for name, array in bras.items()}}
+        sizes = {"kets": pairs.ket.count, "ket_fields": ket_fields(pairs.ket.shells)}
+        self.ket: dict[str, Any] = {**sizes, "nc": na, "nd": nb, **{name: put(array) for name, array in kets.items()}}
 
 
 def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> list[PairClass]:
-    """All pairs of shells, high momenta first; primitive pairs below `threshold` are left out. Bounds are zero yet."""
-    classes = segments(basis)
-    found = []
-    for x in reversed(range(len(classes))):
-        for y in reversed(range(x + 1)):
-            for batch in pair_batches(classes[x], classes[y], x == y, _Together(basis.nbf, False), threshold, False):
-                functions = classes[x].functions, classes[y].functions
-                found.append(_pair_class(basis, classes, batch, functions, omega))
-    return found
+    """All pairs of shells without bounds, high momenta first; smaller primitive pairs are neglected."""
+    n = basis.nbf
+    owner, _ = segment_of_function(segments(basis), n)
+    batches = basis_pairs(basis, lambda p, q: p * n + q, threshold, split=False)
+    return [_pair_class(n, owner, batch, omega) for batch in batches]
 
 
-def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints, int]:
-    """Number of the segment each basis function belongs to, and how many there are."""
+def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints32, int]:
+    """Segment of each basis function, and the number of segments."""
     owner = np.zeros(nbf, dtype=np.int32)
     count = 0
     for group in classes:
@@ -116,40 +100,24 @@ def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints
     return owner, count
 
 
-def _pair_class(
-    basis: Basis, classes: Sequence[SegmentClass], batch: BraBatch, functions: tuple[int, int], omega: float | None
-) -> PairClass:
-    owner, _ = segment_of_function(classes, basis.nbf)
+def _pair_class(nbf: int, owner: Ints32, batch: BraBatch, omega: float | None) -> PairClass:
+    na, nb = (function_count(l, pure) for l, pure in zip(batch.shells.l, batch.shells.pure, strict=True))
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]
-    ao = np.stack(np.divmod(first, basis.nbf), axis=-1).astype(np.int32)
+    ao = np.stack(np.divmod(first, nbf), axis=-1).astype(np.int32)
     segment = owner[ao[:, 0]]
-    own = segment[:, 0] == segment[:, 1]
-    weight = np.repeat(np.where(own, 0.5, 1.0), np.diff(batch.first))
-    # Kets carry their pair and column instead of places in a result.
+    weight = np.repeat(np.where(segment[:, 0] == segment[:, 1], 0.5, 1.0), np.diff(batch.first))
+    # Kets have their pair and column in place of columns of a result.
     names = np.stack(np.broadcast_arrays(np.arange(batch.count)[:, None], np.arange(columns)), axis=-1)
     batch = replace(batch, coefficient=batch.coefficient * weight[:, None], rows=names.reshape(batch.count, -1))
-    batch = _large_first(batch, omega)
-    ket = pair_kets(batch)
-    pair, column = ket.cols
-    return PairClass(
-        bra=attenuated(batch, omega),
-        ket=ket,
-        functions=functions,
-        bra_ao=ao,
-        bra_segment=segment,
-        bra_pair=np.arange(batch.count, dtype=np.int32),
-        ket_ao=np.ascontiguousarray(ao[pair, column]),
-        ket_segment=np.ascontiguousarray(segment[pair]),
-        ket_pair=pair,
-        ket_column=column,
-        bra_bound=np.zeros(batch.count),
-        ket_bound=np.zeros(ket.count),
-    )
+    batch = _sort_primitives(batch, omega)
+    ket, pairs = pair_kets(batch), np.arange(batch.count, dtype=np.int32)
+    bounds = np.zeros(batch.count), np.zeros(ket.count)
+    return PairClass(attenuated(batch, omega), ket, (na, nb), ao, segment, pairs, *bounds)
 
 
 def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
-    """The square root of the self-repulsion of every product of primitives, of its largest column.
+    """Square root of the self-repulsion of every product of primitives, for its largest column.
 
     Exact for s functions; a polynomial factor is taken at its centre's distance plus one standard deviation.
     """
@@ -163,10 +131,10 @@ def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
     return size
 
 
-def _large_first(batch: BraBatch, omega: float | None) -> BraBatch:
-    """Primitives of each pair in descending order of their size, which becomes a field of their record."""
+def _sort_primitives(batch: BraBatch, omega: float | None) -> BraBatch:
+    """Sort the primitives of each pair by descending size, which becomes a field of their record."""
     size = primitive_sizes(batch, omega)
-    owner = np.repeat(np.arange(batch.count), np.diff(batch.first))
+    owner, _ = range_members(np.diff(batch.first))
     order = np.lexsort((-size, owner))
     record = batch.record[order]
     record[:, SIZE] = size[order]
@@ -174,31 +142,28 @@ def _large_first(batch: BraBatch, omega: float | None) -> BraBatch:
 
 
 def with_bounds(pairs: PairClass, ket_bound: Array) -> PairClass:
-    """Bras sorted by their bound: the largest one of their columns."""
+    """The same pairs with the bounds of their kets; bras are sorted by the largest bound of their columns."""
     bra_bound = np.zeros(pairs.bra.count)
     np.maximum.at(bra_bound, pairs.ket_pair, ket_bound)
     order = np.argsort(-bra_bound, kind="stable")
     return replace(
         pairs,
-        bra=taken(pairs.bra, order),
-        bra_ao=np.ascontiguousarray(pairs.bra_ao[order]),
-        bra_segment=np.ascontiguousarray(pairs.bra_segment[order]),
-        bra_pair=np.ascontiguousarray(pairs.bra_pair[order]),
+        bra=select_bras(pairs.bra, order),
+        bra_pair=pairs.bra_pair[order],
         bra_bound=bra_bound[order],
         ket_bound=ket_bound,
     )
 
 
-def taken(batch: BraBatch, order: Indices) -> BraBatch:
+def select_bras(batch: BraBatch, chosen: Ints) -> BraBatch:
     """Some of the bras, or all in another order."""
-    sizes = np.diff(batch.first)[order]
-    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    source = np.repeat(batch.first[order] - first[:-1], sizes) + np.arange(first[-1])
+    owner, within = range_members(np.diff(batch.first)[chosen])
+    source = batch.first[chosen][owner] + within
     return replace(
         batch,
-        first=first,
+        first=range_starts(np.diff(batch.first)[chosen]).astype(np.int32),
         record=batch.record[source],
         coefficient=batch.coefficient[source],
-        shell=batch.shell[order],
-        rows=batch.rows[order],
+        shell=batch.shell[chosen],
+        rows=batch.rows[chosen],
     )

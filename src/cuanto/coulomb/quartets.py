@@ -1,9 +1,9 @@
-"""J and K from quartets of shells: what is evaluated and in which precision, by bounds.
+"""J and K from quartets of shells, which bounds assign to a precision or neglect.
 
 A quartet adds at most Q_ab Q_cd max |D| to an element of K, with Q = sqrt (ab|ab) (Schwarz; M. Haeser and R. Ahlrichs,
 doi:10.1002/jcc.540100111), where the maximum is over the blocks ac, ad, bc, bd; for J it is over ab and cd, times two.
-Quartets below the threshold are left out; with mixed precision those below `SINGLE_BOUND` are evaluated in
-single precision and added up in double.
+Quartets below the threshold are neglected; with mixed precision those below `SINGLE_BOUND` are evaluated in
+single precision and summed in double.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
-from cuanto.coulomb.memory import BUILD_MATRICES, StorePlan
+from cuanto.coulomb.memory import BUILD_MATRICES
 from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
 from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
 from cuanto.kernels.abi import SIZE
+from cuanto.memory import Budget, StorePlan
 
 PRIMITIVE_SHARE = 1e-4
-"""Primitive pairs are left out when they are this much smaller than the threshold of quartets."""
+"""Primitive pairs are neglected below this fraction of the threshold of quartets."""
 SIZE_SHARE = 0.1
-"""Primitive quartets are left out when they are this much smaller than the threshold."""
+"""Primitive quartets are neglected below this fraction of the threshold."""
 SINGLE_BOUND = 1e-5
-"""Quartets that add less may be evaluated in single precision, when precision is mixed."""
+"""Quartets that add less are evaluated in single precision, when precision is mixed."""
 SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
 CHUNK_MATRICES = 2
-"""Matrices of each chunk of a build."""
+"""Matrices of each chunk of a build, J and K."""
 DIGESTS: dict[str, type[CpuDigest] | type[CudaDigest]] = {"cpu": CpuDigest, "cuda": CudaDigest}
 """By the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a call did: quartets of shells evaluated (of them in single precision), of how many; estimated error.
+    """Quartets of shells that were evaluated, those of them in single precision, and all that exist.
 
-    `error` is what leaving out quartets and single precision do to an element of J or K, if signs are random.
+    `error`: estimated error of an element of J or K by neglect and single precision, if signs are random.
     """
 
     quartets: int
@@ -51,31 +53,29 @@ class Statistics:
 
 
 class QuartetEngine:
-    """J and K of a basis by quartets: pairs, their bounds and the choice of kernels are made once per geometry."""
+    """J and K of a basis by quartets; pairs, bounds and kernels are set up once per geometry."""
 
-    def __init__(
-        self,
-        basis: Basis,
-        backend: Backend,
-        threshold: float,
-        precision: str,
-        algorithm: str,
-        omega: float | None = None,
-    ) -> None:
+    def __init__(self, basis: Basis, budget: Budget, options: DirectOptions) -> None:
+        backend, threshold, precision, algorithm = (
+            budget.backend,
+            options.threshold,
+            options.precision,
+            options.algorithm,
+        )
         self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
-        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, omega)
+        pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, options.omega)
         make: Any = DIGESTS[backend.traits.language]
         cutoff = threshold * SIZE_SHARE
-        # Bounds need double precision, whatever the integrals have.
-        double = make(backend, pairs, algorithm, np.float64, cutoff)
+        # Bounds are always evaluated in double precision.
+        double = make(budget, pairs, algorithm, np.float64, cutoff)
         in_single = [_in_single(pair) for pair in double.pairs]
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
-            self._parts.append((make(backend, in_single, algorithm, np.float32, cutoff), (threshold, split)))
+            self._parts.append((make(budget, in_single, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
             self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
-        # Of a pair with itself all combinations of columns are made.
+        # All combinations of the columns of a pair with itself are evaluated.
         kets, own = (sum(p.bra.count * p.columns**n for p in double.pairs) for n in (1, 2))
         self._possible = (kets**2 + own) // 2
         self._members = backend.to_device(_members(basis))
@@ -83,17 +83,17 @@ class QuartetEngine:
 
     @staticmethod
     def begin(backend: Backend, precision: str) -> None:
-        """Begin to compile what every calculation needs."""
+        """Start to compile the kernels that every calculation needs."""
         for real in ("double", "float")[: 1 + (precision != "double")]:
             DIGESTS[backend.traits.language].begin(backend, real)
 
     @staticmethod
     def can_store(backend: Backend) -> bool:
-        """Can integrals be kept in this backend's memory?"""
+        """Can integrals be stored in the memory of this backend?"""
         return DIGESTS[backend.traits.language].storable
 
     def store(self, limit: int) -> StorePlan:
-        """Keep all integrals where they fit into so many bytes; to be called once, where `can_store`."""
+        """Store all integrals if they fit into `limit` bytes; called once, if `can_store`."""
         segments, matrix = len(self._members), 8 * self.nbf**2
         amounts, needed, complete = [], BUILD_MATRICES * matrix, True
         for digest, window in self._parts:
@@ -106,7 +106,7 @@ class QuartetEngine:
                 (StoredDigest(digest, window, segments, amount), window)
                 for (digest, window), amount in zip(self._parts, amounts, strict=True)
             ]
-        return StorePlan(stored, needed, limit, complete)
+        return StorePlan("four-centre integrals", stored, needed, limit, complete)
 
     def __call__(self, D_npq: Any, want_j: bool, want_k: bool, antisymmetric: bool = False) -> tuple[Any, Any]:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
@@ -125,17 +125,17 @@ class QuartetEngine:
 
     @property
     def statistics(self) -> Statistics:
-        """What the last call did."""
+        """Statistics of the last call."""
         done = [int(count) for count in self._done]
         single = done[0] if self.precision != "double" and done else 0
         largest = SINGLE_BOUND if self.precision == "mixed" else 1.0
-        left_out = max(0, self._possible - sum(done))
-        error = self.threshold * left_out**0.5 + SINGLE_ERROR * largest * single**0.5
+        neglected = max(0, self._possible - sum(done))
+        error = self.threshold * neglected**0.5 + SINGLE_ERROR * largest * single**0.5
         return Statistics(sum(done), single, self._possible, error)
 
 
 def _members(basis: Basis) -> Any:
-    """[segment, place]: the functions of every segment, the last one repeated."""
+    """[segment, place]: the functions of every segment, filled up by repeating them."""
     owner, count = segment_of_function(segments(basis), basis.nbf)
     members = [np.flatnonzero(owner == s) for s in range(count)]
     size = max(len(own) for own in members)
@@ -143,7 +143,7 @@ def _members(basis: Basis) -> Any:
 
 
 def _in_single(pairs: PairClass) -> PairClass:
-    """Centres of charge in two numbers of single precision."""
+    """The same pairs with centres of charge as sums of two numbers of single precision."""
     bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
     for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):
         exact = centre + low

@@ -1,8 +1,8 @@
-"""J and K from quartets whose integrals are kept.
+"""J and K from stored integrals.
 
-The integrals lie in memory in the order in which they are digested, one stream for each chunk, so a build reads them
-once from beginning to end, a vector at once and without indices. Quartets are kept whose Schwarz bound is above the
-threshold, whatever the density. How much that takes is counted first, by the same selection.
+The integrals are stored in the order of their digestion, one stream for each chunk, so that a build reads them once
+from beginning to end, by vectors and without indices. All quartets whose Schwarz bound is above the threshold are
+stored, whatever the density; the same selection counts them first.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.coulomb.digest_cpu import CpuDigest, Window
-from cuanto.integrals.segments import Array
+from cuanto.kernels.direct import cpu_store, cpu_stored
 from cuanto.kernels.layout import STORE
-from cuanto.kernels.listed import cpu_store, cpu_stored
 
 ALIGNED = 64
 """Bytes of the longest vector."""
 UNEVEN = 2
-"""A chunk may have so many times its share of the quartets."""
-LITTLE = 2**26
-"""Bytes that a chunk may always count."""
+"""Largest ratio of the quartets of a chunk to the average."""
+LITTLE = tuning.size("cpu", "direct.stored_chunk_bytes")
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers of heads and values of each chunk; `complete` where counting did not stop at a limit."""
+    """Numbers of heads and values of each chunk; `complete`: counting did not stop at a limit."""
 
     heads: Array
     values: Array
@@ -36,25 +36,25 @@ class Amount:
 
     @property
     def bytes(self) -> int:
-        """In all."""
+        """Total size."""
         return int(4 * self.heads.sum() + self.itemsize * self.values.sum()) + ALIGNED
 
 
 def count_quartets(digest: CpuDigest, window: Window, segments: int, limit: int) -> Amount:
-    """What keeping these quartets takes; counting may stop when it is more than `limit` bytes."""
+    """Size of the integrals of these quartets; counting may stop above `limit` bytes."""
     itemsize = digest.real.itemsize
     share = max(UNEVEN * limit // digest.chunks, min(limit, LITTLE))
     for most in (share // itemsize, limit // itemsize):
         stores = digest.records(STORE, [_stream(None, None, most)] * digest.chunks)
         _fill(digest, window, segments, {"stores": stores.array, "bras": digest.without_kernels})
         amount = Amount(stores["heads"], stores["values"], itemsize, bool(stores["values"].max() <= most))
-        if amount.complete or amount.bytes > limit:  # else a chunk had more than its share, which may yet fit
+        if amount.complete or amount.bytes > limit:  # else one chunk is too large, but all may fit
             break
     return amount
 
 
 class StoredDigest:
-    """Takes the place of the digest whose quartets it keeps."""
+    """Replaces a digest and stores its integrals."""
 
     def __init__(self, digest: CpuDigest, window: Window, segments: int, amount: Amount) -> None:
         self.digest, self.pairs = digest, digest.pairs
@@ -67,26 +67,26 @@ class StoredDigest:
         self.quartets = int(self._stores["quartets"].sum())
 
     def add(self, D: Array, largest: Array, window: Window, J: Array | None, K: Array | None) -> int:
-        """As `CpuDigest.add`; which quartets there are was decided before."""
+        """As `CpuDigest.add`, for the stored quartets."""
         values = {"stores": self._stores.array, "bras": self.digest.without_kernels}
         self.digest.digest(self._program, D, largest, window, (J, K), values)
         return self.quartets
 
 
 def _stream(head: Any, value: Any, limit: int) -> dict[str, Any]:
-    """Where the integrals of a chunk are kept; None: they are counted."""
+    """Record of the stored integrals of a chunk; None: they are counted only."""
     return {"head": head, "value": value, "heads": 0, "values": 0, "limit": limit, "quartets": 0}
 
 
 def _fill(digest: CpuDigest, window: Window, segments: int, values: dict[str, Any]) -> None:
-    """The quartets of each chunk into its store, or only their number."""
+    """Store, or count, the quartets of each chunk."""
     densities = digest.densities(np.zeros((0, 1, 1)), np.ones((segments, segments)), window, False, False)
     program = digest.backend.compile(cpu_store(digest.name))
     digest.run(program, densities, values)
 
 
 def _aligned(count: int, digest: CpuDigest) -> Any:
-    """Memory that is not touched yet and begins where vectors may."""
+    """Uninitialised memory, aligned for vectors."""
     real = digest.real
     whole = np.empty(count + ALIGNED // real.itemsize, dtype=real)
     skip = -digest.backend.address(whole) % ALIGNED // real.itemsize

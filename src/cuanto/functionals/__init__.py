@@ -1,4 +1,4 @@
-"""Density functionals: definitions by Libxc label, names that people use, evaluation at grid points.
+"""Density functionals: definitions by Libxc label, common names, evaluation at grid points.
 
 f = get_functional("b3lyp")                  # f.family, f.exact_exchange, f.range_separation, f.citations
 xc = Evaluator(f, backend, spins=2)          # compiled in the background

@@ -1,7 +1,7 @@
-"""What a functional is made of: spin densities, their gradients' products and kinetic energy densities.
+"""Variables of functionals: spin densities, products of their gradients, kinetic energy densities.
 
-Everything is a node of one graph. In a closed shell both spins are the same nodes, and what depends on the
-polarisation folds to numbers. tau_s = 1/2 sum_i |grad psi_is|^2.
+Everything is a node of one graph. In a closed shell both spins are the same nodes, and the polarisation is constant.
+tau_s = 1/2 sum_i |grad psi_is|^2.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cuanto.kernels.ir import Graph
 from cuanto.kernels.values import Value, cbrt, largest, number, select, sqrt, variable
 
 LEAST_FRACTION = 2.0**-52
-"""1 - |zeta| is taken to be at least this: its negative powers and their derivatives stay finite."""
+"""Lower bound of 1 - |zeta|: its negative powers and their derivatives stay finite."""
 LEAST_SIGMA = 1e-36
-"""|grad rho|^2 is taken to be at least this, so that its square root can be differentiated."""
+"""Lower bound of |grad rho|^2, so that its square root can be differentiated."""
 K_F: float = (3 * pi**2) ** (1 / 3)
 """The Fermi momentum is K_F rho^(1/3)."""
 CUBE_ROOT_2: float = 2 ** (1 / 3)
@@ -31,7 +31,7 @@ C_S: float = 4 * (6 * pi**2) ** (2 / 3)
 
 @dataclass(frozen=True)
 class Spin:
-    """One spin: density, |gradient|^2, kinetic energy density."""
+    """Density, |gradient|^2 and kinetic energy density of one spin."""
 
     rho: Value
     sigma: Value
@@ -69,7 +69,7 @@ class Spin:
 
     @cached_property
     def tau_w(self) -> Value:
-        """von Weizsaecker's: that of one orbital."""
+        """von Weizsaecker kinetic energy density: that of one orbital."""
         return self.sigma / (8 * self.rho)
 
 
@@ -88,19 +88,19 @@ class Polarisation:
 
     @cached_property
     def f(self) -> Value:
-        """von Barth and Hedin's interpolation: 0 unpolarised, 1 fully polarised."""
+        """Interpolation of von Barth and Hedin: 0 if unpolarised, 1 if fully polarised."""
         return (self.mean(4, 3) - 1) / (CUBE_ROOT_2 - 1)
 
     @cached_property
     def phi(self) -> Value:
-        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2; the power of the least fraction would show: it counts nothing."""
+        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2, where LEAST_FRACTION counts as zero."""
         a, b = (select(x, 2 * LEAST_FRACTION, 0, x ** Fraction(2, 3)) for x in (self.up, self.down))
         return 0.5 * (a + b)
 
 
 @dataclass(frozen=True)
 class Density:
-    """Both spins."""
+    """Densities of both spins."""
 
     a: Spin
     b: Spin
@@ -118,7 +118,7 @@ class Density:
 
     @cached_property
     def sigma(self) -> Value:
-        """|grad rho|^2 of the total density; rounding must not make it vanish where the spins' gradients cancel."""
+        """|grad rho|^2 of the total density, bounded where the gradients of the spins cancel."""
         total = self.a.sigma + 2 * self.sigma_ab + self.b.sigma
         return total if self.a == self.b else largest(total, LEAST_SIGMA)
 
@@ -144,7 +144,7 @@ class Density:
 
     @cached_property
     def polarisation(self) -> Polarisation:
-        """From ratios of densities, so that 1 - zeta keeps its digits near full polarisation."""
+        """From ratios of densities, so that 1 - zeta is accurate near full polarisation."""
         up, down = (2 * s.rho / self.rho for s in self.spins)
         zeta = (self.a.rho - self.b.rho) / self.rho
         return Polarisation(largest(up, LEAST_FRACTION), largest(down, LEAST_FRACTION), zeta)
@@ -160,12 +160,12 @@ class Density:
 
     @cached_property
     def tau_w(self) -> Value:
-        """von Weizsaecker's of the total density."""
+        """von Weizsaecker kinetic energy density of the total density."""
         return self.sigma / (8 * self.rho)
 
     @cached_property
     def tau_uniform(self) -> Value:
-        """Of the unpolarised uniform gas."""
+        """Kinetic energy density of the unpolarised uniform gas."""
         return 0.3 * K_F**2 * self.rho * self.cube_root**2
 
 
@@ -175,7 +175,7 @@ def radius(cube_root: Value) -> Value:
 
 
 def full_polarisation(graph: Graph) -> Polarisation:
-    """zeta = 1, bounded like that of any density: self-correlation must cancel to the last digit."""
+    """zeta = 1, with the same bound as any density, so that self-correlation cancels exactly."""
     return Polarisation(number(graph, 2), number(graph, LEAST_FRACTION), number(graph, 1))
 
 
@@ -186,7 +186,7 @@ def open_shell(graph: Graph) -> tuple[Density, list[Value]]:
 
 
 def closed_shell(graph: Graph) -> tuple[Density, list[Value]]:
-    """Variables rho, sigma, tau of both spins together."""
+    """Variables rho, sigma, tau of the total density."""
     v = [variable(graph, i) for i in range(3)]
     half = Spin(0.5 * v[0], 0.25 * v[1], 0.5 * v[2])
     return Density(half, half, half.sigma), v

@@ -1,4 +1,4 @@
-"""Functionals at grid points on any backend, by their generated kernels."""
+"""Values of functionals at grid points, by generated kernels on any backend."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
 from cuanto.functionals.functional import Functional
 
-CHUNK = 2048
-"""Points that a thread of the CPU takes at once: a fraction of a millisecond."""
+CHUNK = tuning.size("cpu", "grid.functional_points")
 REALS = {"double": np.float64, "float": np.float32}
 
 
 @dataclass(frozen=True, eq=False)
 class XCValues:
-    """Energy per volume e_g, and its derivatives in the layout of what they belong to (None: not needed).
+    """Energy density e_g and its derivatives, in the layout of the variables (None: not needed).
 
-    With one spin they are derivatives by rho, sigma = |grad rho|^2 and tau of both electrons together; with two by
-    rho_a, rho_b; sigma_aa, sigma_ab, sigma_bb; tau_a, tau_b.
+    With one spin derivatives are by rho, sigma = |grad rho|^2 and tau of the total density, with two by rho_a, rho_b;
+    sigma_aa, sigma_ab, sigma_bb; tau_a, tau_b.
     """
 
     e_g: Any
@@ -60,7 +60,7 @@ class Evaluator:
         return XCValues(e_g, empty["v_rho"], v_sigma, v_tau)
 
     def _checked(self, name: str, array: Any, points: int) -> Any:
-        """Contiguous, of the right type and shape; what the functional does not use is left out."""
+        """The array, contiguous and of the right type and shape; empty if the functional does not need it."""
         xp, rows = self.backend.xp, self._rows[name]
         if rows == 0:
             return xp.empty((0, points), dtype=self.dtype)
@@ -71,7 +71,7 @@ class Evaluator:
 
 
 class XCPotential:
-    """A functional as a quadrature needs it; densities and potentials are [spin, component, point].
+    """Potentials of a functional for a quadrature; densities and potentials are [spin, component, point].
 
     J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem. Phys. Lett. 199, 557 (1992), doi:10.1016/0009-2614(92)85009-Y: the
     Kohn-Sham matrix is chi_p B_q plus its transpose with B = w (v_rho/2 + v_grad . grad) chi,
@@ -84,7 +84,7 @@ class XCPotential:
         self._program = backend.compile(source)
 
     def __call__(self, rho_scg: Any, w_g: Any) -> tuple[Any, Any]:
-        """The energy per volume e_g, and the potentials, weights included."""
+        """The energy density e_g, and the potentials times the weights."""
         xp, points = self.backend.xp, rho_scg.shape[2]
         e_g, v_scg = xp.empty(points), xp.empty(rho_scg.shape)
         values = {"stride": points, "rho": rho_scg, "weight": w_g, "e": e_g, "v": v_scg}

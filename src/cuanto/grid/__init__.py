@@ -7,10 +7,11 @@ rho_scg = quadrature.density(D_spq, None)                # [spin, component, poi
 F_spq = quadrature.matrix(potential_scg)
 """
 
+from cuanto.grid.base import Quadrature
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import grid_of_points, make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
-from cuanto.grid.quadrature import Quadrature, make_quadrature
+from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import LEVELS, GridSettings
 
 __all__ = [

@@ -1,29 +1,256 @@
-"""Groups cut into pieces of few different sizes, so that a device works through all of them in few launches.
+"""Density, Kohn-Sham matrix and gradient on a GPU: groups in pieces of few different sizes, in batches of equal pieces.
 
-A piece has as many points as one of `SIZES` and functions filled up to a multiple of `ROWS`. Sizes that few pieces have
-are filled up further until they join others, when that costs less than launches of their own.
+Values of functions, gathering, sums and scattering are kernels; the products are the array library's batched ones.
+A piece has as many points as one of `SIZES`, and functions padded to a multiple of `ROWS`. Rare sizes are padded to the
+next one, if that costs less than launches of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array, Ints, range_members
+from cuanto.backends.base import Backend
+from cuanto.grid.base import Quadrature
 from cuanto.grid.cost import COSTS, DeviceCost
 from cuanto.grid.grouped_grid import GroupedGrid
+from cuanto.grid.settings import GridSettings
+from cuanto.kernels.grid_values import (
+    DENSITY_POINTS,
+    ELEMENT_THREADS,
+    ORDER,
+    SQUARE,
+    VALUE_COUNTS,
+    device_kernel,
+    device_values,
+)
 
-Ints = NDArray[np.int64]
-
+LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
 """Points of pieces, the largest first: the choice of least predicted time is taken."""
 
 
 @dataclass(frozen=True, eq=False)
+class Batch:
+    """Pieces (tasks) of equal size, with their tables on the device."""
+
+    tasks: int
+    points: int
+    rows: int
+    tables: dict[str, Any]
+
+    def elements(self, values: int) -> int:
+        """Numbers in `values` arrays [task][function][point]."""
+        return values * self.tasks * self.points * self.rows
+
+
+class BatchQuadrature(Quadrature):
+    """Quadrature in batches; their memory is that of the settings, or an eighth of the limit."""
+
+    products: ClassVar[dict[str, tuple[float, float]]] = {
+        "lda": (1.0, 1.0),
+        "gga": (1.0, 2.0),
+        "mgga": (4.0, 4.0),
+        "gradient": (1.0, 2.0),
+    }
+    reading_pays: ClassVar[bool] = True
+
+    def _prepare(self, settings: GridSettings, limit: int) -> None:
+        grid, backend = self.grid, self.backend
+        table: dict[str, NDArray[Any]] = {
+            "shell": self.table.shell,
+            "centre": self.table.centre,
+            "primitive": self.table.primitive,
+        }
+        self._fixed = {
+            **backend.upload(table),
+            "position": resident(grid.position_xg, backend),
+            "list_shell": resident(grid.list_shell, backend),
+            "list_row": resident(grid.list_row, backend),
+        }
+        self._ao = resident(grid.ao, backend)
+        self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
+        self.batches = list(self._batches(2 * self.values + 1))
+        self.kept: list[Any] | None = None
+
+    @cached_property
+    def pairs(self) -> Ints:
+        """All pairs of functions of a group."""
+        return np.asarray(self.grid.functions, dtype=np.int64) ** 2
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of the values of all functions."""
+        return sum(batch.elements(self.values) for batch in self.batches) * self.dtype.itemsize
+
+    def keep_values(self) -> None:
+        """Compute and store the values of all functions."""
+        self.kept = [self._values(batch) for batch in self.batches]
+
+    def density(self, D_spq: Any, C_spi: Any | None) -> Any:
+        """Densities, from orbitals if they are given."""
+        xp = self.backend.xp
+        given = xp.ascontiguousarray(D_spq if C_spi is None else C_spi, dtype=self.dtype)
+        out = xp.zeros((len(given), self.components, len(self.grid.w_g)), dtype=self.dtype)
+        for number, batch in enumerate(self.batches):
+            chi = self._chi(number)
+            for s in range(len(given)):
+                if C_spi is None:
+                    left, right = chi, self._from_matrix(batch, chi, given[s])
+                else:
+                    left, right = self._from_orbitals(batch, chi, given[s])
+                values = {**batch.tables, "rows": left.shape[2], "values": left, "product": right, "out": out[s]}
+                self._launch("density", batch.tasks * batch.points // DENSITY_POINTS, values)
+        return out
+
+    def matrix(self, potential_scg: Any) -> Any:
+        """Kohn-Sham matrices of potentials that contain the weights."""
+        xp = self.backend.xp
+        potential = xp.ascontiguousarray(potential_scg, dtype=self.dtype)
+        F_spq = xp.zeros((len(potential), self.nbf, self.nbf))
+        pairs = 4 if self.family == "mgga" else 1
+        for number, batch in enumerate(self.batches):
+            chi = self._chi(number)
+            weighted = xp.empty((pairs, batch.tasks, batch.points, batch.rows), dtype=self.dtype)
+            for s in range(len(potential)):
+                values = {**batch.tables, "values": chi, "potential": potential[s], "weighed": weighted}
+                self._launch("weigh", batch.elements(1) // SQUARE, values)
+                part = xp.matmul(chi[0], weighted[0])
+                for c in range(1, pairs):
+                    part += xp.matmul(chi[c], weighted[c])
+                values = {**batch.tables, "part": part, "nbf": self.nbf, "out": F_spq[s]}
+                self._launch("scatter", batch.tasks * batch.rows, values)
+        return F_spq + F_spq.transpose(0, 2, 1)
+
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
+        """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
+        xp = self.backend.xp
+        given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
+        out, point_xg = xp.zeros((self.atoms, 3)), xp.zeros((3, len(self.grid.w_g)))
+        fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
+        for batch in self._gradient_batches:
+            chi = self._values(batch, higher=1)
+            place = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            for s in range(len(given)):
+                common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
+                weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
+                self._launch("right", batch.elements(1) // ELEMENT_THREADS, {**common, "weighed": weighted})
+                right = (weighted[0], chi[0]) if self.family == "gga" else weighted
+                if C_spi is None:
+                    part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), given[s], self.nbf)
+                    product = self._products(part, right)
+                else:
+                    product = self._by_orbitals(batch, right, given[s])
+                self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
+                if moving:
+                    point_xg[:, place] += force.sum(axis=2)
+        gradient = np.asarray(self.backend.to_host(out))
+        return gradient + self._sums_by_atom(point_xg) if moving else gradient
+
+    @cached_property
+    def _gradient_batches(self) -> list[Batch]:
+        """Batches with room for values, right-hand sides, products and forces."""
+        products = {"lda": 2, "gga": 3, "mgga": 8}[self.family]
+        return list(self._batches(VALUE_COUNTS[ORDER[self.family] + 1] + products + 3))
+
+    def _sums_by_atom(self, point_xg: Any) -> Array:
+        sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self.atoms) for row in point_xg]
+        return np.stack(self.backend.download(sums), axis=1)
+
+    def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
+        """sum_q D_pq chi_q, for the kinetic-energy density also of the gradients."""
+        part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
+        return self._products(part, chi if self.family == "mgga" else chi[:1])
+
+    def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
+        """The two factors of the density: orbitals twice, or, cheaper for gga, functions and sum_i C_pi psi_i."""
+        if self.family == "gga":
+            return chi, self._by_orbitals(batch, chi[:1], C_pi)
+        width = C_pi.shape[1]
+        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
+        psi = self._products(transposed, chi)
+        return psi, psi
+
+    def _by_orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
+        """C (C^T values)"""
+        width = C_pi.shape[1]
+        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
+        back = self._gathered("gather_orbitals", batch, (batch.rows, width), C_pi, width)
+        return self._products(back, self._products(transposed, values))
+
+    def _products(self, part: Any, values: Any) -> Any:
+        """Batched products of every component; the library's batches have three axes."""
+        xp = self.backend.xp
+        out = xp.empty((len(values), len(part), part.shape[1], values[0].shape[2]), dtype=self.dtype)
+        for one, product in zip(values, out, strict=True):
+            xp.matmul(part, one, out=product)
+        return out
+
+    def _gathered(self, kernel: str, batch: Batch, shape: tuple[int, int], given: Any, width: int) -> Any:
+        part = self.backend.xp.empty((batch.tasks, *shape), dtype=self.dtype)
+        values = {**batch.tables, "columns": shape[1], "given": given, "width": width, "part": part}
+        self._launch(kernel, batch.tasks * shape[0], values)
+        return part
+
+    def _chi(self, number: int) -> Any:
+        return self._values(self.batches[number]) if self.kept is None else self.kept[number]
+
+    def _values(self, batch: Batch, higher: int = 0) -> Any:
+        """Values and derivatives of functions; `higher`: orders beyond those of the density."""
+        count = VALUE_COUNTS[ORDER[self.family] + higher]
+        chi = self.backend.xp.empty((count, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
+        program = self.backend.compile(device_values(self.texts, self.real, higher))
+        values = {**self._fixed, **batch.tables, "stride": len(self.grid.w_g), "values": chi}
+        self.backend.launch(program, batch.tasks * batch.points, values)
+        return chi
+
+    def _launch(self, name: str, blocks: int, values: dict[str, Any]) -> None:
+        program = self.backend.compile(device_kernel(name, self.family, self.real))
+        self.backend.launch(program, blocks, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
+
+    def _batches(self, arrays: int) -> Iterator[Batch]:
+        """Pieces of equal size, as many in a batch as fit; their tables are copied to the device at once.
+
+        `arrays`: arrays [task][function][point] that a batch needs at the same time.
+        """
+        grid, pieces = self.grid, cut(self.grid)
+        group_t = pieces.group_t
+        tables = self.backend.upload(
+            {
+                "task_point": pieces.point_t,
+                "task_functions": grid.functions[group_t].astype(np.int32),
+                "task_list": grid.list_first[group_t],
+                "task_shells": np.diff(grid.list_first)[group_t].astype(np.int32),
+                "task_ao": grid.ao_first[group_t],
+            }
+        )
+        for begin, end in pairwise(pieces.bounds()):
+            rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
+            size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize
+            step = max(1, self._batch_bytes // size)
+            for first in range(begin, end, step):
+                tasks = min(step, end - first)
+                part = {name: table[first : first + tasks] for name, table in tables.items()}
+                yield Batch(tasks, points, rows, {**part, "tasks": tasks, "rows": rows, "points": points})
+
+
+def resident(array: Any, backend: Backend) -> Any:
+    """An array on the device; copied unless it is there."""
+    return array if isinstance(array, backend.xp.ndarray) else backend.to_device(array)
+
+
+@dataclass(frozen=True, eq=False)
 class Pieces:
-    """Group, first point, points and (filled up) functions of every piece; pieces of equal sizes follow each other."""
+    """Group, first point, points and padded functions of every piece, sorted by size."""
 
     group_t: Ints
     point_t: Ints
@@ -31,18 +258,18 @@ class Pieces:
     rows_t: Ints
 
     def bounds(self) -> list[int]:
-        """Where pieces of one size begin, and the end."""
+        """First piece of every size, and the number of pieces."""
         changes = (np.diff(self.rows_t) != 0) | (np.diff(self.size_t) != 0)
         return [0, *(np.flatnonzero(changes) + 1).tolist(), len(self.rows_t)]
 
 
 def cut(grid: GroupedGrid, cost: DeviceCost = COSTS["cuda"]) -> Pieces:
-    """All groups of a grid in pieces."""
+    """Cut all groups of a grid into pieces."""
     rows_g = -(-grid.functions // ROWS) * ROWS
     best: tuple[float, Pieces] | None = None
     for sizes in SIZES:
         group_t, point_t, size_t = _split(grid, sizes)
-        rows_t, seconds = _joined(rows_g[group_t], size_t, cost)
+        rows_t, seconds = _merge_sizes(rows_g[group_t], size_t, cost)
         if best is None or seconds < best[0]:
             order = np.lexsort((point_t, -size_t, -rows_t))
             best = seconds, Pieces(*(array[order] for array in (group_t, point_t, size_t, rows_t)))
@@ -56,8 +283,7 @@ def _split(grid: GroupedGrid, sizes: tuple[int, ...]) -> tuple[Ints, Ints, Ints]
     parts = []
     for points in sizes:
         count = left // points
-        group = np.repeat(np.arange(len(grid)), count)
-        within = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+        group, within = range_members(count)
         parts.append((group, begin[group] + points * within, np.full(len(group), points)))
         begin += count * points
         left -= count * points
@@ -65,8 +291,8 @@ def _split(grid: GroupedGrid, sizes: tuple[int, ...]) -> tuple[Ints, Ints, Ints]
     return group_t, point_t, size_t
 
 
-def _joined(rows_t: Ints, size_t: Ints, cost: DeviceCost) -> tuple[Ints, float]:
-    """Functions of the pieces when rare sizes have joined larger ones, and the predicted time of a pass."""
+def _merge_sizes(rows_t: Ints, size_t: Ints, cost: DeviceCost) -> tuple[Ints, float]:
+    """Functions of the pieces after rare sizes are padded to larger ones, and the predicted time of a pass."""
     out, seconds = rows_t.copy(), 0.0
     for points in np.unique(size_t).tolist():
         here = np.flatnonzero(size_t == points)

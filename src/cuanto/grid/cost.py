@@ -1,8 +1,8 @@
-"""How long a pass over the groups takes: a model with constants that were measured, from which the partition is chosen.
+"""A model of the time of a pass over the groups, with measured constants, by which the partition is chosen.
 
 A group of n points and f functions costs n f^2 (products with matrices), n f (values of functions) and, for every piece
-that is worked through at once, f^2 (its part of a matrix is gathered and scattered) and a constant; points and
-functions are filled up to what the device works with.
+that is treated at once, f^2 (its part of a matrix is gathered and scattered) and a constant; points and functions are
+padded to the units of the device.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array, Ints
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import Points, molecular_points
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 SAMPLE = 6_000
-"""Points around each of a few atoms that are enough to compare partitions."""
+"""Points around each of a few atoms by which partitions are compared."""
 SAMPLED_ATOMS = 2
 SAMPLED_FROM = 5
-"""Neighbours whose points are looked at."""
+"""Neighbours whose points are considered."""
 EDGES = (1.5, 2.0, 3.0, 4.5, 7.0, 12.0)
 FRACTIONS = (0.0, 0.4, 0.6, 0.75)
 FIRST_EDGE, FIRST_FRACTION = 1, 1
@@ -34,9 +32,9 @@ FIRST_EDGE, FIRST_FRACTION = 1, 1
 
 @dataclass(frozen=True)
 class DeviceCost:
-    """Seconds per unit of work of one iteration; groups are worked through in pieces of so many points.
+    """Seconds per unit of work of one iteration; `piece`: points that are treated at once.
 
-    `points` and `functions`: multiples to which groups are filled up; `batch`: for pieces of one size, once.
+    `points` and `functions`: multiples to which groups are padded; `batch`: seconds for all pieces of one size.
     """
 
     product: float
@@ -49,7 +47,7 @@ class DeviceCost:
     batch: float = 0.0
 
     def seconds(self, points: Ints, functions: Ints) -> float:
-        """Of all groups."""
+        """Time of all groups."""
         n = -(-points // self.points) * float(self.points)
         f = -(-functions // self.functions) * float(self.functions)
         pieces = np.maximum(1.0, np.round(n / self.piece))
@@ -57,24 +55,26 @@ class DeviceCost:
         return float(work[functions > 0].sum())
 
     def piece_seconds(self, points: int, functions: int) -> float:
-        """Of one piece."""
+        """Time of one piece."""
         product = points * functions * (functions * self.product + self.value)
         return product + functions**2 * self.element + self.group
 
 
-COSTS = {
-    "cpu": DeviceCost(3.7e-11, 8.5e-9, 1.0e-9, 5.0e-5, 768, 24, 8),
-    "cuda": DeviceCost(1.15e-13, 2.8e-11, 1.4e-11, 1.0e-7, 512, 64, 32, 1.5e-4),
-}
-"""Measured, GGA. CPU: one core with AVX-512, 16 to 128 waters in 15 partitions (right within 18 %; not all pairs of
-functions are multiplied, and that is in `product`). CUDA: an H200, seconds of each kernel for taxol and 24 to 128
-waters; a batch is the host's time for its launches."""
+def _measured(language: str, points: int, functions: int) -> DeviceCost:
+    names = ("product", "value", "element", "piece", "batch")
+    product, value, element, group, batch = (tuning.number(language, f"grid.{name}_seconds") for name in names)
+    piece = tuning.size(language, "grid.piece_points")
+    return DeviceCost(product, value, element, group, piece, points, functions, batch)
+
+
+COSTS = {"cpu": _measured("cpu", 24, 8), "cuda": _measured("cuda", 64, 32)}
+"""The CPU's predictions are right within 18 % (16 to 128 waters in 15 partitions)."""
 
 
 def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettings) -> tuple[float, float]:
-    """Cube edge and sphere fraction: as given, otherwise those of least predicted time for some points.
+    """Cube edge and sphere fraction of the settings, or those of least predicted time for some points.
 
-    Candidates next to the best one are tried until none is better: the cost has one minimum, and few are tried.
+    Neighbours of the best candidate are tried until none is better: the cost has one minimum.
     """
     edges = EDGES if settings.cube_edge is None else (settings.cube_edge,)
     fractions = FRACTIONS if settings.sphere_fraction is None else (settings.sphere_fraction,)
@@ -101,7 +101,7 @@ def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettin
 
 
 def sample_points(molecule: Molecule, settings: GridSettings) -> Points:
-    """All points near some of the atoms (thinning them out everywhere would make every group look small)."""
+    """All points near some of the atoms (a random sample would make every group look small)."""
     R_ax = molecule.R_ax
     middles = np.unique(np.linspace(0, len(R_ax) - 1, SAMPLED_ATOMS).astype(int)).tolist()
     order_ma = [np.argsort(((R_ax - R_ax[a]) ** 2).sum(axis=1))[:SAMPLED_FROM] for a in middles]
@@ -110,7 +110,7 @@ def sample_points(molecule: Molecule, settings: GridSettings) -> Points:
 
 
 def points_near(points: Points, R_mx: Array) -> Points:
-    """The nearest points to some places, if there are many."""
+    """The points nearest to some positions, or all if they are few."""
     if len(points) <= len(R_mx) * SAMPLE:
         return points
     chosen = np.zeros(len(points), dtype=bool)

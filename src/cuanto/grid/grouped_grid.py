@@ -1,4 +1,4 @@
-"""Weighted points in groups, each with its list of functions: what the kernels of the quadrature work through."""
+"""Weighted points in groups, each with its list of functions: the input of the kernels of the quadrature."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from cuanto.arrays import Array, Ints
 
 NEGLIGIBLE = 1e-14
-"""Points of less weight are left out."""
+"""Points of less weight are neglected."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedGrid:
-    """Points by group (`point_first`), each group filled up with points without weight; shells and functions by group.
+    """Points by group (`point_first`), each group padded with points without weight; shells and functions by group.
 
-    `list_shell`, `list_row`: shells of a group and where their functions begin in it; `ao`: its functions. On the CPU
-    functions are numbered within the group, large ones first, and none is larger than its `bound` at any point there.
-    A grid made on a device has no bounds, and its positions and lists (`Any`) are there. `own_g`: the atom with which
-    each point moves (not known of points from elsewhere).
+    `list_shell`, `list_row`: shells of a group and the first of their functions in it; `ao`: its functions. On the CPU
+    the functions of a group are sorted by size, and `bound` is an upper bound of each at the points of the group.
+    A grid on a device has no bounds, and its positions and lists (`Any`) are arrays of the device.
+    `own_g`: the atom that each point moves with; None for given points, which have no atom.
     """
 
     position_xg: Any
@@ -48,15 +46,10 @@ class GroupedGrid:
 
     @property
     def points(self) -> Ints:
-        """Points of each group, filled up."""
+        """Points of each group, with padding."""
         return np.diff(self.point_first)
 
     @property
     def mean_functions(self) -> float:
-        """Functions at a point."""
+        """Average number of functions at a point."""
         return float((self.functions * self.points).sum() / max(1, self.points.sum()))
-
-
-def ends(counts: Ints) -> Ints:
-    """Where each of so many begins, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

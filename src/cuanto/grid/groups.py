@@ -1,8 +1,8 @@
-"""The grid of a molecule in groups: points, their weights, and the functions that matter in each group.
+"""The grid of a molecule in groups: points, their weights, and the significant functions of each group.
 
-Groups whose functions are the same become one. Where products of functions are screened (a CPU does so), the functions
-of a group come in the order of their size, large ones first, and neighbouring groups follow each other, so that they
-find their functions' part of a matrix in the cache.
+Groups with the same functions are merged. Where products of functions are screened (on a CPU), the functions of a group
+are sorted by size, large ones first, and neighbouring groups follow each other, so that their part of a matrix stays in
+the cache.
 """
 
 from __future__ import annotations
@@ -13,29 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Ints, morton_codes, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
-from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid, ends
+from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid
 from cuanto.grid.partition import Boxes, ShellReaches, divide, launch
 from cuanto.grid.points import Points, atomic_points
 from cuanto.grid.settings import GridSettings
-from cuanto.grid.weights import Placed, share_out
+from cuanto.grid.weights import Placed, apply_partition
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
 from cuanto.log import Timings, logger
 from cuanto.system import Molecule
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
-"""Groups have a multiple of so many points."""
+"""The points of a group are padded to a multiple of this."""
 SCREENED = {"cpu": True, "cuda": False}
-"""Products of small functions are left out; a GPU multiplies whole matrices."""
+"""Are products of small functions neglected? A GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
-"""Bounds are rounded up so, and functions of equal bounds stay in order: rows are then copied in longer runs."""
+"""Bounds are rounded up to this resolution; functions of equal bounds keep their order, in longer runs."""
 CURVE_STEP = 2.0
-"""Bohr: cells by which groups are ordered."""
+"""Side of the cells by which groups are sorted, in Bohr."""
 
 
 def make_grid(
@@ -52,7 +50,7 @@ def make_grid(
         position, own, weight, first = _molecular_groups(molecule, settings, (edge, fraction), backend)
         placed, marks = _within_reach(position, own, weight, first, reaches)
     with timings.measure("grid: weights"):
-        share_out(placed, molecule.R_ax, molecule.numbers, settings.partition, backend)
+        apply_partition(placed, molecule.R_ax, molecule.numbers, settings.partition, backend)
     with timings.measure("grid: lists"):
         grid = _assemble(placed, marks, reaches, (edge, fraction))
     logger.info(
@@ -67,7 +65,7 @@ def make_grid(
 
 
 def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings, backend: Backend) -> GroupedGrid:
-    """Points and weights from elsewhere, in cubes."""
+    """A grid of given points and weights, in cubes."""
     points = Points(r_gx, w_g, np.zeros(len(w_g), dtype=np.int32), np.ones(len(w_g)))
     reaches = ShellReaches(basis, settings.threshold, backend)
     edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), reaches, settings)
@@ -81,16 +79,16 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
 def _molecular_groups(
     molecule: Molecule, settings: GridSettings, partition: tuple[float, float], backend: Backend
 ) -> tuple[Any, Any, Any, Ints]:
-    """All points by group: positions [axis, point], atoms, weights; where the groups begin."""
+    """All points by group: positions [axis, point], atoms, weights; first points of the groups."""
     xp, Z_a = backend.xp, molecule.numbers.tolist()
     edge, fraction = partition
     elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
     size = {Z: len(part[1]) for Z, part in elements.items()}
-    begin = dict(zip(elements, ends(np.array(list(size.values()))).tolist(), strict=False))
+    begin = dict(zip(elements, range_starts(np.array(list(size.values()))).tolist(), strict=False))
     extent = {Z: (part[0].min(axis=0), part[0].max(axis=0)) for Z, part in elements.items()}
     low_ax, high_ax = (molecule.R_ax + np.array([extent[Z][i] for Z in Z_a]) for i in range(2))
     low_x = low_ax.min(axis=0)
-    atom_first = ends(np.array([size[Z] for Z in Z_a]))
+    atom_first = range_starts(np.array([size[Z] for Z in Z_a]))
     total = int(atom_first[-1])
     tables = {
         "atom_first": atom_first,
@@ -117,7 +115,7 @@ def _molecular_groups(
 
 
 def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
-    """Keys in order and where they come from. Sorting numbers is several times faster than sorting their places."""
+    """Sorted keys and their original places; sorting values is several times faster than argsort."""
     points = len(key)
     if keys > np.iinfo(np.int64).max // points:
         order = xp.argsort(key, kind="stable")
@@ -129,7 +127,7 @@ def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
 def _within_reach(
     position: Any, own: Any, weight: Any, first: Ints, reaches: ShellReaches
 ) -> tuple[Placed, NDArray[np.uint64]]:
-    """The groups in which any function matters, and the marks of their lists."""
+    """The groups with significant functions, and the marks of their lists."""
     backend = reaches.backend
     boxes = Boxes.of(position, first, backend)
     counts, _, marks = reaches.count(boxes)
@@ -137,33 +135,33 @@ def _within_reach(
     kept = _ranges(first[used], np.diff(first)[used], backend)
     position = backend.xp.ascontiguousarray(position[:, kept])
     boxes = boxes.part(backend.to_device(used))
-    return Placed(position, own[kept], weight[kept], ends(np.diff(first)[used]), boxes), marks[used]
+    return Placed(position, own[kept], weight[kept], range_starts(np.diff(first)[used]), boxes), marks[used]
 
 
 def _assemble(
     placed: Placed, marks: NDArray[np.uint64], reaches: ShellReaches, partition: tuple[float, float]
 ) -> GroupedGrid:
-    """Groups of equal lists as one, filled up with their last point, without weight."""
+    """Merge groups of equal lists, and pad them with their last point, without weight."""
     backend, xp = reaches.backend, reaches.backend.xp
     order, sizes, chosen = _merged(placed, marks, backend)
     full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
     group, within = _numbered(full, backend)
     size_g = backend.to_device(sizes)[group]
-    taken = order[backend.to_device(ends(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
+    taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
     position = xp.ascontiguousarray(placed.position_xg[:, taken])
     boxes = placed.boxes.part(backend.to_device(chosen))
     counts, functions, _ = reaches.count(boxes)
-    list_first, ao_first = ends(counts), ends(functions)
+    list_first, ao_first = range_starts(counts), range_starts(functions)
     lists = reaches.fill(boxes, np.arange(len(chosen)), list_first, ao_first)
     bound = None
     if SCREENED[backend.traits.language]:
-        merged = Boxes.of(position, ends(full), backend)
+        merged = Boxes.of(position, range_starts(full), backend)
         lists, bound = _by_size(lists, list_first, ao_first, reaches, merged)
     return GroupedGrid(
         position_xg=position,
         own_g=placed.own_g[taken],
         w_g=np.asarray(backend.to_host(xp.where(within < size_g, placed.w_g[taken], 0.0))),
-        point_first=ends(full),
+        point_first=range_starts(full),
         list_first=list_first,
         ao_first=ao_first,
         bound=bound,
@@ -174,7 +172,7 @@ def _assemble(
 
 
 def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
-    """Points with weight, those of groups with equal lists together; how many these are; a group of each list."""
+    """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
     heavy = abs(placed.w_g) > NEGLIGIBLE
     before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
@@ -183,7 +181,7 @@ def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tupl
     full = np.flatnonzero(sizes)
     _, representative, inverse = np.unique(marks[full], return_index=True, return_inverse=True)
     middle = backend.to_host(placed.boxes.centre)[full[representative]]
-    along = np.argsort(_along_a_curve(middle), kind="stable")
+    along = np.argsort(morton_codes(middle, CURVE_STEP), kind="stable")
     rank = np.empty_like(along)
     rank[along] = np.arange(len(along))
     list_k = rank[inverse.reshape(-1)]
@@ -195,7 +193,7 @@ def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tupl
 def _by_size(
     lists: dict[str, Any], list_first: Ints, ao_first: Ints, reaches: ShellReaches, boxes: Boxes
 ) -> tuple[dict[str, Any], Array]:
-    """Shells of each list by the bound of their functions, and the bound of every function."""
+    """Shells of each list sorted by the bound of their functions, and the bound of every function."""
     backend = reaches.backend
     shell_k, size_k = backend.download([lists["list_shell"], reaches.bounds(boxes, list_first, lists["list_shell"])])
     tiny = np.finfo(float).tiny
@@ -210,16 +208,6 @@ def _by_size(
     return dict(backend.upload(host)), np.repeat(bound_k, functions_k)
 
 
-def _along_a_curve(r_gx: Array) -> Ints:
-    """Places on a curve that visits cells of space one after the other (Morton's): near points, near numbers."""
-    cells = ((r_gx - r_gx.min(axis=0)) / CURVE_STEP).astype(np.int64)
-    number = np.zeros(len(cells), dtype=np.int64)
-    for bit in range(20):
-        for x in range(3):
-            number |= (cells[:, x] >> bit & 1) << (3 * bit + x)
-    return number
-
-
 def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
     """starts[0], starts[0] + 1, ... and so on, `sizes` of each, on the backend."""
     group, within = _numbered(sizes, backend)
@@ -228,7 +216,7 @@ def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
 
 def _numbered(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
     """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each, none of which is zero."""
-    xp, first = backend.xp, ends(sizes)
+    xp, first = backend.xp, range_starts(sizes)
     step = xp.zeros(int(first[-1]), dtype=np.int64)
     step[backend.to_device(first[1:-1])] = 1
     group = xp.cumsum(step)

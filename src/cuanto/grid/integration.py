@@ -1,8 +1,8 @@
 """Energy, electrons and Kohn-Sham matrix of a density, in one precision or in two.
 
-Mixed precision: density and matrix are linear, so a pass may add what has changed since the last one, in single
-precision, to what is known in double. The error is a rounding error of the change: with n electrons moved in all since
-the last pass in double precision at most about 2^-24 times a few n Hartree.
+Mixed precision: density and matrix are linear, so a pass may add the change since the last one, in single precision, to
+the last result in double precision. The error is a rounding error of the change: if n electrons have moved since the
+last pass in double precision, at most about 2^-24 times a few n Hartree.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.functionals import XCPotential
-from cuanto.grid.quadrature import Quadrature, orbitals_pay
+from cuanto.grid.base import Quadrature
 
 MOVED = 0.2
-"""Electrons that may be moved by passes in single precision: a few 1e-9 Hartree, 2e-8 at worst."""
+"""Electrons that may move in passes in single precision: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 
 class Integration:
-    """One quadrature; the density from orbitals or from the matrix (`density`), by predicted cost when `auto`."""
+    """One quadrature; `density` from `orbitals`, from the `matrix`, or by predicted cost (`auto`)."""
 
-    def __init__(
-        self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, family: str, density: str = "auto"
-    ) -> None:
-        self.evaluate, self.quadrature, self.w_g = evaluate, quadrature, w_g
-        self.family, self.density = family, density
+    def __init__(self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, density: str = "auto") -> None:
+        self.evaluate, self.quadrature, self.w_g, self.density = evaluate, quadrature, w_g, density
 
     def __call__(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any, Any]:
         """Energy, electrons, matrices."""
@@ -42,17 +39,17 @@ class Integration:
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:
         """Densities at the points."""
-        return self.quadrature.density(D_spq, self._orbitals(C_spi, self.family))
+        return self.quadrature.density(D_spq, self._orbitals(C_spi))
 
-    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> NDArray[np.float64]:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
         """dE/dR [atom, axis] at fixed weights; `moving`: points move with their atoms."""
         return self.quadrature.gradient(D_spq, self._orbitals(C_spi, "gradient"), potential_scg, moving)
 
-    def _orbitals(self, C_spi: Any | None, step: str) -> Any | None:
-        """The orbitals where a step is to be done with them: the density of a family, or the `gradient`."""
+    def _orbitals(self, C_spi: Any | None, step: str | None = None) -> Any | None:
+        """The orbitals if the density, or another step, is to be computed from them."""
         if C_spi is None or self.density == "matrix":
             return None
-        wanted = self.density == "orbitals" or orbitals_pay(self.quadrature, step, C_spi.shape[2])
+        wanted = self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2], step)
         return C_spi if wanted else None
 
 
@@ -67,7 +64,7 @@ class _Known:
 
 
 class MixedIntegration:
-    """Passes in double precision while the density changes much, then changes in single precision."""
+    """Passes in double precision while the density changes a lot, then changes in single precision."""
 
     def __init__(self, double: Integration, single: Quadrature) -> None:
         self.double, self.single = double, single
@@ -99,7 +96,7 @@ class MixedIntegration:
         return energy, electrons, F_spq
 
     def _electrons_moved(self, rho_scg: Any, known: _Known, change: float) -> float:
-        """int |rho - rho_known|; also learns how it follows from the change of the density matrix."""
+        """int |rho - rho_known|; also updates its ratio to the change of the density matrix."""
         moved = float((abs(rho_scg[:, 0] - known.rho_scg[:, 0]) @ abs(self.double.w_g)).sum())
         if change > 0:
             self._per_change = max(moved / change, 1e-300)

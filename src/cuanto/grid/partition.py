@@ -1,4 +1,4 @@
-"""Points in groups: a sphere around each atom, cubes elsewhere; and the functions that matter in each group.
+"""Points in groups: a sphere around each atom, cubes elsewhere; and the significant functions of each group.
 
 R. E. Stratmann, G. E. Scuseria, M. J. Frisch, Chem. Phys. Lett. 257, 213 (1996), doi:10.1016/0009-2614(96)00600-8; the
 spheres: a group with the innermost radial shells of an atom has many points and few functions.
@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.points import Points
-from cuanto.kernels.grid_groups import setup_kernel
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from cuanto.kernels.grid_setup import setup_kernel
 
 REACH_STEP, REACH_END = 0.05, 80.0
-"""Bohr: where the size of a function is looked at."""
+"""Bohr: distances at which the size of a function is evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,7 @@ def envelope(shell: Shell) -> Array:
 
 
 def envelopes(shells: Sequence[Shell]) -> tuple[Array, Ints]:
-    """Of all different shells, and which of them each shell is: those of equal atoms are looked at once."""
+    """Envelopes of all different shells, and the envelope of each shell."""
     known: dict[tuple[int, bool, bytes, bytes], int] = {}
     rows: list[Array] = []
     kinds: list[int] = []
@@ -102,7 +100,7 @@ def envelopes(shells: Sequence[Shell]) -> tuple[Array, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Where the points of each group are: in a box, and within a radius of its centre (arrays of the backend)."""
+    """Bounding boxes of the points of each group, with centre and radius (arrays of the backend)."""
 
     box_low: Any
     box_high: Any
@@ -111,7 +109,7 @@ class Boxes:
 
     @classmethod
     def of(cls, position_xg: Any, first: Ints, backend: Backend) -> Boxes:
-        """Those of the points first[i] to first[i + 1]."""
+        """Boxes of the points first[i] to first[i + 1]."""
         xp, groups = backend.xp, len(first) - 1
         boxes = cls(xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty((groups, 3)), xp.empty(groups))
         values = {"points": position_xg.shape[1], "position": position_xg, "first": backend.to_device(first)}
@@ -124,15 +122,15 @@ class Boxes:
         return {"box_low": self.box_low, "box_high": self.box_high, "centre": self.centre, "radius": self.radius}
 
     def part(self, chosen: Any) -> Boxes:
-        """Those of some groups."""
+        """Boxes of some groups."""
         return Boxes(*(array[chosen] for array in self.arguments.values()))
 
 
 class ShellReaches:
-    """How far the shells of a basis reach, on a backend; `sizes`, `first`: their functions.
+    """The reach of the shells of a basis, on a backend; `sizes`, `first`: their functions.
 
-    Marks are random numbers, so that equal sums mean equal lists (two different ones of 100,000 lists agree with a
-    probability below 1e-9).
+    The mark of a list is a sum of random numbers of its shells: equal marks mean equal lists (with 100,000 lists the
+    probability of an error is below 1e-9).
     """
 
     def __init__(self, basis: Basis, threshold: float, backend: Backend) -> None:
@@ -154,7 +152,7 @@ class ShellReaches:
         self._arguments["reach_step"] = REACH_STEP
 
     def count(self, boxes: Boxes) -> tuple[Ints, Ints, NDArray[np.uint64]]:
-        """Shells and functions that matter in each group, and the mark of its list (on the host)."""
+        """Numbers of significant shells and functions of each group, and the mark of its list (on the host)."""
         xp, groups = self.backend.xp, len(boxes.radius)
         made = {
             "group_shells": xp.empty(groups, dtype=np.int32),
@@ -178,7 +176,7 @@ class ShellReaches:
         return made
 
     def bounds(self, boxes: Boxes, list_first: Ints, list_shell: Any) -> Any:
-        """The largest value of the functions of each shell of a list at the points of its group, from above."""
+        """Upper bounds of the functions of each shell of a list at the points of its group."""
         values = {"list_first": self.backend.to_device(list_first), "list_shell": list_shell}
         values["bound"] = self.backend.xp.empty(len(list_shell))
         launch(self.backend, "bound", len(list_first) - 1, {**self._arguments, **boxes.arguments, **values})
@@ -186,5 +184,5 @@ class ShellReaches:
 
 
 def launch(backend: Backend, name: str, items: int, values: dict[str, Any]) -> None:
-    """One of the kernels that make a grid."""
+    """Run one of the kernels that set up a grid."""
     backend.launch(backend.compile(setup_kernel(name, backend.traits.language)), items, values)

@@ -1,19 +1,15 @@
-"""Points around the atoms: spherical shells of Lebedev points, before the molecule is divided among the atoms."""
+"""Points around the atoms: spherical shells of Lebedev points, before the partition of space among the atoms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuanto.grid.angular import lebedev, lower_rule
-from cuanto.grid.radial import radial_rule
-from cuanto.grid.radii import bragg_slater_radii
+from cuanto.arrays import Array, Ints, Ints32
+from cuanto.grid.rules import bragg_slater_radii, lebedev, lower_rule, radial_rule
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 EDGES = ((0.25, 0.5, 1.0, 4.5), (0.1667, 0.5, 0.9, 3.5), (0.1, 0.4, 0.8, 2.5))
 """Where the angular rule changes, in Bragg-Slater radii: H and He, Li to Ne, heavier elements. NWChem's scheme:
@@ -25,19 +21,19 @@ INNERMOST, INNER = 50, 86
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of all atoms with their weights in the integral over one atom; `depth_g`: share of the radial shells that
-    lie nearer to the nucleus."""
+    """Points of all atoms with their weights in the integral over one atom; `depth_g`: fraction of the radial shells
+    closer to the nucleus."""
 
     r_gx: Array
     w_g: Array
-    atom_g: NDArray[np.int32]
+    atom_g: Ints32
     depth_g: Array
 
     def __len__(self) -> int:
         return len(self.w_g)
 
 
-def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> NDArray[np.int64]:
+def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
     """Points of each shell."""
     if not pruned or full < INNERMOST:
         return np.full(len(r_i), full)
@@ -63,8 +59,8 @@ def atomic_points(Z: int, settings: GridSettings) -> tuple[Array, Array, Array]:
     return np.concatenate(points), np.concatenate(weights), np.concatenate(depths)
 
 
-def molecular_points(molecule: Molecule, settings: GridSettings, atoms: NDArray[np.int64] | None = None) -> Points:
-    """Of all atoms, or of some."""
+def molecular_points(molecule: Molecule, settings: GridSettings, atoms: Ints | None = None) -> Points:
+    """Points of all atoms, or of some."""
     chosen = np.arange(len(molecule.numbers)) if atoms is None else atoms
     Z_a = molecule.numbers[chosen].tolist()
     elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}

@@ -1,20 +1,16 @@
-"""What grid is wanted: a named level or exact numbers, the rules behind it, and how points are grouped.
-
-Checked once here, trusted everywhere else.
-"""
+"""Settings of a grid: a named level or numbers of points, the quadrature rules, and the grouping of points."""
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import prod
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.grid.angular import DEGREES, lebedev
-from cuanto.grid.radial import RADIAL_RULES
+from cuanto.grid.rules import DEGREES, RADIAL_RULES, lebedev
+from cuanto.options import choice, number, option, require_known
 
 Level = str | tuple[int, int]
 
@@ -35,59 +31,45 @@ DENSITIES = ("auto", "orbitals", "matrix")
 
 @dataclass(frozen=True, kw_only=True)
 class GridSettings:
-    """A grid and the way it is worked through.
+    """A grid and how functions are integrated on it.
 
     `level`: coarse, medium, fine, ultrafine, superfine, or (radial shells, points per shell) for every element.
     `partition`: Becke's cells shifted by Treutler's function of Bragg-Slater radii (`becke`), by Becke's own
-    (`becke-bragg`), or not (`becke-plain`); `stratmann`: cells with a finite reach, for large molecules.
+    (`becke-bragg`), or not (`becke-plain`); `stratmann`: cells of finite range, for large molecules.
     `pruning`: fewer points per shell near the nucleus and far outside (`nwchem`); `auto`: for levels, not for numbers.
-    `cube_edge` (Bohr) and `sphere_fraction` (of the radial shells) of the groups of points: by a cost model when None.
-    `threshold`: functions that stay below it in a whole group are left out there.
-    `store`: keep the functions' values, or make them in every pass; `density`: from occupied orbitals or the matrix.
+    `cube_edge` (Bohr) and `sphere_fraction` (of the radial shells) of the groups of points: by a cost model if None.
+    `threshold`: functions that are smaller in a whole group are neglected there.
+    `store`: keep the values of functions, or recompute them in every pass; `density` from orbitals or from the matrix.
     `batch_bytes`: working memory of a pass on a device.
-    `response`: forces are derivatives of the energy, with points and weights that follow the atoms; without it, of the
-    functions alone, as in many programs.
+    `response`: include the motion of points and the change of weights in gradients, which are then derivatives of the
+    energy; without it only functions move, as in many programs.
     """
 
     level: Level = "fine"
-    radial: str = "treutler"
-    partition: str = "becke"
-    pruning: str = "auto"
-    cube_edge: float | None = None
-    sphere_fraction: float | None = None
-    threshold: float = 3e-9
-    store: str = "auto"
-    density: str = "auto"
-    batch_bytes: int = 1 << 30
-    response: bool = True
+    radial: str = choice("treutler", RADIAL_RULES, "Radial rule.")
+    partition: str = choice("becke", PARTITIONS, "Partition of space among the atoms.")
+    pruning: str = choice("auto", PRUNINGS, "Fewer points on some shells.")
+    cube_edge: float | None = option(None, "number", "Edge of cubes.", low=0.5, high=1000.0, unit="Bohr")
+    sphere_fraction: float | None = option(None, "number", "Radial shells in spheres.", low=0.0, high=1.0)
+    threshold: float = number(3e-9, 1e-20, 1e-3, "Smallest significant function.")
+    store: str = choice("auto", STORES, "Store the values of functions.")
+    density: str = choice("auto", DENSITIES, "Source of the density.")
+    batch_bytes: int = number(1 << 30, 1 << 20, 1 << 50, "Working memory on a device.")
+    response: bool = option(True, "switch", "Include the response of the grid in gradients.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", _level(self.level))
-        choices = {
-            "radial": RADIAL_RULES,
-            "partition": PARTITIONS,
-            "pruning": PRUNINGS,
-            "store": STORES,
-            "density": DENSITIES,
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise InputError(f"unknown {name} {getattr(self, name)!r} of a grid: choose {', '.join(known)}")
-        if not isinstance(self.response, bool):
-            raise InputError(f"response of a grid is true or false, {self.response!r} was given")
-        _within("cube_edge", self.cube_edge, 0.5, 1000.0)
-        _within("sphere_fraction", self.sphere_fraction, 0.0, 1.0)
-        _within("threshold", self.threshold, 1e-20, 1e-3)
-        _within("batch_bytes", self.batch_bytes, 1 << 20, 1 << 50)
+        for one in fields(self):
+            if "option" in one.metadata:
+                replace(one.metadata["option"], name=one.name).check(getattr(self, one.name))
 
     @classmethod
     def of(
         cls, given: GridSettings | str | Sequence[int] | Mapping[str, Any] | None = None, **more: Any
     ) -> GridSettings:
-        """From what a user gave: settings (also by name), a level such as "fine", or "99,590", or (99, 590)."""
+        """From user input: settings (also by name), a level such as "fine", or "99,590", or (99, 590)."""
         if isinstance(given, Mapping):
-            if unknown := given.keys() - asdict(cls()):
-                raise InputError(f"unknown {min(unknown)!r} of a grid: choose {', '.join(asdict(cls()))}")
+            require_known(given, asdict(cls()), "unknown grid setting")
             return cls(**given, **more)
         if isinstance(given, GridSettings):
             return replace(given, **more) if more else given
@@ -95,9 +77,9 @@ class GridSettings:
 
     @property
     def plain(self) -> Level | dict[str, Any]:
-        """What `of` makes the same settings from: the level, or what is not as usual by name."""
-        usual = asdict(GridSettings(level=self.level))
-        changed = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        """Input of `of` for the same settings: the level, or also the settings that are not default, by name."""
+        default = asdict(GridSettings(level=self.level))
+        changed = {name: value for name, value in asdict(self).items() if value != default[name]}
         return {"level": self.level, **changed} if changed else self.level
 
     def numbers(self, Z: int) -> tuple[int, int]:
@@ -109,7 +91,7 @@ class GridSettings:
         return shells[period], points
 
     def points(self, numbers: Iterable[int]) -> int:
-        """About how many of a molecule: pruning leaves half of them."""
+        """Approximate number of points of a molecule: pruning leaves half of them."""
         return sum(prod(self.numbers(int(Z))) for Z in numbers) // (2 if self.pruned else 1)
 
     @property
@@ -138,14 +120,5 @@ def _numbers(radial: int, angular: int) -> tuple[int, int]:
     if not 1 <= radial <= 10_000:
         raise InputError(f"{radial} radial shells of a grid: give a number from 1 to 10000")
     if angular not in DEGREES:
-        lebedev(angular)  # says which rules there are
+        lebedev(angular)  # raises an error with the nearest rule
     return radial, angular
-
-
-def _within(name: str, value: float | None, low: float, high: float) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{name} of a grid must be a number, {value!r} was given")
-    if not low <= value <= high:
-        raise InputError(f"{name} of a grid is {value:g}: give a number from {low:g} to {high:g}")

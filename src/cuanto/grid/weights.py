@@ -1,4 +1,5 @@
-"""Each point's share of its own atom, and its derivative: fuzzy cells of Becke, or of Stratmann and Scuseria.
+"""Weights of the points in the partition of space among the atoms, and their derivatives: Becke's fuzzy cells, or
+Stratmann's.
 
 A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033 (cells, eqs. 19-22; shifts for atoms of different
 size, appendix); O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408 (the square root
@@ -13,27 +14,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array, Ints, Ints32, range_members
 from cuanto.backends.base import Backend, Launch
 from cuanto.grid.partition import Boxes
-from cuanto.grid.radii import bragg_slater_radii
-from cuanto.kernels.grid_weights import BLOCK_POINTS, gradient_source, near_source, weights_scratch, weights_source
+from cuanto.grid.rules import bragg_slater_radii
+from cuanto.kernels.grid_setup import (
+    BLOCK_POINTS,
+    near_source,
+    weights_gradient_source,
+    weights_scratch,
+    weights_source,
+)
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-ENTRIES_AT_ONCE = 1 << 22
-"""Atoms in all lists that are at work together: few, since memory that was used before is faster than new memory."""
+ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
 SHIFTED = ("becke", "becke-bragg")
-"""Cells that are larger for larger atoms."""
+"""Partitions whose cells are larger for larger atoms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Points [axis, point], their atoms and weights, all by group, and where groups are (arrays of the backend).
+    """Points [axis, point], their atoms and weights by group, and the boxes of the groups (arrays of the backend).
 
-    `first`: where groups begin (on the host).
+    `first`: first point of each group (on the host).
     """
 
     position_xg: Any
@@ -44,34 +48,35 @@ class Placed:
 
 
 def shifts(numbers: Ints, partition: str) -> Array:
-    """a_ij that moves the border between two atoms away from the larger one (Becke, eqs. A2-A6)."""
+    """a_ij that shifts the border between two atoms away from the larger one (Becke, eqs. A2-A6)."""
     radii = bragg_slater_radii()[numbers]
     size = np.sqrt(radii) if partition == "becke" else radii
     u = (size[:, None] - size) / (size[:, None] + size)
     return np.clip(u / (u**2 - 1), -0.5, 0.5)
 
 
-def share_out(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
-    """Multiply the weights by each point's share of its own atom."""
+def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
+    """Multiply the weight of each point by the cell function of its atom."""
     language = backend.traits.language
     program = backend.compile(weights_source(language, partition == "stratmann"))
-    for blocks, values in _with_lists(placed, R_ax, numbers, partition, backend):
+    for blocks, values in _batches(placed, R_ax, numbers, partition, backend):
         backend.launch(program, blocks, values, weights_scratch(language, len(R_ax)))
 
 
 def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
-    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; points move with their atoms."""
-    program = backend.compile(gradient_source(backend.traits.language, partition == "stratmann"))
+    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; share_g: cell function of the atom that point g moves
+    with."""
+    program = backend.compile(weights_gradient_source(backend.traits.language, partition == "stratmann"))
     out = backend.zeros(R_ax.shape, np.float64)
-    for blocks, values in _with_lists(placed, R_ax, numbers, partition, backend):
+    for blocks, values in _batches(placed, R_ax, numbers, partition, backend):
         backend.launch_all([Launch(program, blocks, {**values, "out": out}, sums="out")])
     return backend.to_host(out)
 
 
-def _with_lists(
+def _batches(
     placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Groups in batches whose lists of atoms fit in memory: blocks of points, and the arguments of a kernel."""
+    """Batches of groups with their lists of nearby atoms: number of blocks of points, and arguments of a kernel."""
     atoms, groups = len(R_ax), len(placed.first) - 1
     if atoms == 1 or not groups:
         return
@@ -110,10 +115,8 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
     return pair_ij
 
 
-def _blocks(first: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Groups cut into blocks: where these begin and, at the end, end; the group of each."""
-    count = -(-np.diff(first) // BLOCK_POINTS)
-    group = np.repeat(np.arange(len(count)), count)
-    within = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+def _blocks(first: Ints) -> tuple[Ints32, Ints32]:
+    """Groups cut into blocks: their first points (and the end), and the group of each."""
+    group, within = range_members(-(-np.diff(first) // BLOCK_POINTS))
     begin = first[group] + BLOCK_POINTS * within
     return np.append(begin, first[-1]).astype(np.int32), group.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Integrals over a whole basis: the functions users call. Arrays live on the backend's device (NumPy or CuPy)."""
+"""Integrals over a whole basis, as arrays of the backend (NumPy or CuPy)."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cuanto import tuning
+from cuanto.arrays import Array, add_transpose
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
-from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, resolve, upload_groups
-from cuanto.integrals.pairs import RowMap, pair_batches, pair_kets
-from cuanto.integrals.segments import Array, segments
+from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, check_basis, resolve, upload_groups
+from cuanto.integrals.pairs import RowMap, RowOf, pair_batches, pair_kets
+from cuanto.integrals.segments import segments
+from cuanto.memory import MIB, Budget
 from cuanto.system import Molecule
 
 PAIR_THRESHOLD = 1e-18
-"""Primitive pairs below this contribute nothing that double precision could show."""
-POTENTIALS_AT_ONCE = 32_000_000
-"""Numbers that the nuclear attraction keeps before they are added up over the charges."""
-
-
-def _checked(basis: Basis, what: str = "basis") -> Basis:
-    if not isinstance(basis, Basis):
-        raise InputError(f"{what} must be a cuanto.Basis, {type(basis).__name__} was given")
-    return basis
+"""Primitive pairs below this contribute nothing in double precision."""
+POTENTIALS_AT_ONCE = tuning.size("cpu", "integrals.potentials_at_once")
+TRANSPOSE_TILE = 1024
+"""Rows and columns that are transposed at once."""
 
 
 def _numbers(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
@@ -49,18 +47,17 @@ def _check_threshold(threshold: float) -> None:
         raise InputError(f"threshold must be a number, zero or positive, {threshold} was given")
 
 
-def _allocate(device: Backend, shape: tuple[int, ...], hint: str = "") -> Any:
-    """Memory for a result, refused before the system runs out of it."""
-    size, (free, _) = 8 * prod(shape), device.memory()
-    if size > free:
-        raise InputError(f"the result needs {size / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free{hint}")
-    return device.zeros(shape, np.float64)
+def _allocate(budget: Budget, name: str, shape: tuple[int, ...], hint: str = "use a smaller basis") -> Any:
+    """Zeros for a result, reserved from the budget."""
+    budget.reserve(name, 8 * prod(shape), hint)
+    return budget.backend.zeros(shape, np.float64)
 
 
 def _one_electron(basis: Basis, backend: str | Backend, **components: int) -> list[Any]:
-    """Matrices of several operators, given with their numbers of components, in one go."""
-    device, n = resolve(backend), _checked(basis).nbf
-    outs = [_allocate(device, (count, n, n)) for count in components.values()]
+    """Matrices of several operators, given with their numbers of components, in one launch."""
+    device, n = resolve(backend), check_basis(basis).nbf
+    budget = Budget(device)
+    outs = [_allocate(budget, operator, (count, n, n)) for operator, count in components.items()]
     engines = [Engine(device, out, row_stride=n, component_stride=n * n) for out in outs]
     shells = _single_shells(basis, device)
     device.run(
@@ -73,12 +70,17 @@ _shells: WeakKeyDictionary[Backend, WeakKeyDictionary[Basis, Triangle]] = WeakKe
 
 
 def _single_shells(basis: Basis, device: Backend) -> Triangle:
-    """Shells for one-electron integrals, on the device; kept with the basis, for they are needed more than once."""
+    """Shells for one-electron integrals on the device, cached for each basis."""
     known = _shells.setdefault(device, WeakKeyDictionary())
     if basis not in known:
         bras = [shell_batch(group, coulomb=False) for group in segments(basis)]
         known[basis] = Triangle.of(bras, basis_kets(basis, coulomb=False), device)
     return known[basis]
+
+
+def one_electron(basis: Basis, operator: str, components: int = 1, *, backend: str | Backend = "auto") -> Any:
+    """<p|operator|q>, component first, of an operator named in `kernels.recurrences.one_electron`."""
+    return _one_electron(basis, backend, **{operator: components})[0]
 
 
 def overlap(basis: Basis, *, backend: str | Backend = "auto") -> Any:
@@ -92,7 +94,7 @@ def kinetic(basis: Basis, *, backend: str | Backend = "auto") -> Any:
 
 
 def overlap_and_kinetic(basis: Basis, *, backend: str | Backend = "auto") -> tuple[Any, Any]:
-    """S_pq and T_pq, with less trouble than one after the other."""
+    """S_pq and T_pq in one launch."""
     S_xpq, T_xpq = _one_electron(basis, backend, overlap=1, kinetic=1)
     return S_xpq[0], T_xpq[0]
 
@@ -114,23 +116,24 @@ def nuclear(
     *,
     charges: ArrayLike | None = None,
     positions: ArrayLike | None = None,
+    algorithm: str = "auto",
     backend: str | Backend = "auto",
     pairs: Sequence[BraBatch] | None = None,
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
 
-    `pairs`: those of `uploaded_pairs`, if they are there already.
+    `algorithm`: `auto`, `md` or `hgp`. `pairs`: `uploaded_pairs` of the basis, if they have been made.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
-    device, n = resolve(backend), _checked(basis).nbf
-    V = _allocate(device, (n * n,))
+    device, n = resolve(backend), check_basis(basis).nbf
+    V = _allocate(Budget(device), "nuclear attraction", (n * n,))
     if len(Z_a):
         kets = charge_batch(Z_a, R_ax)
         made = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
         for bras in _portions(made, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
             place = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
-            attraction = -_potentials(bras, kets, device)
+            attraction = -_potentials(bras, kets, device, algorithm)
             V[place["pq"]] = attraction
             V[place["qp"]] = attraction
     return V.reshape(n, n)
@@ -144,7 +147,7 @@ def uploaded_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
 
 
 def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
-    """Batches whose potentials are kept together."""
+    """Batches whose potentials are kept at the same time."""
     portion: list[BraBatch] = []
     for bra in bras:
         portion.append(bra)
@@ -155,16 +158,16 @@ def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
         yield portion
 
 
-def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend) -> Any:
-    """The potential of all charges for some pairs, one after the other."""
+def _potentials(bras: list[BraBatch], kets: KetBatch, device: Backend, algorithm: str) -> Any:
+    """The potential of all charges for the functions of some pairs."""
     ends = np.cumsum([bra.rows.size for bra in bras])
     potentials = device.zeros((int(ends[-1]), kets.count), np.float64)
-    # Rows are numbered anew, so that the potentials need little memory.
+    # Only the rows of these pairs are stored.
     own = [
         replace(bra, rows=np.arange(end - bra.rows.size, end).reshape(bra.rows.shape))
         for bra, end in zip(bras, ends, strict=True)
     ]
-    Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets])
+    Engine(device, potentials, row_stride=kets.count).run("coulomb", own, [kets], algorithm)
     return potentials.sum(axis=1)
 
 
@@ -177,7 +180,7 @@ def _point_charges(
         if not isinstance(molecule, Molecule):
             raise InputError(f"molecule must be a cuanto.Molecule, {type(molecule).__name__} was given")
         return molecule.nuclei.charges.astype(float), molecule.R_ax
-    assert charges is not None and positions is not None  # by the first test
+    assert charges is not None and positions is not None
     count = np.size(charges)
     return _numbers(charges, (count,), "charges"), _numbers(positions, (count, 3), "positions")
 
@@ -192,23 +195,12 @@ def unpack(packed: Any, n: int, device: Backend) -> Any:
     return full
 
 
-def add_transpose(matrix: Any, tile: int = 1024) -> None:
-    """M + M^T in place of M, by tiles."""
-    n = len(matrix)
-    for i in range(0, n, tile):
-        for j in range(0, i + 1, tile):
-            rows, cols = slice(i, i + tile), slice(j, j + tile)
-            total = matrix[rows, cols] + matrix[cols, rows].T
-            matrix[rows, cols] = total
-            matrix[cols, rows] = total.T
-
-
-def basis_pairs(basis: Basis, row_of: RowMap, threshold: float) -> Iterator[BraBatch]:
-    """All pairs of shells of a basis; high momenta first, so that the last ranges of work are short ones."""
+def basis_pairs(basis: Basis, row_of: RowOf, threshold: float, split: bool = True) -> Iterator[BraBatch]:
+    """All pairs of shells of a basis; high momenta first, so that the last launches are short."""
     classes = segments(basis)
     for x in reversed(range(len(classes))):
         for y in reversed(range(x + 1)):
-            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold)
+            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold, split)
 
 
 def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
@@ -218,13 +210,13 @@ def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto", omega: float | None = None) -> Any:
     """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
-    device, naux = resolve(backend), _checked(aux, "aux").nbf
-    out = _allocate(device, (naux, naux))
+    device, naux = resolve(backend), check_basis(aux, "aux").nbf
+    out = _allocate(Budget(device), "(P|Q)", (naux, naux))
     bras = [attenuated(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
     shells = Triangle.of(bras, basis_kets(aux, coulomb=True), device)
     check_algorithm(algorithm)
     device.run(Engine(device, out, row_stride=naux).triangle("coulomb", shells, algorithm))
-    add_transpose(out)
+    add_transpose(out, TRANSPOSE_TILE)
     return out
 
 
@@ -240,23 +232,22 @@ def eri_3c(
 ) -> Any:
     """(pq|P): [p, q, P], or with `packed` the lower triangle [p (p + 1) / 2 + q, P].
 
-    `algorithm`: `auto`, `md`, or `hgp`; a tight shell and a distant diffuse one, between which `hgp` would lose digits,
-    are always left to `md`.
-    `threshold`: products of primitives whose size is below it are left out.
+    `algorithm`: `auto`, `md`, or `hgp`; pairs of a tight and a distant diffuse shell, for which `hgp` would lose
+    digits, always use `md`. `threshold`: smaller products of primitives are neglected.
     """
     _check_threshold(threshold)
     device = resolve(backend)
-    n, naux = _checked(basis).nbf, _checked(aux, "aux").nbf
+    n, naux = check_basis(basis).nbf, check_basis(aux, "aux").nbf
     if packed:
-        out = _allocate(device, (n * (n + 1) // 2, naux))
+        out = _allocate(Budget(device), "(pq|P)", (n * (n + 1) // 2, naux))
     else:
-        out = _allocate(device, (n, n, naux), "; packed=True needs half of it")
+        out = _allocate(Budget(device), "(pq|P)", (n, n, naux), "use packed=True, which needs half of it")
     bras = (attenuated(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
     Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
             out[:p, p] = out[p, :p]
-    device.synchronize()  # who measures such a call means the work
+    device.synchronize()  # so that timings of this call include the work
     return out
 
 
@@ -272,37 +263,24 @@ def eri_4c(
 ) -> Any:
     """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s].
 
-    `max_memory`: bytes that the result and its making may take, all that is free by default; more is refused.
+    `max_memory`: bytes that the arrays of this call may take; all that is free by default.
     """
     _check_threshold(threshold)
-    device, n = resolve(backend), _checked(basis).nbf
+    device, n = resolve(backend), check_basis(basis).nbf
     pairs = n * (n + 1) // 2
-    _check_memory(n, packed, max_memory, device)
+    triangle, square = 8 * pairs**2, 8 * max(pairs**2 + n**2 * pairs, n**2 * pairs + n**4)
+    hint = "raise max_memory" if packed else f"use packed=True, which needs {triangle / MIB:.3g} MiB"
+    budget = Budget(device, max_memory, whole_process=False)
+    budget.reserve(f"(pq|rs) of {n} functions", triangle if packed else square, hint)
     out = device.zeros((pairs, pairs), np.float64)
     bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
-    kets = [pair_kets(bra) for bra in bras]
-    Engine(device, out, row_stride=pairs).run_triangle([attenuated(bra, omega) for bra in bras], kets, algorithm)
-    add_transpose(out)
-    device.synchronize()  # who measures such a call means the work
+    shells = Triangle.of([attenuated(bra, omega) for bra in bras], [pair_kets(bra) for bra in bras], device)
+    check_algorithm(algorithm)
+    device.run(Engine(device, out, row_stride=pairs).triangle("coulomb", shells, algorithm))
+    add_transpose(out, TRANSPOSE_TILE)
+    device.synchronize()  # so that timings of this call include the work
     if packed:
         return out
     half = unpack(out, n, device)
-    del out  # before the largest array is made
+    del out  # before the largest array is allocated
     return unpack(half.transpose(2, 0, 1), n, device).transpose(2, 3, 0, 1)
-
-
-def _check_memory(n: int, packed: bool, max_memory: float | None, device: Backend) -> None:
-    """Refuse four-centre integrals of `n` functions that do not fit."""
-    if max_memory is not None and not max_memory > 0:
-        raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
-    pairs = n * (n + 1) // 2
-    triangle, square = 8 * pairs**2, 8 * max(pairs**2 + n**2 * pairs, n**2 * pairs + n**4)
-    need, free = triangle if packed else square, device.memory()[0]
-    limit = free if max_memory is None else min(max_memory, free)
-    if need > limit:
-        hint = "" if packed else f" (packed=True needs {triangle / 2**30:.3g} GiB)"
-        kind = "are free" if limit == free else "are allowed by max_memory"
-        raise InputError(f"(pq|rs) of {n} functions needs {need / 2**30:.3g} GiB{hint}, {limit / 2**30:.3g} GiB {kind}")
-
-
-__all__ = ["dipole", "eri_2c", "eri_3c", "eri_4c", "kinetic", "nuclear", "overlap", "overlap_and_kinetic"]

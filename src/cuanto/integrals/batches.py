@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuanto.integrals.segments import Array, Indices, SegmentClass
+from cuanto.arrays import Array, Ints, Ints32, range_members, range_starts
+from cuanto.integrals.segments import SegmentClass
 from cuanto.kernels.abi import BLOCK, COULOMB_BRA
 from cuanto.kernels.spec import Shells
 
@@ -20,18 +20,18 @@ COULOMB_FACTOR = 2.0 * np.pi**2.5
 class BraBatch:
     """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence.
 
-    `loss`: the factor by which such a recurrence would multiply rounding errors, of the worst pair.
+    `loss`: factor by which such a recurrence would multiply the rounding errors of the worst pair.
     `attenuated`: the records are those of erf(omega r)/r (`integrals.attenuation`).
-    `device`: its arrays (double precision, without `rows`) on the device, if they are there already.
+    `device`: arrays that have been copied to the device (double precision, without `rows`).
     """
 
     shells: Shells
     columns: int
-    first: NDArray[np.int32]
+    first: Ints32
     record: Array
     coefficient: Array
     shell: Array
-    rows: Indices
+    rows: Ints
     delicate: bool = False
     loss: float = 1.0
     attenuated: bool = False
@@ -49,22 +49,22 @@ class KetBatch:
 
     shells: Shells
     count: int
-    first: NDArray[np.int32]  # [block + 1]: primitives of each block
+    first: Ints32  # [block + 1]: primitives of each block
     record: Array  # [primitive, field, lane]
     shell: Array  # [block, axis, lane]: distance of the two centres of a pair
-    cols: NDArray[np.int32]  # [ket function, ket]
+    cols: Ints32  # [ket function, ket]
     delicate: bool = False
     loss: float = 1.0
 
     @property
     def primitives(self) -> float:
-        """Primitives of a ket, on the average."""
+        """Average number of primitives of a ket."""
         return len(self.record) * BLOCK / max(1, self.count)
 
 
 def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
-    """Every column of every segment as a ket; first field 1/exponent (Coulomb) or exponent."""
-    owner = np.repeat(np.arange(group.count), group.sizes)
+    """Every column of every segment as a ket; the first field is 1/exponent (Coulomb) or the exponent."""
+    owner, _ = range_members(group.sizes)
     record = np.empty((len(group.exponents), group.columns, 5))
     record[:, :, 0] = (1.0 / group.exponents if coulomb else group.exponents)[:, None]
     record[:, :, 1:4] = group.centres[owner][:, None, :]
@@ -77,7 +77,7 @@ def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
 
 
 def charge_batch(charges: Array, positions: Array) -> KetBatch:
-    """Point charges as primitives of a block of kets, whose integrals are to be added up.
+    """Point charges as the primitives of a block of kets, whose integrals have to be summed.
 
     A charge is an s function of infinite exponent; the density of a unit charge tends to (c/pi)^(3/2).
     """
@@ -89,8 +89,8 @@ def charge_batch(charges: Array, positions: Array) -> KetBatch:
     return blocked(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
 
 
-def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols: Indices) -> KetBatch:
-    """Kets sorted by number of primitives, BLOCK together; a block is padded with zeros of its last primitives.
+def blocked(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
+    """Kets sorted by number of primitives in blocks of BLOCK; missing primitives have coefficients of zero.
 
     `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].
     """
@@ -98,22 +98,20 @@ def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols
     sizes = np.bincount(owner, minlength=count)
     order = np.argsort(-sizes, kind="stable")
     blocks = -(-count // BLOCK)
-    # Lanes without a ket repeat the last one; nobody stores what they compute.
+    # Lanes without a ket repeat the last one; their results are not stored.
     lanes = np.concatenate([order, np.repeat(order[-1:], blocks * BLOCK - count)]).reshape(blocks, BLOCK)
-    first = np.concatenate([[0], np.cumsum(sizes[lanes].max(axis=1))])
-    start = np.cumsum(sizes) - sizes
+    longest = sizes[lanes].max(axis=1)
     sorted_primitives = np.argsort(owner, kind="stable")
-    block = np.repeat(np.arange(blocks), np.diff(first))
-    within = (np.arange(first[-1]) - first[block])[:, None]
-    ket = lanes[block]  # [primitive, lane]
+    block, place = range_members(longest)
+    within, ket = place[:, None], lanes[block]  # [primitive, lane]
     valid = within < sizes[ket]
-    source = sorted_primitives[start[ket] + np.minimum(within, sizes[ket] - 1)]
+    source = sorted_primitives[range_starts(sizes)[ket] + np.minimum(within, sizes[ket] - 1)]
     padded = record[source]  # [primitive, lane, field]
     padded[~valid, 4] = 0.0
     return KetBatch(
         shells,
         count,
-        first.astype(np.int32),
+        range_starts(longest).astype(np.int32),
         np.ascontiguousarray(padded.transpose(0, 2, 1)),
         np.ascontiguousarray(distance[lanes].transpose(0, 2, 1)),
         np.ascontiguousarray(cols[:, order].astype(np.int32)),
@@ -121,7 +119,7 @@ def blocked(shells: Shells, owner: Indices, record: Array, distance: Array, cols
 
 
 def shell_batch(group: SegmentClass, coulomb: bool) -> BraBatch:
-    """Single shells as bras: of two-centre Coulomb integrals, or of one-electron integrals."""
+    """Single shells as bras of two-centre Coulomb integrals, or of one-electron integrals."""
     exponents = group.exponents
     centres = np.repeat(group.centres, group.sizes, axis=0)
     if coulomb:

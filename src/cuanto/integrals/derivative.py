@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.api import basis_kets
+from cuanto.integrals.attenuation import attenuated
 from cuanto.integrals.batches import shell_batch
 from cuanto.integrals.engine import Engine
-from cuanto.integrals.segments import Array, Indices, SegmentClass, segments
+from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, raised
 
 
@@ -24,20 +26,21 @@ from cuanto.kernels.recurrences.components import function_count, kernel_matrix,
 class DerivativeShells:
     """Shells whose functions make up derivatives: d phi_p/dx = sum of weight * function, over the `terms` of p and x.
 
-    `classes`: for each class of the basis the raised one, and the lowered one where there is one.
+    `origins`: the class of the basis that each class comes from; raised and lowered ones follow each other.
     """
 
     classes: tuple[SegmentClass, ...]
+    origins: tuple[SegmentClass, ...]
     size: int
-    p: Indices
-    x: Indices
-    function: Indices
+    p: Ints
+    x: Ints
+    function: Ints
     weight: Array
 
 
 def derivative_shells(basis: Basis) -> DerivativeShells:
     """The shells of the derivatives of all functions of a basis."""
-    classes, terms, size = [], [], 0
+    classes, origins, terms, size = [], [], [], 0
     for group in segments(basis):
         for step in (1, -1) if group.l else (1,):
             l = group.l + step
@@ -46,17 +49,18 @@ def derivative_shells(basis: Basis) -> DerivativeShells:
             coefficients = group.coefficients * (2.0 * group.exponents[:, None] if step == 1 else 1.0)
             arrays = (group.first, group.exponents, coefficients, group.centres, first)
             classes.append(SegmentClass(l, l < 2, *arrays))
+            origins.append(group)
             size += functions * group.ao.size
-            m, x, k, weight = _coupling(group.l, group.pure, step)
+            m, x, k, weight = coupling(group.l, group.pure, step)
             starts, own = group.ao.reshape(-1, 1), first.reshape(-1, 1)
             shape = (group.ao.size, len(m))
             columns = (starts + m, np.broadcast_to(x, shape), own + k, np.broadcast_to(weight, shape))
             terms.append([column.reshape(-1) for column in columns])
     p, x, function, weight = (np.concatenate(column) for column in zip(*terms, strict=True))
-    return DerivativeShells(tuple(classes), size, p, x, function, weight)
+    return DerivativeShells(tuple(classes), tuple(origins), size, p, x, function, weight)
 
 
-def _coupling(l: int, pure: bool, step: int) -> tuple[Indices, Indices, Indices, Array]:
+def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
     """(m, x, k, weight): the part of d/dx of function m that is monomial k of the raised (lowered) shell."""
     number = {a: k for k, a in enumerate(powers(l + step))}
     found = []
@@ -71,17 +75,20 @@ def _coupling(l: int, pure: bool, step: int) -> tuple[Indices, Indices, Indices,
     return m, axis, k, rows[:, 3]
 
 
-def one_electron_gradient(basis: Basis, weights: dict[str, Any], backend: Backend) -> Array:
-    """sum_o sum_pq M_pq d<p|o|q>/dR_a of operators o with symmetric matrices M, [atom, axis]; on the host.
+def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend, omega: float | None = None) -> Array:
+    """sum_o sum_pq M_pq d(p|o|q)/dR_a of operators o with symmetric matrices M, [atom, axis]; on the host.
 
-    `weights`: M_pq by the name of the operator, M_xpq of the dipole moment (which is taken about the origin).
+    `weights`: M_pq by the name of the operator, M_xpq of the dipole moment (which is taken about the origin); `omega`:
+    of the operator "coulomb", erf(omega r)/r in place of 1/r.
     """
     shells = derivative_shells(basis)
-    bras = [shell_batch(group, coulomb=False) for group in shells.classes]
-    kets = basis_kets(basis, coulomb=False)
     n, moved = basis.nbf, np.zeros((len(shells.p),))
     place = backend.upload({"function": shells.function, "p": shells.p})
     for operator, M in weights.items():
+        coulomb = operator == "coulomb"
+        bras = [shell_batch(group, coulomb) for group in shells.classes]
+        bras = [attenuated(bra, omega) for bra in bras] if coulomb else bras
+        kets = basis_kets(basis, coulomb)
         M_xpq = M.reshape(-1, n, n)
         out = backend.zeros((len(M_xpq), shells.size, n), np.float64)
         Engine(backend, out, row_stride=n, component_stride=shells.size * n).run(operator, bras, kets)
@@ -91,7 +98,7 @@ def one_electron_gradient(basis: Basis, weights: dict[str, Any], backend: Backen
     return sum_by_atom(basis, -2.0 * moved * shells.weight, shells.p, shells.x)
 
 
-def sum_by_atom(basis: Basis, values: Array, p: Indices, x: Indices) -> Array:
+def sum_by_atom(basis: Basis, values: Array, p: Ints, x: Ints) -> Array:
     """Add values that belong to functions p and axes x to the gradient of their atoms."""
     atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
     gradient = np.zeros((len(basis.R_ax), 3))

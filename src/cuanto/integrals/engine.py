@@ -11,20 +11,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Job, get_backend
+from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.pairs import FOUR_CENTRE_LOSS
 from cuanto.kernels.abi import bra_fields, ket_fields
+from cuanto.kernels.build import choose_algorithm
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.spec import BLOCK_SCHEDULES, Shells, coulomb_operator
-from cuanto.kernels.tuning import choose_algorithm
 
 ALGORITHMS = ("auto", "hgp", "md")
 
 
 def resolve(backend: object) -> Backend:
-    """A backend by name, or as it is."""
+    """The backend of a name, or the backend itself."""
     if isinstance(backend, str):
         return get_backend(backend)
     if not hasattr(backend, "run"):
@@ -36,28 +38,35 @@ _tables: WeakKeyDictionary[Backend, dict[bool, Any]] = WeakKeyDictionary()
 
 
 def _boys_table(backend: Backend, double: bool) -> Any:
-    """One copy for each device."""
+    """Table of the Boys function, one copy for each device."""
     known = _tables.setdefault(backend, {})
     if double not in known:
         known[double] = backend.to_device(boys_table() if double else table_float())
     return known[double]
 
 
+def check_basis(basis: Basis, name: str = "basis") -> Basis:
+    """Refuse anything but a basis."""
+    if not isinstance(basis, Basis):
+        raise InputError(f"{name} must be a cuanto.Basis, {type(basis).__name__} was given")
+    return basis
+
+
 def check_algorithm(algorithm: str) -> None:
-    """Refuse a name that is not known."""
+    """Refuse an unknown algorithm."""
     if algorithm not in ALGORITHMS:
         raise InputError(f"unknown algorithm {algorithm!r}: choose {', '.join(ALGORITHMS)}")
 
 
 def upload_groups(backend: Backend, groups: Sequence[Mapping[str, NDArray[Any]]]) -> list[dict[str, Any]]:
-    """Groups of arrays on the device, in one copy."""
+    """Copy groups of arrays to the device at once."""
     flat = {f"{k} {name}": array for k, group in enumerate(groups) for name, array in group.items()}
     uploaded = backend.upload(flat)
     return [{name: uploaded[f"{k} {name}"] for name in group} for k, group in enumerate(groups)]
 
 
 def bra_arrays(batch: BraBatch, real: type[np.generic] = np.float64) -> dict[str, NDArray[Any]]:
-    """Arrays of a bra batch under the names of kernel arguments, without the rows of the result."""
+    """Arrays of a bra batch by the names of kernel arguments, without the rows of the result."""
     return {
         "bra_first": batch.first,
         "bra_record": batch.record.astype(real, copy=False),
@@ -68,15 +77,15 @@ def bra_arrays(batch: BraBatch, real: type[np.generic] = np.float64) -> dict[str
 
 @lru_cache(maxsize=4096)
 def _algorithm(language: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
-    """The faster one, looked up once."""
+    """The faster algorithm, cached."""
     return choose_algorithm(language, operator, bra, ket, primitives)
 
 
 @dataclass(frozen=True)
 class Triangle:
-    """Shells of a basis as bras and as kets, on a device; `halves`: the kets once more, with half of each function.
+    """Shells, or pairs of shells, as bras and as kets on a device; `halves`: the kets with half their coefficients.
 
-    Products of two classes are made once, those of a class with itself are halved: the result and its transpose add up.
+    Two batches meet once, a batch meets its own halved kets: the result plus its transpose has every integral.
     """
 
     bras: list[BraBatch]
@@ -87,9 +96,11 @@ class Triangle:
 
     @classmethod
     def of(cls, bras: list[BraBatch], kets: list[KetBatch], backend: Backend) -> Triangle:
-        """In one copy; double precision."""
-        halved = [replace(ket, record=ket.record * HALF) for ket in kets]
-        arrays = [{**bra_arrays(bra), "rows": bra.rows} for bra in bras] + [_ket_arrays(ket) for ket in kets + halved]
+        """Copy all batches to the device at once, in double precision."""
+        halved = [replace(ket, record=_half_coefficient(ket.record)) for ket in kets]
+        arrays = [{**bra_arrays(bra), "rows": bra.rows} for bra in bras] + [
+            {**ket_arrays(ket), "cols": ket.cols} for ket in kets + halved
+        ]
         uploaded = upload_groups(backend, arrays)
         n = len(bras)
         mine = [{"columns": bra.columns, **own} for bra, own in zip(bras, uploaded, strict=False)]
@@ -97,21 +108,24 @@ class Triangle:
         return cls(bras, kets, mine, others[:n], others[n:])
 
 
-HALF = np.array([1.0, 1.0, 1.0, 1.0, 0.5])[:, None]
-"""Of the coefficient in the record of a single shell's primitive."""
+def _half_coefficient(record: Array) -> Array:
+    """Records [primitive, field, lane] of kets with half of each coefficient, which is field 4."""
+    half = record.copy()
+    half[:, 4] *= 0.5
+    return half
 
 
-def _ket_arrays(batch: KetBatch, real: type[np.generic] = np.float64) -> dict[str, NDArray[Any]]:
+def ket_arrays(batch: KetBatch, real: type[np.generic] = np.float64) -> dict[str, NDArray[Any]]:
+    """Arrays of a ket batch by the names of kernel arguments, without the columns of the result."""
     return {
         "ket_first": batch.first,
         "ket_record": batch.record.astype(real, copy=False),
         "ket_shell": batch.shell.astype(real, copy=False),
-        "cols": batch.cols,
     }
 
 
 class Engine:
-    """Fills one result array; batches are copied to the device once."""
+    """Computes integrals into one result array."""
 
     def __init__(self, backend: Backend, out: Any, row_stride: int, component_stride: int = 0) -> None:
         self.backend = backend
@@ -125,24 +139,21 @@ class Engine:
         }
 
     def bras(self, batches: Sequence[BraBatch]) -> list[dict[str, Any]]:
-        """Kernel arguments of bra batches; what was copied to the device before is not copied again."""
-        arrays = [self._bra(batch) if batch.device is None else {"rows": batch.rows} for batch in batches]
+        """Kernel arguments of bra batches; arrays that are on the device are not copied again."""
+        arrays = [{"rows": b.rows} if b.device else {**bra_arrays(b, self.real), "rows": b.rows} for b in batches]
         uploaded = upload_groups(self.backend, arrays)
         return [
             {"columns": batch.columns, **(batch.device or {}), **own}
             for batch, own in zip(batches, uploaded, strict=True)
         ]
 
-    def _bra(self, batch: BraBatch) -> dict[str, Any]:
-        return {**bra_arrays(batch, self.real), "rows": batch.rows}
-
     def kets(self, batches: Sequence[KetBatch]) -> list[dict[str, Any]]:
         """Kernel arguments of ket batches."""
-        uploaded = upload_groups(self.backend, [_ket_arrays(batch, self.real) for batch in batches])
+        uploaded = upload_groups(self.backend, [{**ket_arrays(b, self.real), "cols": b.cols} for b in batches])
         return [{"kets": batch.count, **own} for batch, own in zip(batches, uploaded, strict=True)]
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """All bras against all kets; of bras that are still to be made, one batch is at work while the next is made."""
+        """All bras against all kets; a batch of an iterator is launched before the next one is made."""
         check_algorithm(algorithm)
         arguments = self.kets(kets)
         portions: Iterable[Sequence[BraBatch]] = [bras] if isinstance(bras, list) else ([bra] for bra in bras)
@@ -152,26 +163,8 @@ class Engine:
             for bra, mine in zip(portion, self.bras(portion), strict=True)
         )
 
-    def run_triangle(self, pairs: list[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """Pairs against themselves, each product of two batches once: integrals with their transpose are the result.
-
-        A batch against itself has all products, so it gets half of each.
-        """
-        check_algorithm(algorithm)
-        arguments = self.kets(kets)
-
-        def groups() -> Iterator[list[Job]]:
-            for k, pair in enumerate(pairs):
-                half = replace(pair, coefficient=0.5 * pair.coefficient)
-                whole, own = self.bras([pair, half])
-                if k:
-                    yield self.jobs("coulomb", pair, whole, kets[:k], arguments[:k], algorithm)
-                yield self.jobs("coulomb", half, own, kets[k : k + 1], arguments[k : k + 1], algorithm)
-
-        self.backend.run(groups())
-
     def triangle(self, operator: str, shells: Triangle, algorithm: str = "auto") -> Iterator[list[Job]]:
-        """Shells with shells: what is made must be added to its transpose."""
+        """Jobs of all products; the transpose has to be added to their result."""
         for k, (bra, arguments) in enumerate(zip(shells.bras, shells.arguments, strict=True)):
             kets = [*shells.ket_arguments[:k], shells.halves[k]]
             yield self.jobs(operator, bra, arguments, shells.kets[: k + 1], kets, algorithm)
@@ -197,12 +190,12 @@ class Engine:
         four_centres = len(bra.shells.l) == len(ket.shells.l) == 2
         delicate = bra.delicate or ket.delicate or (four_centres and bra.loss * ket.loss > FOUR_CENTRE_LOSS)
         if operator == "coulomb" and delicate:
-            algorithm = "md"  # whatever was asked for: a horizontal recurrence would lose digits
+            algorithm = "md"  # always: a horizontal recurrence would lose digits
         elif algorithm == "auto":
             algorithm = _algorithm(self.backend.traits.language, operator, bra.shells, ket.shells, primitives)
         if bra.attenuated:
             if self.backend.traits.schedule in BLOCK_SCHEDULES:
-                algorithm = "md"  # whatever a job says: these schedules know nothing else
+                algorithm = "md"  # always: these schedules have no other
             operator = coulomb_operator(True, algorithm)
         return Job(
             operator,

@@ -1,40 +1,45 @@
-"""Pairs of shells: primitive pairs that matter, their Gaussian products, and which algorithm keeps their digits."""
+"""Pairs of shells: significant primitive pairs, their Gaussian products, and which algorithm is accurate for them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Flags, Ints, range_members, range_starts
 from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch, KetBatch, blocked
-from cuanto.integrals.segments import Array, Indices, SegmentClass
+from cuanto.integrals.segments import SegmentClass
 from cuanto.kernels.abi import COULOMB_BRA, PAIR_KET, SIZE
 from cuanto.kernels.spec import Shells
 
 DIGIT_LOSS = 30.0
-"""Factor of cancellation from which a pair is left to the McMurchie-Davidson scheme."""
+"""Cancellation factor above which a pair uses the McMurchie-Davidson scheme."""
 FOUR_CENTRE_LOSS = 50.0
-"""The same for the product of the factors of two pairs."""
+"""The same for the product of the factors of the two pairs of a quartet."""
+
+
+RowOf = Callable[[Ints, Ints], Ints]
+"""Rows of pairs of basis functions in a result."""
 
 
 class RowMap:
-    """Row of an AO pair in the result: packed lower triangle, or full square (lower part filled)."""
+    """Row of a pair of basis functions in the result: packed lower triangle, or square (lower part)."""
 
     def __init__(self, nbf: int, packed: bool) -> None:
         self.nbf, self.packed = nbf, packed
 
-    def __call__(self, i: Indices, j: Indices) -> Indices:
+    def __call__(self, i: Ints, j: Ints) -> Ints:
         high, low = np.maximum(i, j), np.minimum(i, j)
         return high * (high + 1) // 2 + low if self.packed else high * self.nbf + low
 
 
 def pair_batches(
-    a: SegmentClass, b: SegmentClass, same: bool, row_of: RowMap, threshold: float, split: bool = True
+    a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb); with `same` class each pair once; with `split` delicate pairs apart.
+    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: delicate pairs in their own batch.
 
-    A primitive pair is dropped when its overlap factor times its largest coefficients is below `threshold`.
+    A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
     i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
     AB = a.centres[i] - b.centres[j]
@@ -68,20 +73,18 @@ def pair_batches(
     return batches
 
 
-def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices) -> tuple[Indices, Indices, Indices]:
-    """Number of the pair and of both primitives, for all products of primitives of the pairs (i, j)."""
-    per_pair = a.sizes[i] * b.sizes[j]
-    s = np.repeat(np.arange(len(i)), per_pair)
-    within = np.arange(len(s)) - np.repeat(np.cumsum(per_pair) - per_pair, per_pair)
+def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints) -> tuple[Ints, Ints, Ints]:
+    """Pair, first and second primitive of all products of primitives of the pairs (i, j)."""
+    s, within = range_members(a.sizes[i] * b.sizes[j])
     inner = b.sizes[j][s]
     return s, a.first[i][s] + within // inner, b.first[j][s] + within % inner
 
 
-def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> NDArray[np.bool_]:
-    """Primitive pairs whose horizontal recurrence would make small moments about B from large ones about A.
+def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> Flags:
+    """Primitive pairs whose horizontal recurrence would form small moments about B from large ones about A.
 
-    The ratio of the moments is that of the distances of P from both centres; it matters for a tight b beside a
-    diffuse a, with l_b > 0. The McMurchie-Davidson scheme has no such loss.
+    The ratio of the moments is that of the distances of P from both centres; it is large for a tight b and a diffuse a
+    with l_b > 0. The McMurchie-Davidson scheme has no such loss.
     """
     p = alpha + beta
     spread = np.sqrt(0.5 / p)
@@ -89,11 +92,11 @@ def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> NDArray[np.bo
     return ratio**lb > DIGIT_LOSS
 
 
-def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: Indices, count: int) -> Array:
-    """For every pair: how large the terms (a + r, 0| |AB|^(b - r) of a horizontal recurrence are against the result.
+def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: Ints, count: int) -> Array:
+    """Size of the terms (a + r, 0| |AB|^(b - r) of a horizontal recurrence relative to the result, for every pair.
 
-    Moments about A and B have the sizes of the distances of the product Gaussian, or of its width; primitives count
-    by their `size`.
+    Moments about A and B scale with the distance of the product Gaussian, or its width; primitives count by their
+    `size`.
     """
     p = alpha + beta
     spread = np.sqrt(0.5 / p)
@@ -107,10 +110,10 @@ def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: 
 def _batch(
     a: SegmentClass,
     b: SegmentClass,
-    i: Indices,
-    j: Indices,
-    primitives: tuple[Indices, Indices, Indices, Array, Array, Array],
-    rows: Indices,
+    i: Ints,
+    j: Ints,
+    primitives: tuple[Ints, Ints, Ints, Array, Array, Array],
+    rows: Ints,
     delicate: bool,
     loss: float,
 ) -> BraBatch:
@@ -118,7 +121,7 @@ def _batch(
     s, x, y, alpha, beta, K = primitives
     AB = a.centres[i] - b.centres[j]
     p = alpha + beta
-    record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster, and turned at the end
+    record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster; transposed at the end
     AB_xs = np.take(AB.T, s, axis=1)
     record[0] = p
     np.multiply(-beta / p, AB_xs, out=record[4:7])
@@ -132,7 +135,7 @@ def _batch(
     return BraBatch(
         Shells((a.l, b.l), (a.pure, b.pure)),
         a.columns * b.columns,
-        np.concatenate([[0], np.cumsum(np.bincount(s, minlength=len(i)))]).astype(np.int32),
+        range_starts(np.bincount(s, minlength=len(i))).astype(np.int32),
         np.ascontiguousarray(record.T),
         products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
         AB,
@@ -143,7 +146,7 @@ def _batch(
 
 
 def pair_kets(bra: BraBatch) -> KetBatch:
-    """Pairs of shells as kets: every contraction column a ket of its own."""
+    """Pairs of shells as kets, one ket for every contraction column."""
     columns, functions = bra.columns, bra.rows.shape[1] // bra.columns
     owner = np.repeat(np.arange(bra.count), np.diff(bra.first))
     p = bra.record[:, 0]
@@ -168,7 +171,7 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     return total, (x - (total - shift)) + (y - shift)
 
 
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Indices, j: Indices, row_of: RowMap) -> Indices:
+def _pair_rows(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints, row_of: RowOf) -> Ints:
     """[pair, column a, column b, function a, function b] -> row."""
     ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
     ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)

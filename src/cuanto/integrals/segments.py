@@ -1,7 +1,7 @@
-"""Shells in the form kernels want: by class, primitives and contraction columns as arrays.
+"""Shells in the form that kernels read: by class, primitives and contraction columns as arrays.
 
-A segment is a set of contraction columns over the same primitives. Columns with a single primitive become segments of
-their own: the other columns then need fewer products, and nothing is computed twice that costs anything.
+A segment is a set of contraction columns over the same primitives. Columns with a single primitive are segments of
+their own, so that the other columns need fewer products.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array, Ints, range_starts
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
 from cuanto.kernels.recurrences.components import function_count, shell_scale
 from cuanto.kernels.spec import MAX_L
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,11 +25,11 @@ class SegmentClass:
 
     l: int
     pure: bool
-    first: Indices  # [segment + 1]: primitives of segment s are first[s] .. first[s + 1]
+    first: Ints  # [segment + 1]: primitives of segment s are first[s] .. first[s + 1]
     exponents: Array  # [primitive]
     coefficients: Array  # [primitive, column], `shell_scale` folded in
     centres: Array  # [segment, axis]
-    ao: Indices  # [segment, column]: first AO
+    ao: Ints  # [segment, column]: first AO
 
     @property
     def count(self) -> int:
@@ -50,7 +47,7 @@ class SegmentClass:
         return function_count(self.l, self.pure)
 
     @cached_property
-    def sizes(self) -> Indices:
+    def sizes(self) -> Ints:
         """Primitives of each segment."""
         return self.first[1:] - self.first[:-1]
 
@@ -64,19 +61,19 @@ _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first; made once."""
+    """The classes of a basis, low momenta first; cached."""
     if basis not in _known:
         _known[basis] = _segments(basis)
     return _known[basis]
 
 
 def _segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    found: dict[tuple[int, bool, int], list[tuple[Array, Array, Array, Indices]]] = {}
-    parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Indices]]] = {}
+    found: dict[tuple[int, bool, int], list[tuple[Array, Array, Array, Ints]]] = {}
+    parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Ints]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         if shell.l > MAX_L:
             raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
-        # Equal atoms share their arrays: each kind of shell is taken apart once.
+        # Equal atoms share their arrays: each kind of shell is split once.
         kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
         if kind not in parts:
             parts[kind] = _parts(shell)
@@ -86,15 +83,15 @@ def _segments(basis: Basis) -> tuple[SegmentClass, ...]:
     return tuple(_class(l, pure, members) for (l, pure, _), members in sorted(found.items()))
 
 
-def _class(l: int, pure: bool, members: list[tuple[Array, Array, Array, Indices]]) -> SegmentClass:
+def _class(l: int, pure: bool, members: list[tuple[Array, Array, Array, Ints]]) -> SegmentClass:
     exponents, coefficients, centres, ao = zip(*members, strict=True)
-    first = np.cumsum([0, *(len(e) for e in exponents)])
+    first = range_starts([len(e) for e in exponents])
     return SegmentClass(
         l, pure, first, np.concatenate(exponents), np.concatenate(coefficients), np.array(centres), np.array(ao)
     )
 
 
-def _parts(shell: Shell) -> list[tuple[Array, Array, Indices]]:
+def _parts(shell: Shell) -> list[tuple[Array, Array, Ints]]:
     """Exponents, coefficients (`shell_scale` folded in) and first functions of the segments of a shell."""
     used = shell.coefficients != 0.0
     single = used.sum(axis=0) == 1

@@ -1,1 +1,1 @@
-"""Results in the forms of other programs."""
+"""File formats and interfaces of other programs."""

@@ -1,6 +1,6 @@
-"""A calculator of ASE (https://wiki.fysik.dtu.dk/ase): energies in eV, forces in eV/Angstrom, dipoles in e Angstrom.
+"""Calculator for ASE (https://wiki.fysik.dtu.dk/ase): energies in eV, forces in eV/Angstrom, dipoles in e Angstrom.
 
-atoms.calc = Cuanto(method="pm6")                     # and whatever else `cuanto.energy` takes
+atoms.calc = Cuanto(method="pm6")                     # and any other keyword of `cuanto.energy`
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuanto.api import energy
-from cuanto.errors import MissingDependencyError
-from cuanto.methods import SEMIEMPIRICAL, Result
+from cuanto.api import energy, gradient
+from cuanto.errors import ConvergenceError, MissingDependencyError
+from cuanto.methods import Result
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 
@@ -21,29 +21,27 @@ except ImportError:
 
 
 class Cuanto(Calculator):
-    """`charge` and `multiplicity`: of the molecule; where they are None, the sum of the atoms' initial charges, and of
-    their initial magnetic moments. Other keywords are those of `cuanto.energy`. Forces: semiempirical methods.
+    """ASE calculator; keywords are those of `cuanto.energy`, and `charge` and `multiplicity` of the molecule.
 
-    Each calculation starts from the one before, where the atoms are the same.
+    If they are None, they follow from the initial charges and magnetic moments of the atoms. Each calculation starts
+    from the previous one if the atoms are the same.
     """
 
-    implemented_properties = ["energy", "free_energy", "dipole", "charges"]  # noqa: RUF012  # ASE's own way
+    implemented_properties = ["energy", "free_energy", "forces", "dipole", "charges"]  # noqa: RUF012  # ASE's own way
     default_parameters = {"method": "hf", "charge": None, "multiplicity": None}  # noqa: RUF012
     ignored_changes = {"pbc", "cell"}  # noqa: RUF012
     result: Result | None = None
-    """The last one, with all that ASE has no name for."""
+    """The last result, with properties that ASE does not have."""
 
     def __init__(self, method: str = "hf", **settings: Any) -> None:
         super().__init__(method=method, **settings)  # type: ignore[no-untyped-call]
 
     def set(self, **settings: Any) -> Any:
-        """Change parameters; what was computed with the others is forgotten."""
+        """Change parameters and forget earlier results."""
         changed = super().set(**settings)  # type: ignore[no-untyped-call]
         if changed:
             self.reset()  # type: ignore[no-untyped-call]
             self.result = None
-            forces = ["forces"] if self.parameters["method"].lower() in SEMIEMPIRICAL else []
-            self.implemented_properties = [*type(self).implemented_properties, *forces]
         return changed
 
     def calculate(
@@ -52,10 +50,10 @@ class Cuanto(Calculator):
         properties: Sequence[str] = ("energy",),
         system_changes: Sequence[str] = tuple(all_changes),
     ) -> None:
-        """As ASE calls it."""
+        """Compute the properties that ASE asks for."""
         super().calculate(atoms, properties, system_changes)  # type: ignore[no-untyped-call]
         if self.result is None or system_changes:
-            self.result = self._computed(self.atoms, self.result)
+            self.result = self._compute(self.atoms, self.result, "forces" in properties)
         result = self.result
         self.results = {
             "energy": result.energy * HARTREE_IN_EV,
@@ -66,15 +64,18 @@ class Cuanto(Calculator):
         if "forces" in properties:
             self.results["forces"] = -result.gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
-    def _computed(self, atoms: Any, before: Result | None) -> Result:
+    def _compute(self, atoms: Any, before: Result | None, forces: bool) -> Result:
         if atoms.pbc.any():
             raise CalculatorSetupError("cuanto computes molecules: set atoms.pbc = False")
         molecule, settings = self._molecule(atoms), dict(self.parameters)
         method = settings.pop("method")
         del settings["charge"], settings["multiplicity"]
-        if before is not None and _alike(before.molecule, molecule):
+        if before is not None and _same_electrons(before.molecule, molecule):
             settings.setdefault("guess", before)
-        result = energy(molecule, method, **settings)
+        try:
+            result = gradient(molecule, method, **settings) if forces else energy(molecule, method, **settings)
+        except ConvergenceError as error:
+            raise SCFError(str(error)) from None
         if not result.converged:
             raise SCFError(f"not converged in {result.iterations} iterations")
         return result
@@ -90,6 +91,6 @@ class Cuanto(Calculator):
         return Molecule(symbols, positions, charge, multiplicity, str(atoms.symbols))
 
 
-def _alike(one: Molecule, other: Molecule) -> bool:
-    """Whether orbitals of one can be a guess for the other."""
+def _same_electrons(one: Molecule, other: Molecule) -> bool:
+    """Whether the orbitals of one molecule can be a guess for the other."""
     return (one.symbols, one.charge, one.multiplicity) == (other.symbols, other.charge, other.multiplicity)

@@ -1,74 +1,71 @@
-"""QCEngine's way to ask: an AtomicInput in, an AtomicResult or a FailedOperation out."""
+"""The interface of QCEngine: an AtomicInput in, an AtomicResult or a FailedOperation out."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from cuanto import __version__
-from cuanto.api import energy
-from cuanto.errors import CompilerError, CuantoError, InputError, MissingDependencyError
-from cuanto.interfaces.qcschema import plain, require_driver, to_qcschema
-from cuanto.interfaces.sources import model_of
-from cuanto.interfaces.versions import as_first, as_second, failed_second, is_second
+from cuanto.api import energy, gradient
+from cuanto.errors import (
+    CompilerError,
+    ConvergenceError,
+    CuantoError,
+    InputError,
+    MissingDependencyError,
+    import_optional,
+)
+from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
+from cuanto.interfaces.sources import read_model
+from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
 from cuanto.methods import SEMIEMPIRICAL, Result
-from cuanto.system import Molecule
-from cuanto.system.formats import qcschema_structure
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
-"""Of errors, by the names of QCEngine."""
+"""QCEngine's names for our errors."""
 
 
 def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool | None = None) -> Any:
-    """Carry out a QCSchema AtomicInput: a dictionary, or a model of QCElemental.
+    """Compute a QCSchema AtomicInput, a dictionary or a model of QCElemental.
 
-    Gives an AtomicResult or, where it cannot be done or did not converge, a FailedOperation; `raise_error` raises
-    instead. A dictionary gives a dictionary and a model a model, unless `return_dict` says otherwise; the schema has
-    the version of the input, 1 or 2. Keywords are those of `cuanto.energy`. Gradients: semiempirical methods.
+    Returns an AtomicResult or, if the calculation fails or does not converge, a FailedOperation; with `raise_error` it
+    raises instead. A dictionary is answered by a dictionary and a model by a model, unless `return_dict` says
+    otherwise, and in the same version of the schema, 1 or 2. Keywords are those of `cuanto.energy`. Gradients are
+    available for semiempirical methods.
     """
     given = plain(_dictionary(atomic_input))
     as_dict = isinstance(atomic_input, Mapping) if return_dict is None else return_dict
-    second = is_second(given)
+    second = is_version_2(given)
     try:
-        answer = _answer(as_first(given, "the input"))
-        answer = plain(as_second(answer, given)) if second else answer
+        answer = _answer(to_version_1(given, "the input"))
+        answer = plain(to_version_2(answer, given)) if second else answer
     except Exception as error:
         if raise_error:
             raise
-        answer = _failed(given, second, _kind(error), _message(error))
+        answer = failed_operation(given, {"error_type": _kind(error), "error_message": _message(error)})
     if as_dict:
         return answer
-    models = _models("qcelemental.models.v2" if second else "qcelemental.models")
+    message = "QCSchema models need QCElemental: `pip install qcelemental`, or use return_dict=True"
+    models = import_optional("qcelemental.models.v2" if second else "qcelemental.models", message)
     return (models.AtomicResult if answer["success"] else models.FailedOperation)(**answer)
 
 
 def _answer(given: dict[str, Any]) -> dict[str, Any]:
-    asked = model_of(given, "the input")
-    if not asked:
+    asked = read_model(given, "the input")
+    if asked is None or asked.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
-    driver, method = asked["driver"], asked["method"]
-    require_driver(driver, method)
-    found = qcschema_structure(given, "the input")
-    molecule = Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
-    basis = {} if asked["basis"] is None else {"basis": asked["basis"]}
-    if basis and method.lower() in SEMIEMPIRICAL:
-        raise InputError(f"{method} has no basis to choose: leave out {asked['basis']!r}")
-    if not basis and method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{method} needs a basis: name one in the model, such as def2-svp")
-    result = energy(molecule, method, **basis, **asked["keywords"])
+    require_driver(asked.driver)
+    if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
+    compute_it = gradient if asked.gradient else energy
+    result = compute_it(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
-    return _completed(given, result, driver)
-
-
-class ConvergenceError(CuantoError):
-    """The SCF ended before it converged."""
+    return _completed(given, result, asked.driver)
 
 
 def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
-    """Ours, with what the input had beside the calculation."""
+    """Our AtomicResult with the model, keywords, extras and protocols of the input."""
     protocol = (given.get("protocols") or {}).get("wavefunction", "none")
     schema = to_qcschema(result, protocol not in (None, "none"), driver)
     schema["keywords"] = given.get("keywords") or {}
@@ -81,14 +78,6 @@ def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, 
     return schema
 
 
-def _failed(given: Any, second: bool, kind: str, message: str) -> dict[str, Any]:
-    error, extras = {"error_type": kind, "error_message": message}, {"cuanto": {"version": __version__}}
-    if second:
-        return failed_second(given, error, extras)
-    about = given.get("id") if isinstance(given, Mapping) else None
-    return {"id": about, "input_data": given, "success": False, "error": error, "extras": extras}
-
-
 def _kind(error: Exception) -> str:
     if isinstance(error, ConvergenceError):
         return "convergence_error"
@@ -96,7 +85,7 @@ def _kind(error: Exception) -> str:
 
 
 def _message(error: Exception) -> str:
-    """One line of ours; the traceback of what should not have happened."""
+    """The message of one of our errors; the traceback of an internal error."""
     if isinstance(error, CuantoError):
         return str(error)
     return "".join(traceback.format_exception(error))
@@ -107,12 +96,4 @@ def _dictionary(atomic_input: Any) -> Any:
         return dict(atomic_input)
     if (dump := getattr(atomic_input, "model_dump", None) or getattr(atomic_input, "dict", None)) is not None:
         return dump()
-    raise InputError(f"compute takes an AtomicInput or a dictionary, {type(atomic_input).__name__} was given")
-
-
-def _models(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        message = "models of QCSchema need QCElemental: `pip install qcelemental`, or return_dict=True"
-        raise MissingDependencyError(message) from None
+    raise InputError(f"compute takes an AtomicInput or a dictionary, not {type(atomic_input).__name__}")

@@ -35,7 +35,7 @@ def write_orbital(
     spin: int = 0,
     box: Box | None = None,
 ) -> None:
-    """One orbital: `homo`, `lumo`, `homo-1`, `lumo+2`, or its number from 1 in the order of energy."""
+    """Write an orbital: `homo`, `lumo`, `homo-1`, `lumo+2`, or its number from 1 in the order of energy."""
     m = orbital_number(wave, orbital, spin)
     box = box or Box.around(molecule.R_ax)
     title = f"orbital {m + 1}, spin {spin + 1}, {wave.eps_sm[spin][m]:.6f} Hartree, {wave.n_sm[spin][m]:g} electrons"
@@ -43,20 +43,20 @@ def write_orbital(
 
 
 def write_density(path: str | os.PathLike[str], molecule: Molecule, wave: Wavefunction, box: Box | None = None) -> None:
-    """The electron density."""
+    """Write the electron density."""
     box = box or Box.around(molecule.R_ax)
     write_cube(path, molecule, box, density_on_grid(wave.basis, wave.C_spm, wave.n_sm, box), "electron density")
 
 
 def write_cube(path: str | os.PathLike[str], molecule: Molecule, box: Box, values: Array, title: str) -> None:
-    """Any values [x, y, z] on a box."""
+    """Write values [x, y, z] on a box."""
     write_text(path, cube_text(molecule, box, values, title))
 
 
 def cube_text(molecule: Molecule, box: Box, values: Array, title: str) -> str:
     """The text of the file."""
     if values.shape != box.shape:
-        raise InputError(f"values of shape {values.shape} do not belong to a box of {box.shape}")
+        raise InputError(f"values of shape {values.shape} do not match a box of {box.shape} points")
     name = " ".join(molecule.name.split()) or "molecule"
     lines = [f"{name}: {title}"[:200], f"cuanto {__version__}; z runs fastest; Bohr"]
     lines.append(f"{molecule.natom:5d}" + "".join(f"{x:12.6f}" for x in box.origin))
@@ -81,7 +81,7 @@ def _numbers(values: Array) -> str:
 
 
 def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int:
-    """Index of an orbital that is asked for by name or by its number from 1."""
+    """Index of an orbital given by name or by its number from 1."""
     if not 0 <= spin < len(wave.n_sm):
         raise InputError(f"there is no spin {spin + 1}: the result has {len(wave.n_sm)} set(s) of orbitals")
     n_m, eps_m = wave.n_sm[spin], wave.eps_sm[spin]
@@ -96,5 +96,5 @@ def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int
     else:
         raise InputError(f"orbital {str(orbital)[:40]!r}: give homo, lumo, homo-1, lumo+2 or a number from 1")
     if not 0 <= place < len(order):
-        raise InputError(f"orbital {orbital}: the result has {len(order)} orbitals of this spin, this is none of them")
+        raise InputError(f"there is no orbital {orbital}: the result has {len(order)} orbitals of this spin")
     return int(order[place])

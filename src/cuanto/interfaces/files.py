@@ -1,9 +1,9 @@
-"""Files that are complete or not there at all."""
+"""Output files, written completely or not at all."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ Name = str | os.PathLike[str]
 
 
 def destination(path: Name) -> Path:
-    """The file that a name means, symbolic links followed; what a file cannot or must not replace is refused."""
+    """Path of an output file, with symbolic links followed; refuses what cannot or must not be replaced."""
     try:
         target = Path(path).resolve()
         found, folder = target.exists(), target.parent
@@ -27,7 +27,7 @@ def destination(path: Name) -> Path:
             raise InputError(f"cannot write {path}: the file is read-only")
         if not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {path}: no permission to write in {folder}")
-    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names that no file can have
+    except (OSError, RuntimeError, ValueError) as error:  # link loops, impossible names
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"cannot write {str(path)[:200]!r}: {reason}") from None
     return target
@@ -35,7 +35,7 @@ def destination(path: Name) -> Path:
 
 @contextmanager
 def replacing(path: Name) -> Iterator[Path]:
-    """A draft beside the file; it takes the file's name when it is complete."""
+    """A temporary file beside the target, which replaces it once it is complete."""
     target = destination(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -48,22 +48,21 @@ def replacing(path: Name) -> Iterator[Path]:
 
 
 def write_text(path: Name, text: str) -> None:
-    """Written beside the final name, then renamed."""
+    """Write a text file completely or not at all."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
-def require_apart(outputs: Iterable[Name], inputs: Iterable[Name]) -> None:
-    """No output takes the place of what is read."""
-    read = [Path(name) for name in inputs if "\0" not in os.fspath(name)]
-    for output in outputs:
-        for name in read:
-            if _same(Path(output), name):
-                raise InputError(f"{output} would overwrite the input {name}: give the output another name")
+def require_writable(path: Name, *inputs: Name | None) -> None:
+    """Refuse an output that cannot be written, or that would overwrite one of the `inputs`, before the work begins."""
+    target = destination(path)
+    for name in inputs:
+        if name is not None and _same(target, Path(name)):
+            raise InputError(f"{path} would overwrite the input {name}: give the output another name")
 
 
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except (OSError, ValueError):
-        return False  # one of them is not there
+        return False  # one of them does not exist, or no file can have such a name

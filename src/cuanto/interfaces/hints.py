@@ -1,4 +1,4 @@
-"""What a person may have meant by something that is no molecule: one line that says what would work."""
+"""Hints for names that are not those of a molecule: what may have been meant, and what would work."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import shlex
 from pathlib import Path
 
 from cuanto.errors import InputError
+from cuanto.interfaces.read import is_checkpoint
 from cuanto.system.text import quoted
 
 KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
 KNOWN_IN_A_JOB = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
-HDF5 = b"\x89HDF\r\n\x1a\n"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
-"""Formats that Open Babel turns into XYZ."""
+"""Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
 _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
 def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
-    """A better `error` for what was given, where one is known; a job has no options that could be named."""
+    """A more helpful `error` if there is one; for a job it does not name options of the command line."""
     shown, known = quoted(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
     if not given.strip():
         return InputError(f"the name of the molecule is empty: give {known}")
@@ -31,10 +31,10 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             return InputError(f"{shown} is a folder: name a file in it{many}")
         if not path.exists():
             return InputError(f"{error}{_meant(given, path, known)}")
-        if _is_checkpoint(path):
+        if path.is_file() and is_checkpoint(path):
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
-            return InputError(f"{shown} is a checkpoint: give the molecule's own file, and {option}")
+            return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")
         if (hint := _of_suffix(given, path, in_a_job)) is not None:
             return InputError(f"{error}; {hint}")
     except (OSError, ValueError):  # names that no file can have
@@ -42,33 +42,26 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
     return error
 
 
-def _is_checkpoint(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(HDF5)) == HDF5
-
-
 def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
-    """What can be done with a file of another kind; the name of one says little of what is in it."""
+    """What can be done with a file of another format, by its ending."""
     suffix = path.suffix.lower()
     if not given.isprintable():
-        return None  # no escape sequences in a command that somebody may copy
+        return None  # no escape sequences in a command that may be copied
     given, target = shlex.quote(given), shlex.quote(f"{path.stem}.xyz")
     if suffix == ".traj":
-        convert = f"a trajectory of ASE becomes an XYZ file with `ase convert {given} {target}`"
+        convert = f"convert an ASE trajectory with `ase convert {given} {target}`"
         return convert if in_a_job else f"{convert}, then `cuanto energy {target} --out FILE.csv`"
     if suffix in OBABEL:
-        return f"another format becomes an XYZ file with `obabel {given} -O {target}`"
+        return f"convert other formats with `obabel {given} -O {target}`"
     if suffix == ".toml":
-        return f"a job is run with `cuanto run {given}`"
+        return f"to run a job, use `cuanto run {given}`"
     if suffix == ".inp":
-        return f"an input of an atom is computed with `cuanto atom {given}`"
+        return f"for the input of an atom, use `cuanto atom {given}`"
     return None
 
 
 def _meant(given: str, path: Path, known: str) -> str:
-    """After 'does not exist': a SMILES without its prefix, or a name that is nearly right."""
+    """What follows 'does not exist': a SMILES without its prefix, or a similar file name."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -1,4 +1,4 @@
-"""Settings of `cuanto.energy` by name, from wherever they come: the command line, a TOML file, a QCSchema input."""
+"""Keywords of `cuanto.energy` from the command line, a TOML file or a QCSchema input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cuanto.system.text import parse_real, quoted
 
 
 def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Keywords for `cuanto.energy` from plain data; what depends on method and molecule is checked with them."""
+    """Check keywords that are plain data; what depends on method and molecule is checked later."""
     require_known(given, OPTIONS, f"{where}: unknown key")
     found = {name: read_value(name, value, where) for name, value in given.items() if value is not None}
     of_scf = options_of(ScfOptions)
@@ -34,7 +34,7 @@ def read_value(name: str, value: Any, where: str) -> Any:
         _check_point_charges(value, where)
     if kind in ("choice", "text", "basis"):
         if not isinstance(value, str):
-            raise InputError(f"{where}: {name} must be a text, not {quoted(value)}")
+            raise InputError(f"{where}: {name} must be text, not {quoted(value)}")
         if not value.strip():
             raise InputError(f"{where}: {name} is empty: give a name, or leave it out")
     return value
@@ -42,7 +42,7 @@ def read_value(name: str, value: Any, where: str) -> Any:
 
 @contextmanager
 def about(where: str) -> Iterator[None]:
-    """What is wrong with an input says where: a file, and the option if it does not name itself."""
+    """Errors inside begin with `where` (a file) and the option, unless the message names them already."""
     try:
         yield
     except InputError as error:
@@ -53,7 +53,7 @@ def about(where: str) -> Iterator[None]:
 
 
 def option_value(text: str) -> Any:
-    """What `-o NAME=text` means: numbers, true, false and lists with commas are recognised, the rest are words."""
+    """The value of `-o NAME=text`: a number, true or false, a list with commas, else a word."""
     if "," in text:
         return [option_value(part.strip()) for part in text.split(",")]
     if text.lower() in ("true", "false"):
@@ -67,7 +67,7 @@ def option_value(text: str) -> Any:
 
 
 def _check_point_charges(given: object, where: str) -> None:
-    """Numbers and their shapes are looked at where they are used."""
+    """Check for a pair of lists; their numbers and shapes are checked where they are used."""
     if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(x, list | tuple) for x in given):
         wanted = "two lists, charges (e) and positions (Bohr), such as [[0.5], [[0.0, 0.0, 4.0]]]"
         raise InputError(f"{where}: point_charges must be {wanted}, not {quoted(given)}")

@@ -1,7 +1,7 @@
 """Orbitals as a Molden file (G. Schaftenaar, J. H. Noordik, doi:10.1023/A:1008193805436).
 
-Coefficients refer to functions of unit norm, contraction coefficients to normalised primitives. The format knows
-functions up to g, and one kind, Cartesian or pure, for each momentum.
+Coefficients refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
+functions up to g; those of one angular momentum are either all Cartesian or all pure.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import __version__, integrals
-from cuanto.basis import Basis, Shell
+from cuanto.basis import Basis
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
+from cuanto.interfaces.wavefunction import shells_by_atom
 from cuanto.methods import GaussianResult
 
 Array = NDArray[np.float64]
@@ -34,7 +35,7 @@ LARGEST_L = 4
 
 
 def write_molden(path: str | os.PathLike[str], result: GaussianResult) -> None:
-    """All orbitals of a result."""
+    """Write all orbitals of a result."""
     write_text(path, molden_text(result))
 
 
@@ -70,13 +71,15 @@ def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, A
 
 
 def _kinds(basis: Basis) -> dict[int, bool]:
-    """Whether the functions of each momentum from d on are pure."""
+    """Whether the functions of each angular momentum from d on are pure."""
     kinds: dict[int, bool] = {}
     for shell in basis.shells:
         if shell.l > LARGEST_L:
-            raise InputError(f"a Molden file holds functions up to g; basis {basis.name} has l = {shell.l}")
+            raise InputError(f"Molden files have functions up to g; basis {basis.name} has l = {shell.l}")
         if shell.l >= 2 and kinds.setdefault(shell.l, shell.pure) != shell.pure:
-            raise InputError(f"basis {basis.name} has Cartesian and pure functions of l = {shell.l}: no Molden file")
+            raise InputError(
+                f"Molden files cannot mix Cartesian and pure functions of l = {shell.l}, as {basis.name} does"
+            )
     return kinds
 
 
@@ -92,19 +95,11 @@ def _flags(kinds: dict[int, bool]) -> list[str]:
     return flags
 
 
-def _by_atom(basis: Basis) -> list[list[tuple[Shell, int]]]:
-    """Shells of every atom with their first functions."""
-    shells: list[list[tuple[Shell, int]]] = [[] for _ in basis.R_ax]
-    for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        shells[shell.atom].append((shell, int(offset)))
-    return shells
-
-
 def _shell_lines(basis: Basis) -> list[str]:
     lines = []
-    for a, shells in enumerate(_by_atom(basis), 1):
+    for a, shells in enumerate(shells_by_atom(basis), 1):
         lines.append(f"{a:4d} 0")
-        for shell, _ in shells:
+        for shell in (basis.shells[i] for i in shells):
             for column in tabulated_coefficients(shell).T:
                 used = np.flatnonzero(column)
                 lines.append(f" {shell.letter} {len(used):4d} 1.00")
@@ -114,18 +109,17 @@ def _shell_lines(basis: Basis) -> list[str]:
 
 
 def _order(basis: Basis) -> NDArray[np.int64]:
-    """Our function at each place of the file."""
+    """Index of our function at each position of the file."""
     places = []
-    for shells in _by_atom(basis):
-        for shell, offset in shells:
-            within = _components(shell.l, shell.pure)
-            for column in range(shell.ncol):
-                places += [offset + column * len(within) + c for c in within]
+    for i in (i for shells in shells_by_atom(basis) for i in shells):
+        components = _components(basis.shells[i].l, basis.shells[i].pure)
+        for column in range(basis.shells[i].ncol):
+            places += [int(basis.offsets[i]) + column * len(components) + c for c in components]
     return np.array(places, dtype=np.int64)
 
 
 def _components(l: int, pure: bool) -> list[int]:
-    """Our component at each place of a shell of the file: m = 0, +1, -1, +2, ... or Molden's Cartesian order."""
+    """Index of our component at each position of a shell: m = 0, +1, -1, +2, ... or Molden's Cartesian order."""
     if l >= 2 and pure:
         return [l, *(l + sign * m for m in range(1, l + 1) for sign in (1, -1))]
     ours = ["x" * a + "y" * b + "z" * c for a, b, c in cartesian_powers(l)]

@@ -1,6 +1,6 @@
-"""Results as QCSchema AtomicResult (https://molssi.github.io/QCSchema), as a plain dictionary.
+"""Results as QCSchema AtomicResult (https://molssi.github.io/QCSchema), a plain dictionary.
 
-Version 1, or version 2 in answer to an input of that version. What the schema has no field for is under
+Version 1, or version 2 in answer to an input of that version. Values for which the schema has no field are in
 `extras.cuanto`. A calculation that did not converge has `success: false`.
 """
 
@@ -20,14 +20,15 @@ import numpy as np
 from cuanto import __version__
 from cuanto.errors import InputError
 from cuanto.interfaces.files import write_text
-from cuanto.interfaces.versions import as_second
-from cuanto.interfaces.wavefunction import wavefunction_schema
-from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Result, SemiempiricalResult
+from cuanto.interfaces.versions import to_version_2
+from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
+from cuanto.system.formats import qcschema_structure
 
 DRIVERS = ("energy", "gradient", "properties")
 MAX_ORBITALS = 1000
-"""Functions of a basis whose orbitals go into the file: 20 MB of text; a checkpoint holds larger ones."""
+"""Largest basis whose orbitals are written (20 MB of text); a checkpoint holds larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
 TERMS = {
     "core": "scf_one_electron_energy",
@@ -36,15 +37,15 @@ TERMS = {
     "exchange-correlation": "scf_xc_energy",
     "dispersion": "scf_dispersion_correction_energy",
 }
-"""Our names of the terms of an energy, and the schema's."""
+"""Names of the schema for the terms of the energy."""
 
 
 class SchemaWarning(UserWarning):
-    """A result that is not as QCElemental wants it: no reason to lose a calculation."""
+    """QCElemental does not accept a result, which is written nevertheless."""
 
 
 def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -> dict[str, Any]:
-    """A dictionary that JSON can hold; checked by QCElemental where it is installed. `driver`: one of DRIVERS."""
+    """A dictionary that JSON can hold, checked by QCElemental if that is installed; `driver`: one of DRIVERS."""
     schema: dict[str, Any] = {
         "schema_name": "qcschema_output",
         "schema_version": 1,
@@ -60,9 +61,9 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
         "extras": {"cuanto": plain(_extras(result))},
     }
     if orbitals and isinstance(result, GaussianResult) and result.basis.nbf <= MAX_ORBITALS:
-        schema["wavefunction"] = wavefunction_schema(result)
+        schema["wavefunction"] = wavefunction_schema(wavefunction_of(result))
         schema["protocols"] = {"wavefunction": "all"}
-    _drive(schema, result)
+    _set_return_result(schema, result)
     if not result.converged:
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
@@ -70,8 +71,8 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
     return schema
 
 
-def _drive(schema: dict[str, Any], result: Result) -> None:
-    """What the driver asks for in the place of the energy."""
+def _set_return_result(schema: dict[str, Any], result: Result) -> None:
+    """Set the result that the driver asks for instead of the energy."""
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
@@ -83,18 +84,16 @@ def _drive(schema: dict[str, Any], result: Result) -> None:
         }
 
 
-def require_driver(driver: str, method: str) -> None:
-    """What cannot be computed is said before the work."""
+def require_driver(driver: str) -> None:
+    """Refuse an unknown driver."""
     if driver not in DRIVERS:
-        raise InputError(f"driver {driver!r} is not possible: choose {', '.join(DRIVERS)}")
-    if driver == "gradient" and method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or driver energy")
+        raise InputError(f"driver {driver!r} is not supported: choose {', '.join(DRIVERS)}")
 
 
 def write_qcschema(
     path: str | os.PathLike[str], result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None
 ) -> None:
-    """As a JSON file; `asked`: an input of version 2, which has an answer of version 2."""
+    """Write a JSON file; `asked`: an input of version 2, which is answered in version 2."""
     write_text(path, qcschema_text(result, driver, asked))
 
 
@@ -102,13 +101,13 @@ def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, An
     """The text of the file."""
     schema = to_qcschema(result, driver=driver)
     if asked is not None:
-        schema = plain(as_second(schema, asked))
+        schema = plain(to_version_2(schema, asked))
         _check(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
     return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:
-    """Coordinates in Bohr, kept where they are; ghosts are not `real`."""
+    """QCSchema Molecule: coordinates in Bohr, not moved or rotated; ghost atoms are not `real`."""
     ghosts = molecule.nuclei.ghosts
     return {
         "schema_name": "qcschema_molecule",
@@ -125,11 +124,17 @@ def molecule_schema(molecule: Molecule) -> dict[str, Any]:
     }
 
 
+def read_molecule(schema: Mapping[str, Any], where: str) -> Molecule:
+    """The molecule of an AtomicInput or AtomicResult."""
+    found = qcschema_structure(schema, where)
+    return Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
+
+
 def _properties(result: Result) -> dict[str, Any]:
-    """By the names of the schema."""
+    """QCSchema AtomicResultProperties."""
     energies, molecule = result.energies, result.molecule
     up, down, functions = molecule.n_alpha, molecule.n_beta, result.orbital_energies.shape[1]
-    if isinstance(result, SemiempiricalResult):  # of the valence shells
+    if isinstance(result, SemiempiricalResult):  # valence electrons only
         up, down = result.calculation.layout.electrons(molecule.charge, molecule.multiplicity)
     if isinstance(result, GaussianResult):
         functions = result.basis.nbf
@@ -149,7 +154,7 @@ def _properties(result: Result) -> dict[str, Any]:
 
 
 def _extras(result: Result) -> dict[str, Any]:
-    """In atomic units, as everywhere in the schema, but for what says otherwise."""
+    """Our own values, in atomic units unless the name says otherwise."""
     found = {
         "converged": result.converged,
         "energies": dict(result.energies),
@@ -161,7 +166,7 @@ def _extras(result: Result) -> dict[str, Any]:
         "occupations": result.occupations,
         "charges": result.charges,
         "s_squared": result.s_squared,
-        "backend": result.backend.name,
+        "backend": result.backend_name,
         "timings": dict(result.timings.seconds),
         "history": [asdict(iteration) for iteration in result.history],
         "notes": list(result.notes),
@@ -179,7 +184,7 @@ def _extras(result: Result) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Lists and numbers instead of arrays and tuples; None where JSON has no number."""
+    """Plain data for JSON: lists instead of arrays and tuples, None for infinity and NaN."""
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -192,13 +197,13 @@ def plain(value: Any) -> Any:
 
 
 def _check(schema: Mapping[str, Any], models: str, name: str) -> None:
-    """By the model `name` of QCElemental, where one is installed that has it."""
+    """Check by the model `name` of QCElemental, if it is installed and has it."""
     try:
         model = getattr(import_module(models), name)
     except ImportError:
         return
     try:
         model(**schema)
-    except Exception as error:  # pydantic's and others: what is computed is kept, whatever another library says
+    except Exception as error:  # of pydantic and others; the result is kept nevertheless
         text = " ".join(str(error).split())
         warnings.warn(f"QCElemental does not accept the result as {name}: {text:.300}", SchemaWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Results from files, as the objects that `cuanto.energy` gives: QCSchema (JSON) and checkpoints (HDF5)."""
+"""Read results from files: QCSchema (JSON) and checkpoints (HDF5) become the objects that `cuanto.energy` returns."""
 
 from __future__ import annotations
 
@@ -13,60 +13,70 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.versions import as_first
+from cuanto.interfaces.keywords import about
+from cuanto.interfaces.qcschema import TERMS, read_molecule
+from cuanto.interfaces.versions import to_version_1
 from cuanto.interfaces.wavefunction import read_wavefunction
 from cuanto.log import Timings
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Semiempirical, SemiempiricalResult
 from cuanto.options import CalculationOptions, ScfOptions, options_of
-from cuanto.scf.checkpoint import read_checkpoint
+from cuanto.scf.checkpoint import SIGNATURE, read_checkpoint
 from cuanto.scf.state import State
-from cuanto.system import Molecule
-from cuanto.system.formats import parse_json, qcschema_structure
+from cuanto.system.formats import parse_json
 from cuanto.system.text import quoted, read_text
 
 Array = NDArray[np.float64]
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
-HDF5 = b"\x89HDF\r\n\x1a\n"
-KEPT = ("charges", "mulliken_charges", "loewdin_charges", "s_squared", "bond_orders")
-"""What a file may have so that nothing need be computed again."""
+EXPECTED = "give the JSON of `cuanto energy --json`, another QCSchema AtomicResult, or a checkpoint"
+ENERGIES = {key: name for name, key in reversed(TERMS.items())} | {"scf_two_electron_energy": "two-electron"}
+"""Terms of the energy by the names of the schema."""
+FROM_CHECKPOINT = "Read from a checkpoint, which keeps only the occupied orbitals and the last energy."
 
 
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
-    """The result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint.
+    """Read the result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint.
 
-    A dictionary, as `result.to_qcschema()` gives it, is read as well. Files are data: nothing in them is executed.
+    A dictionary, as `result.to_qcschema()` returns it, is read as well. Files are data: nothing in them is executed,
+    and optional values that make no sense count as missing.
     """
     if isinstance(source, Mapping):
-        return _of_schema(source, "the result")
+        return _from_schema(source, "the result")
+    if not isinstance(source, (str, os.PathLike)):
+        raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
     path = Path(source)
     try:
-        with path.open("rb") as file:
-            binary = file.read(len(HDF5)) == HDF5
+        if is_checkpoint(path):
+            return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if binary:
-        return _of_checkpoint(path)
-    return _of_schema(parse_json(read_text(path, "result"), str(path)), str(path))
+    try:
+        schema = parse_json(read_text(path, "result"), str(path))
+    except InputError as error:
+        raise InputError(f"{error}; {EXPECTED}") from None
+    return _from_schema(schema, str(path))
 
 
-def _of_checkpoint(path: Path) -> GaussianResult:
-    """Occupied orbitals only: their energies are not in the file."""
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is in the format of checkpoints, HDF5."""
+    with path.open("rb") as file:
+        return file.read(len(SIGNATURE)) == SIGNATURE
+
+
+def _from_checkpoint(path: Path) -> GaussianResult:
+    """Occupied orbitals only; the file does not have their energies."""
     kept = read_checkpoint(path)
     C_spm, n_sm = kept.orbitals.C_spm, kept.orbitals.n_sm
     state = State(
         iteration=kept.iteration,
         energy=kept.energy,
         energies={},
-        energy_change=math.nan,
         gradient=kept.gradient,
         converged=kept.converged,
         step="checkpoint",
         C_spm=C_spm,
-        eps_sm=None,
         n_sm=n_sm,
         D_spq=_density(C_spm, n_sm),
-        F_spq=None,
     )
     return GaussianResult(
         molecule=kept.molecule,
@@ -75,125 +85,153 @@ def _of_checkpoint(path: Path) -> GaussianResult:
         backend=get_backend("cpu"),
         options=ScfOptions(),
         timings=Timings(),
+        notes=(FROM_CHECKPOINT,),
         basis=kept.orbitals.basis,
     )
 
 
-def _of_schema(given: Mapping[str, Any], where: str) -> Result:
-    schema = as_first(given, where)
+def _from_schema(given: Mapping[str, Any], where: str) -> Result:
+    schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quoted(schema.get("schema_name", "JSON"))
-        raise InputError(
-            f"{where} is {what}, no result: give a QCSchema AtomicResult, as `cuanto energy --json` writes"
-        )
+        raise InputError(f"{where} is {what}, not a result: {EXPECTED}")
     try:
-        return _filled(schema, where)
+        with about(where):
+            return _result(schema, where)
     except CuantoError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         text = " ".join(f"{type(error).__name__} {error}".split())
-        raise InputError(f"{where} is no complete QCSchema AtomicResult: {text}") from None
+        raise InputError(f"{where} is not a complete QCSchema AtomicResult: {text}") from None
 
 
-def _filled(schema: Mapping[str, Any], where: str) -> Result:
-    structure = qcschema_structure(schema, where)
-    molecule = Molecule(
-        structure.symbols, structure.coordinates, structure.charge or 0, structure.multiplicity, structure.name
-    )
-    ours, keywords = (schema.get("extras") or {}).get("cuanto") or {}, schema.get("keywords") or {}
-    method = str(schema["model"]["method"])
+def _result(schema: Mapping[str, Any], where: str) -> Result:
+    extras, keywords = _mapping(_mapping(schema.get("extras")).get("cuanto")), _mapping(schema.get("keywords"))
+    method = schema["model"]["method"]
     common: dict[str, Any] = {
-        "molecule": molecule,
-        "method": method,
+        "molecule": read_molecule(schema, where),
+        "method": str(method),
         "backend": get_backend("cpu"),
         "options": _options(ScfOptions, keywords),
-        "timings": Timings({str(name): float(seconds) for name, seconds in (ours.get("timings") or {}).items()}),
-        "history": tuple(_iteration(row) for row in ours.get("history") or ()),
-        "notes": tuple(str(note) for note in ours.get("notes") or ()),
+        "timings": Timings({name: t for name, t in _numbers_by_name(extras.get("timings")).items() if t >= 0}),
+        "history": tuple(_iteration(i, _mapping(row)) for i, row in enumerate(_list(extras.get("history")), 1)),
+        "notes": tuple(str(note) for note in _list(extras.get("notes"))),
     }
     if schema.get("wavefunction"):
-        result: Result = _gaussian(schema, ours, common)
+        result: Result = _gaussian(schema, extras, common)
     else:
-        eps_sm, n_sm = _matrix(ours.get("orbital_energies")), _matrix(ours.get("occupations"))
-        state = _state(schema, ours, eps_sm=eps_sm, n_sm=n_sm)
+        eps_sm, n_sm = (_array(extras.get(name)) for name in ("orbital_energies", "occupations"))
+        if eps_sm is None or n_sm is None or eps_sm.ndim != 2 or eps_sm.shape[1:] != n_sm.shape[1:]:
+            eps_sm = n_sm = None
+        state = _state(schema, extras, eps_sm=eps_sm, n_sm=n_sm)
         result = _semiempirical(common, state, keywords) if method in SEMIEMPIRICAL else Result(**common, state=state)
-    _remember(result, ours, schema)
+    vars(result).update(_known_properties(schema, extras, result.molecule.natom))
     return result
 
 
-def _gaussian(schema: Mapping[str, Any], ours: Mapping[str, Any], common: Mapping[str, Any]) -> GaussianResult:
-    wave, keywords = read_wavefunction(schema["wavefunction"], common["molecule"]), schema.get("keywords") or {}
+def _gaussian(schema: Mapping[str, Any], extras: Mapping[str, Any], common: Mapping[str, Any]) -> GaussianResult:
+    wave, keywords = read_wavefunction(schema["wavefunction"], common["molecule"]), _mapping(schema.get("keywords"))
     D_spq = _density(wave.C_spm, wave.n_sm)
-    state = _state(schema, ours, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
+    state = _state(schema, extras, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
     grid = keywords.get("grid")
     used = {"fitting": "none", **keywords, "auxbasis": None, "grid": tuple(grid) if isinstance(grid, list) else grid}
     return GaussianResult(**common, state=state, basis=wave.basis, settings=_options(CalculationOptions, used))
 
 
 def _semiempirical(common: Mapping[str, Any], state: State, keywords: Mapping[str, Any]) -> SemiempiricalResult:
-    """The parameters of the method are known here; what else it needs is in the file."""
+    """The parameters of the method are known here; the file has the rest."""
     compatible = bool(keywords.get("mopac_compatible", False))
-    about = {name: common[name] for name in ("molecule", "method", "backend", "options", "timings")}
-    calculation = Semiempirical(**about, mopac_compatible=compatible)
+    shared = {name: common[name] for name in ("molecule", "method", "backend", "options", "timings")}
+    calculation = Semiempirical(**shared, mopac_compatible=compatible)
     return SemiempiricalResult(**common, state=state, calculation=calculation)
 
 
-def _state(schema: Mapping[str, Any], ours: Mapping[str, Any], **arrays: Array | None) -> State:
-    """The last iteration, as far as the file knows it."""
-    properties = schema.get("properties") or {}
-    energy = properties.get("return_energy", schema["return_result"])
-    given: dict[str, Any] = {"C_spm": None, "D_spq": None, "F_spq": None, **arrays}
+def _state(schema: Mapping[str, Any], extras: Mapping[str, Any], **arrays: Any) -> State:
+    """The last iteration, as far as the file describes it."""
+    properties = _mapping(schema.get("properties"))
+    energy = _number(properties.get("return_energy"))
+    terms = {name: properties.get(key) for key, name in ENERGIES.items()}
     return State(
-        iteration=int(properties.get("scf_iterations") or 0),
-        energy=float(energy),
-        energies={str(name): float(value) for name, value in (ours.get("energies") or {}).items()},
-        energy_change=_number(ours.get("energy_change")),
-        gradient=_number(ours.get("gradient")),
-        converged=bool(ours.get("converged", schema.get("success", False))),
+        iteration=int(np.nan_to_num(_number(properties.get("scf_iterations")))),
+        energy=energy if math.isfinite(energy) else _number(schema["return_result"]),
+        energies=_numbers_by_name(extras.get("energies")) or _numbers_by_name(terms),
+        energy_change=_number(extras.get("energy_change")),
+        gradient=_number(extras.get("gradient")),
+        converged=schema.get("success") is True,
         step="file",
-        **given,
+        **arrays,
     )
 
 
-def _remember(result: Result, ours: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Numbers of the file in the place of what would be computed again: cached properties look there first."""
-    known: dict[str, Any] = {name: ours[name] for name in KEPT if ours.get(name) is not None}
-    properties, keywords = schema.get("properties") or {}, schema.get("keywords")
-    for name, key in (("dipole", "scf_dipole_moment"), ("gradient", "return_gradient")):
-        if properties.get(key) is not None:
-            known[name] = properties[key]
-    for name, value in known.items():
-        array = np.array(value, dtype=float)
-        shape = {"dipole": (-1,), "gradient": (-1, 3)}.get(name, array.shape)
-        vars(result)[name] = float(array) if array.ndim == 0 else array.reshape(shape)
-    if isinstance(keywords, Mapping):
-        vars(result)["keywords"] = dict(keywords)
+def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], natom: int) -> dict[str, Any]:
+    """Values of cached properties that the file has, so that they need not be computed again."""
+    properties, model = _mapping(schema.get("properties")), schema["model"]
+    provenance = _mapping(schema.get("provenance"))
+    program = " ".join(str(provenance[key]) for key in ("creator", "version") if provenance.get(key))
+    arrays = {
+        "charges": _array(extras.get("charges"), (natom,)),
+        "mulliken_charges": _array(extras.get("mulliken_charges"), (natom,)),
+        "loewdin_charges": _array(extras.get("loewdin_charges"), (natom,)),
+        "bond_orders": _array(extras.get("bond_orders"), (natom, natom)),
+        "dipole": _array(properties.get("scf_dipole_moment"), (3,)),
+        "gradient": _array(properties.get("return_gradient"), (natom, 3)),
+    }
+    s_squared = _number(extras.get("s_squared"))
+    return {
+        **{name: array for name, array in arrays.items() if array is not None},
+        **({"s_squared": s_squared} if math.isfinite(s_squared) else {}),
+        "keywords": dict(_mapping(schema.get("keywords"))),
+        "basis_name": str(model["basis"]) if model.get("basis") else None,
+        "backend_name": str(extras.get("backend") or ""),
+        "program": program or "an unknown program",
+    }
 
 
 def _options(group: type[Options], keywords: Mapping[str, Any]) -> Options:
-    """Those of ours; another program has others."""
+    """Our options; another program has others."""
     try:
         return group(**{name: keywords[name] for name in options_of(group) if name in keywords})
-    except InputError:
+    except (InputError, OverflowError):
         return group()
 
 
-def _iteration(row: Mapping[str, Any]) -> Iteration:
+def _iteration(number: int, row: Mapping[str, Any]) -> Iteration:
     energy, change, gradient = (_number(row.get(name)) for name in ("energy", "energy_change", "gradient"))
-    return Iteration(int(row["iteration"]), energy, change, gradient, str(row.get("step", "")))
+    return Iteration(number, energy, change, gradient, str(row.get("step", "")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def _number(value: object) -> float:
-    """JSON has no infinities: they were written as null."""
-    return float(value) if isinstance(value, (int, float)) else math.nan
+    """A finite number, or NaN; JSON has no infinities, which are written as null."""
+    array = None if isinstance(value, bool) else _array(value, ())
+    return math.nan if array is None else float(array)
 
 
-def _matrix(rows: object) -> Array | None:
-    return None if rows is None else np.array(rows, dtype=float)
+def _numbers_by_name(value: object) -> dict[str, float]:
+    found = {str(name): _number(x) for name, x in _mapping(value).items()}
+    return {name: x for name, x in found.items() if math.isfinite(x)}
+
+
+def _array(value: object, shape: tuple[int, ...] | None = None) -> Array | None:
+    """An array of finite numbers, or None."""
+    if value is None or isinstance(value, (str, bytes)):
+        return None
+    try:
+        array = np.array(value, dtype=float)
+        array = array if shape is None else array.reshape(shape)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return array if np.isfinite(array).all() else None
 
 
 def _density(C_spm: Array, n_sm: Array) -> Array:
     """D_spq = sum_m C_pm n_m C_qm; restricted open shells have one set of orbitals for two rows of occupations."""
-    return np.array(
-        [(C_spm[min(s, len(C_spm) - 1)] * n_m) @ C_spm[min(s, len(C_spm) - 1)].T for s, n_m in enumerate(n_sm)]
-    )
+    sets = np.broadcast_to(C_spm, (len(n_sm), *C_spm.shape[1:]))
+    return np.array([(C_pm * n_m) @ C_pm.T for C_pm, n_m in zip(sets, n_sm, strict=True)])

@@ -1,4 +1,4 @@
-"""Where a molecule comes from on the command line and in job files: a file, `-`, `smiles:...`."""
+"""Molecules as they are named on the command line and in job files: a file, `-`, `smiles:...`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
-from cuanto.interfaces.versions import as_first, second_input
+from cuanto.interfaces.qcschema import require_driver
+from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
-from cuanto.options import OPTIONS, require_meaning
+from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import decoded, quoted, read_text
@@ -26,118 +27,128 @@ LARGEST_LABEL = 80
 
 
 @dataclass(frozen=True)
-class Source:
-    """A molecule, a label that is safe in names of files, and what a QCSchema input asks for beside it."""
+class Model:
+    """What to compute: method, basis and keywords of `cuanto.energy`; None where a file or the defaults decide."""
 
-    molecule: Molecule
-    label: str
     method: str | None = None
     basis: str | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
     driver: str = "energy"
+
+    @property
+    def gradient(self) -> bool:
+        """Whether a gradient is asked for."""
+        return self.driver == "gradient"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A molecule, a label that is safe in file names, and the model that a QCSchema input asks for."""
+
+    molecule: Molecule
+    label: str
+    model: Model = field(default_factory=Model)
     asked: Mapping[str, Any] | None = None
-    """The input, where it is of QCSchema 2: the answer is, too."""
+    """The input itself if it is QCSchema 2, which is answered in the same version."""
 
 
 def read_source(
     given: str, charge: int | None = None, multiplicity: int | None = None, in_a_job: bool = False
 ) -> Source:
-    """From what a person wrote, perhaps `in_a_job`; charge and multiplicity override what the file says."""
+    """Read a molecule named on the command line or `in_a_job`; charge and multiplicity override the file."""
     if given.lower().startswith(SMILES):
         smiles = given[len(SMILES) :]
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
+    return source_from_text(*read_input(given, in_a_job), charge, multiplicity, given, in_a_job)
+
+
+def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
+    """Text of a file or of standard input, its name in messages, and its name without ending."""
     if given == STDIN:
-        return text_source(read_stdin(), "standard input", "stdin", charge, multiplicity)
-    return file_source(file_text(given, in_a_job), given, charge, multiplicity, in_a_job)
-
-
-def file_text(given: str, in_a_job: bool = False) -> str:
-    """What is in a file; where there is none, what a person may have meant."""
+        return read_stdin(), "standard input", "stdin"
     try:
-        return read_text(given, "file")
+        text = read_text(given, "file")
     except InputError as error:
         raise not_a_molecule(given, error, in_a_job) from None
+    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
+    return text, shown, Path(given).stem
 
 
-def file_source(text: str, given: str, charge: int | None, multiplicity: int | None, in_a_job: bool = False) -> Source:
-    """The text of the file `given`; another format than ours gets a hint."""
+def source_from_text(
+    text: str,
+    shown: str,
+    stem: str,
+    charge: int | None,
+    multiplicity: int | None,
+    given: str = STDIN,
+    in_a_job: bool = False,
+) -> Source:
+    """A molecule, and the model of a QCSchema input; where the file `given` has another format, the error says more."""
+    name = "" if shown == "standard input" else stem
     try:
-        return text_source(text, shown_name(given), Path(given).stem, charge, multiplicity)
+        molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
     except InputError as error:
         try:
             parse_structure(text)
         except InputError:
-            raise not_a_molecule(given, error, in_a_job) from None
+            raise (error if given == STDIN else not_a_molecule(given, error, in_a_job)) from None
         raise
+    schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
+    model = read_model(to_version_1(schema, shown), shown) or Model()
+    return Source(molecule, safe_label(stem), model, version_2_input(schema))
 
 
-def shown_name(path: str) -> str:
-    """For messages."""
-    return path if path.isprintable() and len(path) <= 200 else quoted(path, 200)
-
-
-def text_source(text: str, shown: str, stem: str, charge: int | None, multiplicity: int | None) -> Source:
-    """A file's text; of QCSchema also method, basis and keywords."""
-    name = "" if shown == "standard input" else stem
-    molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
-    given = parse_json(text, shown) if text.lstrip().startswith("{") else {}
-    return Source(molecule, safe_label(stem), **model_of(as_first(given, shown), shown), asked=second_input(given))
-
-
-def model_of(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Method, basis, keywords and driver of an AtomicInput or AtomicResult; nothing of a bare molecule."""
+def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
+    """Model of an AtomicInput or AtomicResult; None for a bare molecule."""
     model, keywords = schema.get("model"), schema.get("keywords") or {}
     if model is None:
-        return {}
+        return None
     if not isinstance(model, Mapping) or not isinstance(keywords, Mapping):
         raise InputError(f"{where}: model and keywords must be objects, such as {{'method': 'hf', 'basis': 'sto-3g'}}")
     method, basis = model.get("method"), model.get("basis")
     if not isinstance(method, str) or not method:
-        raise InputError(f"{where}: the model has no method such as hf, b3lyp or pm6")
+        raise InputError(f"{where}: the model has no method; give one such as hf, b3lyp or pm6")
     if not isinstance(basis, (str, type(None))):
-        raise InputError(f"{where}: the basis of the model must be a name, not a set of functions")
+        raise InputError(f"{where}: the basis of the model must be a name, not a table of functions")
     driver = schema.get("driver", "energy")
     driver = str(getattr(driver, "value", driver))
-    return {
-        "method": method,
-        "basis": basis or None,
-        "keywords": checked_keywords(keywords, where),
-        "driver": driver,
-    }
+    return Model(method, basis or None, checked_keywords(keywords, where), driver)
 
 
-def inherited(source: Source, method: str | None, basis: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of a file that hold beside the method, basis and keywords `given` in the place of its own.
+def choose_model(source: Source, given: Model) -> Model:
+    """What to compute: what is `given`, else what the file asks for, else the defaults.
 
-    What belonged to the file's basis or method and has no meaning for another is left behind; a file that has no
-    meaning in itself is refused.
+    Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
+    to its method is refused.
     """
-    kept = {name: value for name, value in source.keywords.items() if name not in given}
-    if basis is not None or given.get("fitting") == "none":
+    asked = source.model
+    method = given.method or asked.method or DEFAULT_METHOD
+    driver = asked.driver if given.driver == "energy" else given.driver
+    require_driver(driver)
+    kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
+    if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)
-    if method is None:
-        if source.method is not None:
-            require_meaning(source.method, kind_of(source.method), {"basis": source.basis})
-        return kept
+    if given.method is not None:
+        kind = kind_of(method)
+        kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
+    elif asked.method is not None:
+        require_applicable(method, kind_of(method), {"basis": asked.basis})
+    basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
-        kept.pop("guess", None)  # it starts from neutral atoms
-    kind = kind_of(method)
-    return {name: value for name, value in kept.items() if kind in OPTIONS[name].meaning.kinds}
-
-
-def first_given(*values: str | None) -> str:
-    """The first that is not None."""
-    return next(value for value in values if value is not None)
+        kept.pop("guess", None)  # these methods start from neutral atoms
+    elif basis is None:
+        basis = asked.basis or DEFAULT_BASIS
+    return Model(method, basis, {**kept, **given.keywords}, driver)
 
 
 def safe_label(text: str) -> str:
-    """What can stand in the name of a file: no separators, no leading dot, not too long."""
+    """A part of a file name: no separators, no leading dot, at most LARGEST_LABEL characters."""
     kept = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
     return kept[:LARGEST_LABEL] or "molecule"
 
 
 def read_stdin() -> str:
-    """What was piped in."""
+    """The text that was piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
     raw = getattr(sys.stdin, "buffer", None)

@@ -1,7 +1,7 @@
-"""QCSchema version 2 as version 1, which is what the rest of cuanto reads and writes, and back.
+"""Conversion between versions 1 and 2 of QCSchema; the rest of cuanto reads and writes version 1.
 
-Version 2 puts all that is asked for into a `specification`, a result carries its input, and what failed is never an
-AtomicResult (https://github.com/MolSSI/QCElemental, `qcelemental.models.v2`).
+In version 2 an input has its settings in a `specification`, a result contains its input, and a failed calculation is
+never an AtomicResult (https://github.com/MolSSI/QCElemental, `qcelemental.models.v2`).
 """
 
 from __future__ import annotations
@@ -9,37 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cuanto import __version__
 from cuanto.errors import InputError
 
 INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcschema_failed_operation"
 SPECIFIED = ("driver", "model", "keywords", "protocols")
 OF_INPUT = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
 OF_SPECIFICATION = ("schema_name", "program", *SPECIFIED, "extras")
-"""All that QCElemental lets an AtomicInput have."""
+"""Fields that QCElemental allows in an AtomicInput."""
 OTHERS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
 MOLECULE_VERSION, BASIS_VERSION = 3, 2
 
 
-def is_second(schema: Any) -> bool:
-    """Is it an AtomicInput or AtomicResult of version 2?"""
+def is_version_2(schema: Any) -> bool:
+    """Whether it is an AtomicInput or AtomicResult of version 2."""
     if not isinstance(schema, Mapping):
         return False
-    return schema.get("schema_name") in (INPUT, RESULT) or "specification" in schema or _of_result(schema)
+    return schema.get("schema_name") in (INPUT, RESULT) or "specification" in schema or _is_result(schema)
 
 
-def _of_result(schema: Mapping[str, Any]) -> bool:
+def _is_result(schema: Mapping[str, Any]) -> bool:
     given = schema.get("input_data")
     return "return_result" in schema and isinstance(given, Mapping) and "specification" in given
 
 
-def as_first(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The same as version 1; what is of version 1 stays as it is."""
+def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Convert to version 1; a schema of version 1 is returned as it is."""
     name = str(schema.get("schema_name", ""))
     if name.startswith(OTHERS):
         raise InputError(f"{where} is a {name}: give an AtomicInput, one calculation of one molecule")
-    if not is_second(schema):
+    if not is_version_2(schema):
         return dict(schema)
-    finished = name == RESULT or _of_result(schema)
+    finished = name == RESULT or _is_result(schema)
     asked = schema.get("input_data") if finished else schema
     specification = asked.get("specification") if isinstance(asked, Mapping) else None
     if not isinstance(specification, Mapping):
@@ -50,27 +51,28 @@ def as_first(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {**found, "schema_name": "qcschema_output" if finished else "qcschema_input", "schema_version": 1}
 
 
-def second_input(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The AtomicInput of version 2 in `schema`; None where that is of version 1."""
-    if not is_second(schema):
+def version_2_input(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The AtomicInput of version 2 in `schema`; None if the schema is of version 1."""
+    if not is_version_2(schema):
         return None
     given = schema.get("input_data")
     return given if isinstance(given, Mapping) else schema
 
 
-def as_second(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A result of version 1 as the answer to the input `asked` of version 2."""
+def to_version_2(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a result of version 1 to version 2, as the answer to the input `asked`."""
     if not result["success"]:
-        return failed_second(asked, result["error"], result["extras"])
+        return {**failed_operation(asked, result["error"]), "extras": dict(result["extras"])}
     molecule = {**result["molecule"], "schema_version": MOLECULE_VERSION}
-    computed = {key: result[key] for key in ("driver", "model", "keywords")}  # not all of it need be as it was asked
-    specification = {**_only(OF_SPECIFICATION, asked.get("specification") or {}), **computed}
-    given = {"molecule": _same_electrons(asked, molecule), "specification": specification}
+    # The command line may have overridden the input.
+    computed = {key: result[key] for key in ("driver", "model", "keywords")}
+    specification = {**_select(OF_SPECIFICATION, asked.get("specification") or {}), **computed}
+    given = {"molecule": _input_molecule(asked, molecule), "specification": specification}
     found: dict[str, Any] = {
         "schema_name": RESULT,
         "schema_version": 2,
         "id": asked.get("id"),
-        "input_data": {**_only(OF_INPUT, asked), **given},
+        "input_data": {**_select(OF_INPUT, asked), **given},
         "molecule": molecule,
         "properties": dict(result["properties"]),
         "return_result": result["return_result"],
@@ -85,13 +87,13 @@ def as_second(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def _only(names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person wrote beside them (a comment) is not in the schema."""
+def _select(names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the schema, without anything else in the file, such as comments."""
     return {name: given[name] for name in names if name in given}
 
 
-def _same_electrons(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
-    """The molecule of the input, unless another charge or multiplicity was computed."""
+def _input_molecule(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
+    """The molecule of the input, unless it was computed with another charge or multiplicity."""
     given = asked.get("molecule")
     charge, spin = "molecular_charge", "molecular_multiplicity"
     if not isinstance(given, Mapping) or given.get(charge, 0) != molecule[charge]:
@@ -99,21 +101,20 @@ def _same_electrons(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
     return given if given.get(spin, molecule[spin]) == molecule[spin] else molecule
 
 
-def failed_second(asked: Any, error: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """FailedOperation."""
-    return {
-        "schema_name": FAILED,
-        "schema_version": 2,
+def failed_operation(asked: Any, error: Mapping[str, Any]) -> dict[str, Any]:
+    """FailedOperation in the version of the input `asked`."""
+    found = {
         "id": asked.get("id") if isinstance(asked, Mapping) else None,
         "input_data": asked,
         "success": False,
         "error": dict(error),
-        "extras": dict(extras),
+        "extras": {"cuanto": {"version": __version__}},
     }
+    return {"schema_name": FAILED, "schema_version": 2, **found} if is_version_2(asked) else found
 
 
 def _keeps_orbitals(asked: Mapping[str, Any]) -> bool:
-    """A result has no more than the protocols of its input allow."""
+    """Whether the protocols of the input allow orbitals in the result."""
     protocols = (asked.get("specification") or {}).get("protocols")
     kept = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
     return str(getattr(kept, "value", kept)) != "none"

@@ -1,9 +1,9 @@
 """Orbitals in a QCSchema result: its `wavefunction` part, written and read.
 
-Functions are in the order of the Common Component Architecture, as the schema asks: shells of one atom after the other,
-Cartesian components by their exponents, pure ones by m = -l .. l. Ours are the same, but for two things: p functions
-are x, y, z, which the schema calls Cartesian, and Cartesian functions of one shell have in the schema the factor that
-normalises x^l. J. P. Kenny et al., J. Comput. Chem. 29, 562 (2008), doi:10.1002/jcc.20815.
+Functions are in the order of the Common Component Architecture, as the schema requires: shells atom by atom, Cartesian
+components by their exponents, pure ones by m = -l .. l. Ours differ in two ways: p functions are x, y, z, which the
+schema calls Cartesian, and in the schema all Cartesian functions of a shell have the factor that normalises x^l.
+J. P. Kenny et al., J. Comput. Chem. 29, 562 (2008), doi:10.1002/jcc.20815.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from cuanto.basis import Basis, Shell
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.errors import InputError
-from cuanto.methods import GaussianResult
+from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
 
 DIGITS = 12
-"""Of orbital coefficients in a file: more than any picture or restart needs."""
+"""Decimals of orbital coefficients in a file: more than a picture or a restart needs."""
 MAX_L = 12
 SPINS = ("a", "b")
 
@@ -39,18 +39,20 @@ class Wavefunction:
     n_sm: Array
 
 
-def wavefunction_of(result: GaussianResult) -> Wavefunction:
-    """Of a result in memory; restricted open shells give their orbitals once for each spin."""
-    spins = len(result.occupations)
-    C_spm, eps_sm = (np.asarray(array) for array in (result.coefficients, result.orbital_energies))
-    if len(C_spm) < spins:
-        C_spm, eps_sm = np.repeat(C_spm, spins, axis=0), np.repeat(eps_sm, spins, axis=0)
-    return Wavefunction(result.basis, C_spm, eps_sm, np.asarray(result.occupations))
+def wavefunction_of(result: Result) -> Wavefunction:
+    """Orbitals of a result, for each spin; their energies are NaN for a checkpoint, which does not have them."""
+    if isinstance(result, SemiempiricalResult):
+        raise InputError("semiempirical orbitals belong to a minimal set of Slater functions; they are not drawn")
+    if not isinstance(result, GaussianResult):
+        raise InputError("this result has no orbitals in it")
+    n_sm, C_spm = result.occupations, result.coefficients
+    eps_sm = np.full(n_sm.shape, np.nan) if result.state.eps_sm is None else result.orbital_energies
+    C_spm = np.broadcast_to(C_spm, (len(n_sm), *C_spm.shape[1:]))
+    return Wavefunction(result.basis, C_spm, np.broadcast_to(eps_sm, n_sm.shape), n_sm)
 
 
-def wavefunction_schema(result: GaussianResult) -> dict[str, Any]:
+def wavefunction_schema(wave: Wavefunction) -> dict[str, Any]:
     """QCSchema WavefunctionProperties: basis, orbitals, their energies and occupations."""
-    wave = wavefunction_of(result)
     order, factor = _schema_order(wave.basis)
     restricted = len(wave.n_sm) == 1
     schema: dict[str, Any] = {"basis": basis_schema(wave.basis), "restricted": restricted}
@@ -65,10 +67,10 @@ def wavefunction_schema(result: GaussianResult) -> dict[str, Any]:
 
 
 def basis_schema(basis: Basis) -> dict[str, Any]:
-    """QCSchema BasisSet; atoms with equal shells share them."""
+    """QCSchema BasisSet; atoms with the same shells share one entry."""
     centres: dict[str, list[dict[str, Any]]] = {}
     atom_map = []
-    for symbol, shells in zip(basis.symbols, _by_atom(basis), strict=True):
+    for symbol, shells in zip(basis.symbols, shells_by_atom(basis), strict=True):
         described = [contraction for i in shells for contraction in _shell_schema(basis.shells[i])]
         alike = [name for name, known in centres.items() if name.split("_")[0] == symbol and known == described]
         if not alike:
@@ -86,7 +88,7 @@ def basis_schema(basis: Basis) -> dict[str, Any]:
 
 
 def read_wavefunction(schema: Mapping[str, Any], molecule: Molecule) -> Wavefunction:
-    """What `wavefunction_schema` wrote, or another program; the functions are ours again."""
+    """Read the wavefunction of a result, ours or of another program, with functions in our order."""
     try:
         basis = _read_basis(schema["basis"], molecule)
         spins = SPINS[:1] if schema["restricted"] else SPINS
@@ -109,7 +111,7 @@ def _read_spin(schema: Mapping[str, Any], spin: str, nbf: int) -> tuple[Array, A
     if not C_pm.shape[1:] == eps_m.shape == n_m.shape:
         raise ValueError(f"{C_pm.shape[1]} orbitals, {eps_m.size} eigenvalues, {n_m.size} occupations")
     if not all(np.isfinite(array).all() for array in (C_pm, eps_m, n_m)):
-        raise ValueError("orbitals with numbers that are not finite")
+        raise ValueError("numbers that are not finite")
     return C_pm, eps_m, n_m
 
 
@@ -122,13 +124,13 @@ def _read_basis(schema: Mapping[str, Any], molecule: Molecule) -> Basis:
             for l, rows in _columns(shell):
                 pure = shell["harmonic_type"] == "spherical"
                 if pure and l == 1:
-                    raise ValueError("p functions by m = -1, 0, 1: only x, y, z are understood")
+                    raise ValueError("p functions in the order m = -1, 0, 1; only x, y, z can be read")
                 shells.append(Shell.from_table(a, l, shell["exponents"], np.array(rows, dtype=float).T, pure or l < 2))
     return Basis.from_shells(shells, molecule.R_ax, symbols=molecule.elements, name=str(schema["name"]))
 
 
 def _columns(shell: Mapping[str, Any]) -> list[tuple[int, Any]]:
-    """Momentum with its contractions; several momenta (an SP shell) have one contraction each."""
+    """Angular momenta and their contractions; an SP shell has one contraction for each."""
     momenta, rows = [int(l) for l in shell["angular_momentum"]], shell["coefficients"]
     if not momenta or not all(0 <= l <= MAX_L for l in momenta):
         raise ValueError(f"angular momenta {momenta}")
@@ -137,7 +139,8 @@ def _columns(shell: Mapping[str, Any]) -> list[tuple[int, Any]]:
     return [(l, [row]) for l, row in zip(momenta, rows, strict=True)]
 
 
-def _by_atom(basis: Basis) -> list[list[int]]:
+def shells_by_atom(basis: Basis) -> list[list[int]]:
+    """Indices of the shells of every atom."""
     shells: list[list[int]] = [[] for _ in basis.R_ax]
     for i, shell in enumerate(basis.shells):
         shells[shell.atom].append(i)
@@ -145,7 +148,7 @@ def _by_atom(basis: Basis) -> list[list[int]]:
 
 
 def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
-    """One for each contraction, in the same order of functions: QCElemental counts those of a shell once."""
+    """One shell for each contraction: QCElemental counts the functions of a shell once."""
     about = {
         "harmonic_type": "spherical" if shell.pure and shell.l != 1 else "cartesian",
         "angular_momentum": [shell.l],
@@ -160,9 +163,11 @@ def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
 
 
 def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
-    """Our function at each place of the schema; the factor of each of our coefficients there."""
+    """Index of our function at each position of the schema, and the factor of each of our coefficients."""
     places = [
-        np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf) for atom in _by_atom(basis) for i in atom
+        np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf)
+        for atom in shells_by_atom(basis)
+        for i in atom
     ]
     factors = [
         np.full(shell.nbf, np.sqrt(4 * np.pi / (2 * shell.l + 1)) if shell.l >= 2 and not shell.pure else 1.0)

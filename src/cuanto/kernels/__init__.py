@@ -1,1 +1,1 @@
-"""What is computed: integrals as expression graphs, placed by schedules, printed by emitters. No device, no I/O."""
+"""Kernel generator: recurrences give expression graphs, schedules place them, `emit` prints them. No device, no I/O."""

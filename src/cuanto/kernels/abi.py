@@ -13,12 +13,12 @@ from __future__ import annotations
 from cuanto.kernels.spec import COULOMB, Shells
 
 BLOCK = 32
-"""Kets that share their number of primitives: a warp, or four vectors of eight lanes."""
+"""Kets of a block, padded to the same number of primitives: a warp, or four vectors of eight lanes."""
 SHELL_FIELDS = 3
 COULOMB_BRA, ONE_ELECTRON_BRA = 15, 5
 SINGLE_KET, PAIR_KET = 5, 15
 SIZE = 14
-"""Field of a pair's primitive for kernels that stop early: what it contributes at most, descending within a pair."""
+"""Field of a pair's primitive: its largest contribution, descending within a pair, for screening."""
 
 
 def bra_fields(operator: str) -> int:
@@ -32,7 +32,7 @@ def ket_fields(ket: Shells) -> int:
 
 
 Arguments = tuple[tuple[str, str], ...]
-"""Kinds and names."""
+"""Types and names of a kernel's arguments."""
 
 
 def declared(text: str) -> Arguments:

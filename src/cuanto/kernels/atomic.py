@@ -1,13 +1,13 @@
 """Radial two-electron integrals of atoms: coefficient tables and kernel texts.
 
 Two charge distributions r^a exp(-A r^2), r^b exp(-B r^2) repel each other with (closed sums of the incomplete beta
-function of half-integer order; docs/atoms.md)
+function of half-integer order; docs/develop/atom_notes.md)
 
     R^k = (A + B)^(-(a+b-1)/2) [ 1/B sum_(n=0)^((b-k)/2-1) c_n (A/B)^n + 1/A sum_(n=0)^((a-k)/2-1) c'_n (B/A)^n ],
 
 where every coefficient is positive: Horner's rule loses no digits. For a class (two symmetries) the sums over the
 orders k of exchange, with their angular factors, are done once in exact arithmetic, so that an integral is one such
-pair of sums, whatever the number of orders. Products of small components of kappa > 0 have up to three powers of r,
+pair of sums for any number of orders. Products of small components of kappa > 0 have up to three powers of r,
 r^a (1 + A_1 r^2 + A_2 r^4); their sums are evaluated together, coefficients c_n = sum_ij A_i B_j c_n^ij (A + B)^(-i-j).
 """
 
@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
-from cuanto.kernels.text import SUMS, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
 FIELDS = 8
 """Numbers of a pair of functions p, q: exponents, second terms of the small functions, norms LL, SS, LS, SL."""
@@ -33,11 +34,9 @@ PLANES = {True: 8, False: 1}
 COMPONENTS = {True: 4, False: 1}
 """Parts of a density as a vector over pairs, by `relativistic`: LL, SS, LS, SL (LS transposed)."""
 GROUP = 8
-"""Columns that lie side by side in the CPU's store: one vector, or several."""
-THREADS = 128
-"""Columns of a block of threads."""
-CONTRACT_THREADS = 256
-"""Threads that share a row of a matrix times a vector."""
+"""Columns that are contiguous in the CPU's store: one vector or several."""
+THREADS = tuning.size("cuda", "atomic.threads")
+CONTRACT_THREADS = tuning.size("cuda", "atomic.contract_threads")
 KINDS = ("J_LL", "J_SS", "J_LS", "J_SL", "K_LL", "K_SS", "K_LS")
 """Order of the tables of a class, as in templates/atomic_class.h."""
 
@@ -50,16 +49,16 @@ class Task(NamedTuple):
     begin: int
     end: int
     row_place: int
-    """Where the pairs of i begin among those of all symmetries."""
+    """Offset of the pairs of i among those of all symmetries."""
     column_place: int
     columns: int
     matrix: int
-    """Where the matrix of the class begins, if classes lie apart."""
+    """Offset of the matrix of the class, where every class has its own."""
     items: int
-    """Of the kernel of integrals."""
+    """Items of the kernel that evaluates integrals."""
     first_item: int = 0
     shape: int = 0
-    """Where shape and table of the class begin."""
+    """Offsets of the class in `shape` and `table`."""
     table: int = 0
 
 
@@ -68,20 +67,17 @@ TABLES = declared(
 )
 WEIGHTS = declared("INDEX total, int symmetries, const double* weight, const double* D, double* P")
 RANGE = declared("INDEX begin, INDEX end")
-MATRICES = ("LL", "SS", "LS", "SL", "K")
+SUPERMATRICES = declared("INDEX total, double* LL, double* SS, double* LS, double* SL, double* K")
 INTEGRALS: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("atomic_cpu.h", (*RANGE, *TABLES, ("double*", "X"))),
-    "cuda": (
-        "atomic.cuh",
-        (("INDEX", "count"), *TABLES, ("INDEX", "total"), *(("double*", name) for name in MATRICES)),
-    ),
+    "cpu": ("atomic_cpu.h", RANGE + TABLES + declared("double* X")),
+    "cuda": ("atomic.cuh", declared("INDEX count") + TABLES + SUPERMATRICES),
 }
+MATRICES = declared(
+    "const INDEX* first, const double* LL, const double* SS, const double* LS, const double* SL, const double* K"
+)
 CONTRACT: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("atomic_contract_cpu.h", (*RANGE, *TABLES[:1], *WEIGHTS, ("const double*", "X"), *SUMS["cpu"])),
-    "cuda": (
-        "atomic_contract.cuh",
-        (*WEIGHTS, ("const INDEX*", "first"), *(("const double*", name) for name in MATRICES)),
-    ),
+    "cpu": ("atomic_contract_cpu.h", RANGE + TABLES[:1] + WEIGHTS + declared("const double* X, double* sums")),
+    "cuda": ("atomic_contract.cuh", WEIGHTS + MATRICES),
 }
 """Templates and arguments by language."""
 
@@ -177,24 +173,24 @@ def _source(
     **defines: object,
 ) -> Source:
     name, arguments = template_of[language]
-    sizes = {"GROUP": GROUP, "PLANES": PLANES[relativistic], "COMPONENTS": COMPONENTS[relativistic]}
     fields = {f"TASK_{field.upper()}": k for k, field in enumerate(Task._fields)}
-    known: dict[str, object] = {
+    macros: dict[str, object] = {
         "RELATIVISTIC": int(relativistic),
         "FIELDS": FIELDS,
-        **sizes,
+        "GROUP": GROUP,
+        "PLANES": PLANES[relativistic],
+        "COMPONENTS": COMPONENTS[relativistic],
         "TASK_FIELDS": len(fields),
         **fields,
         **defines,
+        "THREADS": threads,
     }
-    return assemble(
-        entry, language, "double", arguments, {**known, "THREADS": threads}, (*parts, name), threads=threads
-    )
+    return assemble(entry, language, "double", arguments, macros, (*parts, name), threads=threads)
 
 
 @cache
 def integral_source(language: str, kappa: int, other: int, relativistic: bool = True) -> Source:
-    """The kernel of all classes in which the same species have two-term small functions: four texts at most."""
+    """Kernel of integrals; it depends only on which of the two species have two-term small functions."""
     row, column = (int(k > 0 and relativistic) for k in (kappa, other))
     entry = f"atomic_{'integrals' if relativistic else 'large'}_{row}{column}"
     given = (language, entry, INTEGRALS, relativistic, THREADS, ("atomic_class.h",))
@@ -203,6 +199,6 @@ def integral_source(language: str, kappa: int, other: int, relativistic: bool = 
 
 @cache
 def contract_source(language: str, relativistic: bool = True) -> Source:
-    """Supermatrix times density; on the CPU both halves of a symmetric matrix in one pass."""
+    """Kernel of supermatrix times density; on the CPU both halves of a symmetric matrix in one pass."""
     entry = "atomic_contract" if relativistic else "atomic_contract_large"
     return _source(language, entry, CONTRACT, relativistic, CONTRACT_THREADS)

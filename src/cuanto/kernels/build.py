@@ -1,24 +1,27 @@
-"""KernelSpec -> Source: the text of a kernel, its entry point, its cost; and the index tables of a class."""
+"""Texts of integral kernels, cost and index tables of a class of integrals, and the choice of its algorithm."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
+from cuanto import tuning
+from cuanto.errors import InputError
 from cuanto.kernels import abi, md_blocks
+from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.layout import SIDES, TABLES
-from cuanto.kernels.passes import UNROLL_LIMIT
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
-from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, KernelSpec, Shells
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, SCHEDULES, KernelSpec, Shells
+from cuanto.kernels.text import Source, assemble
 
 
 def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
-    """The expression graphs of a class, made anew."""
+    """Build the expression graphs of a class."""
     if operator not in COULOMB:
         return one_electron.integrals(operator, bra, ket)
     if algorithm == "hgp":
@@ -28,13 +31,13 @@ def make_integrals(operator: str, bra: Shells, ket: Shells, algorithm: str) -> I
 
 @cache
 def integrals_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Integrals:
-    """The expression graphs of a class."""
+    """The expression graphs of a class, cached."""
     return make_integrals(operator, bra, ket, algorithm)
 
 
 @cache
 def cost_of(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
-    """The cost of a class."""
+    """The cost of a class, cached."""
     return cost(integrals_of(operator, bra, ket, algorithm))
 
 
@@ -44,12 +47,12 @@ Programs = tuple[Program, Program, Program]
 
 @cache
 def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Programs:
-    """Index tables of a class."""
+    """Index tables of a class, cached."""
     return make_programs(integrals_of(operator, bra, ket, algorithm), operator, ket, levels)
 
 
 def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool) -> Programs:
-    """Index tables, made anew: depth first for one core, by `levels` for a group of threads."""
+    """Build index tables: depth first for one core, by `levels` for a group of threads."""
     assemble = by_levels if levels else depth_first
     primitive = assemble(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
@@ -68,40 +71,76 @@ def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
     return zip(graph.kind, graph.label, strict=True)
 
 
+UNROLL_LIMIT = tuning.sizes("integrals.unroll_operations")
+MD_GAIN = {target: tuning.number(target, "integrals.md_gain") for target in tuning.LANGUAGES}
 RECORDS = (SIDES.text, TABLES.text)
-STRAIGHT_SKELETONS = {
-    "cpu": (*RECORDS, "batch_cpu.h", "lane_sums.h", "lane_cpu.h"),
-    "cuda": (*RECORDS, "thread_sums.cuh", "thread.cuh"),
+CPU_LIST = declared("const void* sides, const void* tables, const int* list, INDEX count, REAL* out")
+CUDA_LIST = declared(
+    "const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, const REAL* bra_shell, "
+    "const int* ket_first, const REAL* ket_record, const REAL* ket_shell, const REAL* boys_table, double cutoff, "
+    "const int* list, const int* count, REAL* out, INDEX stride"
+)
+GROUP = abi.TABLES + declared("int lanes, int slots, REAL* scratch, INDEX scratch_stride")
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Templates around the functions or index tables of a class, arguments, threads of a block and items of a block."""
+
+    parts: tuple[str, ...]
+    arguments: Arguments
+    threads: int = 1
+    per_block: int = 1
+
+
+TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h")
+GROUP_PARTS = (*RECORDS, "program.h", "group.cuh")
+THREADS = tuning.size("cuda", "integrals.threads")
+GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")
+LIST_THREADS = tuning.size("cuda", "direct.list_threads")
+SKELETONS = {
+    ("lane", "store"): Skeleton((*RECORDS, "batch_cpu.h", "straight.h", "straight_store.h"), abi.BATCH),
+    ("lane", "list"): Skeleton((*RECORDS, "batch_cpu.h", "straight.h", "straight_list.h"), CPU_LIST),
+    ("thread", "store"): Skeleton((*RECORDS, "straight.h", "straight_store.h"), abi.BATCH, THREADS, THREADS),
+    ("thread", "list"): Skeleton((*RECORDS, "straight.h", "straight_list.h"), CUDA_LIST, LIST_THREADS),
+    ("table", "store"): Skeleton((*TABLE_PARTS, "table_store_cpu.h"), abi.BATCH + abi.TABLES + declared("int vectors")),
+    ("table", "list"): Skeleton((*TABLE_PARTS, "table_list_cpu.h"), CPU_LIST),
+    ("group", "store"): Skeleton((*GROUP_PARTS, "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
+    ("group", "list"): Skeleton((*GROUP_PARTS, "group_list.cuh"), CUDA_LIST + GROUP, GROUP_THREADS),
+    **{
+        (schedule, "store"): Skeleton(("md_blocks.cuh",), md_blocks.ARGUMENTS, md_blocks.MAX_THREADS)
+        for schedule in BLOCK_SCHEDULES
+    },
 }
-TABLE_SKELETONS = {
-    "cpu": (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h", "table_batch.h"),
-    "cuda": (*RECORDS, "program.h", "group.cuh", "group_batch.cuh"),
-}
-TABLE_ENTRIES = {"cpu": "table_kernel", "cuda": "group_kernel"}
-TABLE_EXTRAS: dict[str, abi.Arguments] = {
-    "cpu": (("int", "vectors"),),
-    "cuda": (("int", "lanes"), ("int", "slots"), ("REAL*", "scratch"), ("INDEX", "scratch_stride")),
-}
+"""By schedule and consumer: all kernels of integrals that there are."""
 
 
 def integral_source(
-    entry: str, target: str, real: str, arguments: abi.Arguments, body: Iterable[str], **defines: object
+    entry: str, target: str, real: str, skeleton: Skeleton, defines: Mapping[str, object], functions: str = ""
 ) -> Source:
-    """A kernel of integrals or around them: what all of these need, and `body` with its own macros."""
-    common = {"BLOCK": abi.BLOCK, "SHELL_FIELDS": abi.SHELL_FIELDS, "SIZE": abi.SIZE, "SCREENED": 0, "CUTOFF": 0}
-    return assemble(entry, target, real, arguments, common | defines, ("boys.h", *body))
+    """Assemble a kernel that evaluates or consumes integrals."""
+    arguments, threads, per_block = skeleton.arguments, skeleton.threads, skeleton.per_block
+    macros: dict[str, object] = {"BLOCK": abi.BLOCK, "SHELL_FIELDS": abi.SHELL_FIELDS, "SIZE": abi.SIZE}
+    macros |= {"THREADS": threads, **defines}
+    macros |= {layout.name.upper(): layout.expression(arguments) for layout in (SIDES, TABLES)}
+    body = ("boys.h", functions, *skeleton.parts)
+    return assemble(entry, target, real, arguments, macros, body, threads=threads, per_block=per_block)
+
+
+def source_of(spec: KernelSpec) -> Source:
+    """The text of a kernel, for all schedules, consumers and derivative orders that there are."""
+    if spec.derivative or (spec.schedule, spec.consumer) not in SKELETONS:
+        kind = f"schedule {spec.schedule!r}, consumer {spec.consumer!r} and derivative order {spec.derivative}"
+        raise InputError(f"there is no kernel of integrals with {kind}")
+    if spec.schedule in ("lane", "thread"):
+        return _straight_source(spec)
+    return general_source(spec.schedule, spec.real, spec.consumer)
 
 
 @cache
-def straight_source(spec: KernelSpec) -> Source:
-    """Straight-line kernel of one class: schedule `lane` (CPU) or `thread` (CUDA)."""
-    return straight_text(spec, STRAIGHT_SKELETONS[spec.target], abi.BATCH)
-
-
-def straight_text(spec: KernelSpec, skeleton: tuple[str, ...], arguments: abi.Arguments, **extra: object) -> Source:
-    """The generated functions of a class in a skeleton of loops; `extra` macros for the skeleton."""
+def _straight_source(spec: KernelSpec) -> Source:
+    """The generated functions of a class in a skeleton of loops."""
     integrals = integrals_of(spec.operator, spec.bra, spec.ket, spec.algorithm)
-    syntax = SYNTAX[spec.target]
     defines: dict[str, object] = {
         "WIDTH": integrals.width,
         "BRA_FIELDS": abi.bra_fields(spec.operator),
@@ -109,36 +148,41 @@ def straight_text(spec: KernelSpec, skeleton: tuple[str, ...], arguments: abi.Ar
         "BRA_FUNCTIONS": integrals.bra_functions,
         "KET_FUNCTIONS": integrals.ket_functions,
         "COLUMNS": spec.columns,
-        **extra,
+        "SCREENED": int(spec.consumer == "list"),
     }
-    functions = primitive_function(integrals, syntax) + contracted_function(integrals, syntax)
-    return integral_source(spec.name, spec.target, spec.real, arguments, (functions, *skeleton), **defines)
+    functions = primitive_function(integrals) + contracted_function(integrals, spec.target)
+    skeleton = SKELETONS[spec.schedule, spec.consumer]
+    return integral_source(spec.name, spec.target, spec.real, skeleton, defines, functions)
 
 
 @cache
-def table_source(target: str, real: str) -> Source:
-    """The general kernel: any class from its index tables (`table` on the CPU, `group` on CUDA)."""
-    arguments = abi.BATCH + abi.TABLES + TABLE_EXTRAS[target]
-    return integral_source(TABLE_ENTRIES[target], target, real, arguments, TABLE_SKELETONS[target])
-
-
-@cache
-def block_source(schedule: str, real: str) -> Source:
-    """A block of threads for an integral or for a quartet of shells: one text for all classes."""
-    per_integral = int(schedule == "integral_block")
-    arguments, body = md_blocks.ARGUMENTS, ("md_blocks.cuh",)
-    return integral_source(f"{schedule}_kernel", "cuda", real, arguments, body, PER_INTEGRAL=per_integral)
-
-
-def source_of(spec: KernelSpec) -> Source:
-    """The text for any schedule."""
-    if spec.schedule in ("lane", "thread"):
-        return straight_source(spec)
-    if spec.schedule in BLOCK_SCHEDULES:
-        return block_source(spec.schedule, spec.real)
-    return table_source(spec.target, spec.real)
+def general_source(schedule: str, real: str, consumer: str = "store") -> Source:
+    """A kernel of any class: from index tables (`table`, `group`), or a block of threads for an integral or quartet."""
+    target = next(target for target, names in SCHEDULES.items() if schedule in names.values())
+    defines = {"SCREENED": int(consumer == "list"), "PER_INTEGRAL": int(schedule == "integral_block")}
+    entry = f"{schedule}_{'kernel' if consumer == 'store' else consumer}"
+    return integral_source(entry, target, real, SKELETONS[schedule, consumer], defines)
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:
-    """Is straight-line code right for this cost?"""
+    """Whether straight-line code is the choice for this cost."""
     return class_cost.text_operations <= UNROLL_LIMIT[target]
+
+
+def class_name(bra: Shells, ket: Shells) -> str:
+    """A class as the tuning files name it: (dp|f)."""
+    return f"({bra}|{ket})"
+
+
+def choose_algorithm(target: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
+    """`hgp` or `md`, the faster one for this number of primitive quartets per contracted one.
+
+    HGP has fewer operations in every class, so it is the choice where nothing was measured.
+    """
+    if operator not in COULOMB:
+        return "os"
+    measured = tuning.md_over_hgp(target, class_name(bra, ket))
+    if not measured:
+        return "hgp"
+    _, ratio = min(measured, key=lambda row: abs(row[0] - primitives))
+    return "md" if ratio < MD_GAIN[target] else "hgp"

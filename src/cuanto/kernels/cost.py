@@ -1,4 +1,4 @@
-"""What a kernel costs: operations, live values, bytes; the count that the emitted text is checked against."""
+"""Cost of a kernel: operations, live values and bytes, counted in its graphs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ BOYS_OPERATIONS = 30
 
 @dataclass(frozen=True)
 class StageCost:
-    """Operations of one execution, selections among them: `uniform` ones are shared by all lanes of a bra.
+    """Operations of one execution, including selections; `uniform` ones are shared by all lanes of a bra.
 
-    Calls of functions, reciprocals among them, are counted apart.
+    Function calls, including reciprocals, are counted separately.
     """
 
     operations: int

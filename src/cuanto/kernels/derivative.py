@@ -1,5 +1,5 @@
-"""First derivatives of a value by one backward sweep: about three times the work of the value, whatever the number
-of variables (Griewank, Walther: Evaluating Derivatives, SIAM 2008, doi:10.1137/1.9780898717761, chapter 3).
+"""First derivatives of a value by one backward sweep: about three times the work of the value for any number of
+variables (Griewank, Walther: Evaluating Derivatives, SIAM 2008, doi:10.1137/1.9780898717761, chapter 3).
 
 The derivatives are nodes of the same graph, so they share every subexpression with the value.
 """
@@ -38,7 +38,7 @@ def gradient(result: Value, variables: Sequence[Value]) -> list[Value]:
 
 
 def _parts(graph: Graph, node: int, upper: int) -> Iterator[tuple[int, int]]:
-    """Arguments of a node that are no numbers, each with what it gets of the slope `upper` of the node."""
+    """Arguments of a node that are not constants, each with its share of the node's slope `upper`."""
     kind, pairs = graph.kind[node], graph.pairs[node]
     if kind is Kind.SUM:
         for pair in pairs:

@@ -1,4 +1,4 @@
-"""A kernel as people ask for it: `3c 1 0 1` -> source and cost."""
+"""Source and cost of a kernel from a short description such as `3c 1 0 1`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from cuanto.errors import InputError
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import cost_of, programs_of, source_of, unrolled
+from cuanto.kernels.build import choose_algorithm, cost_of, programs_of, source_of, unrolled
 from cuanto.kernels.cost import Cost, StageCost
+from cuanto.kernels.recurrences.one_electron import OPERATORS as ONE_ELECTRON
 from cuanto.kernels.schedule.table import Program
 from cuanto.kernels.spec import BLOCK_SCHEDULES, MAX_L, KernelSpec, Shells, long_name, schedule_name
 from cuanto.kernels.text import Source
-from cuanto.kernels.tuning import choose_algorithm
 
-SHELL_COUNT = {"overlap": 2, "kinetic": 2, "dipole": 2, "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
+SHELL_COUNT = {**dict.fromkeys(ONE_ELECTRON, 2), "nuclear": 2, "2c": 2, "3c": 3, "4c": 4}
 STRAIGHT = {"cpu": "lane", "cuda": "thread"}
 GENERAL = {"cpu": "table", "cuda": "group"}
 
@@ -36,7 +36,7 @@ class KernelDescription:
         return self.source.text + self.tables
 
     def summary(self) -> list[tuple[str, str]]:
-        """Name and value of what a reader wants to know."""
+        """Lines of a summary: name and value."""
         return [
             ("kernel", self.spec.name),
             ("algorithm, schedule", f"{self.spec.algorithm}, {long_name(self.spec.schedule)}"),
@@ -78,7 +78,7 @@ def describe(
 
 
 def _block_algorithm(operator: str, bra: Shells, ket: Shells, algorithm: str) -> str:
-    """These schedules are McMurchie and Davidson's scheme and nothing else."""
+    """Check that the class and algorithm fit these schedules, which implement McMurchie-Davidson only."""
     md_blocks.check(operator, bra, ket)
     if algorithm == "hgp":
         raise InputError("a block per integral or quartet works by McMurchie-Davidson: choose --algorithm md or auto")

@@ -8,13 +8,13 @@ and results are those of a quadrature, [spin][component][point] (templates/xc.h)
 
 from __future__ import annotations
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
-from cuanto.kernels.emit.syntax import straight_line
+from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Stage
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
-THREADS = 128
-"""Points of a block of threads."""
+THREADS = tuning.size("cuda", "grid.functional_threads")
 FAMILIES = ("lda", "gga", "mgga")
 VARIABLES = {1: {"lda": 1, "gga": 2, "mgga": 3}, 2: {"lda": 2, "gga": 5, "mgga": 7}}
 """How many variables a family has, by number of spins."""
@@ -22,7 +22,7 @@ FLOORS = {
     "double": {"RHO_FLOOR": 1e-14, "SPIN_FLOOR": 1e-24, "SIGMA_FLOOR": 1e-70, "TAU_FLOOR": 1e-40},
     "float": {"RHO_FLOOR": 1e-8, "SPIN_FLOOR": 1e-10, "SIGMA_FLOOR": 1e-30, "TAU_FLOOR": 1e-17},
 }
-"""Total density below which a point counts nothing; least values of a spin's density, |gradient|^2 and kinetic energy
+"""Total density below which a point is ignored; smallest values of a spin's density, |gradient|^2 and kinetic energy
 density. Those of single precision keep every power in the formulas within its range."""
 
 ARGUMENTS = declared(
@@ -34,11 +34,11 @@ MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 
 
 def functional_source(
-    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "values"
+    stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "store"
 ) -> Source:
     """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables.
 
-    `consumer`: `values`, or `potential` of a quadrature.
+    `consumer`: `store` (values at the points), or the `potential` of a quadrature.
     """
     arguments = POTENTIAL if consumer == "potential" else ARGUMENTS
     defines = {
@@ -49,8 +49,7 @@ def functional_source(
         "POTENTIAL": int(consumer == "potential"),
         **{floor: f"REAL({value!r})" for floor, value in FLOORS[real].items()},
     }
-    lines = straight_line(stage, SYNTAX[target], "{}[{}]".format, "y[{}] = {};".format, by_number=True)
-    function = "\n".join(["FN void energy_density(const VEC* x, VEC* y) {", *("    " + line for line in lines), "}"])
-    body = (MATHEMATICS[target], function, "xc_point.h", "xc.h")
+    lines = straight_line(stage, "{}[{}]".format, "y[{}] = {};".format, by_number=True)
+    body = (MATHEMATICS[target], function("FN void energy_density(const VEC* x, VEC* y)", lines), "xc_point.h", "xc.h")
     entry = f"xc_{name}_{spins}"
     return assemble(entry, target, real, arguments, defines, body, threads=THREADS, per_block=THREADS)

@@ -1,8 +1,11 @@
-"""Basis functions and their derivatives at points: generated from the solid harmonics of each kind of shell.
+"""Kernels of the quadrature: basis functions and their derivatives at points, densities, Kohn-Sham matrices, gradients.
 
 A function is R(r) S(x, y, z) with R = sum_k c_k exp(-a_k r^2) and a polynomial S about its centre. With
 T = (1/r) dR/dr = sum_k -2 a_k c_k exp(-a_k r^2) its gradient is R dS/dx + T x S, and with U = (1/r) dT/dr its second
 derivatives are R d2S/dxdy + T (x dS/dy + y dS/dx) + (U x y + T [x = y]) S.
+
+On a GPU kernels surround batched matrix products: a batch is T tasks of P points and F functions each (filled up with
+zeros); arrays are [component][task][function][point].
 """
 
 from __future__ import annotations
@@ -10,35 +13,31 @@ from __future__ import annotations
 from functools import cache
 from itertools import combinations_with_replacement
 
-import numpy as np
-
+from cuanto import tuning
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments, declared
-from cuanto.kernels.emit.syntax import Syntax, straight_line
-from cuanto.kernels.ir import Graph, Stage
-from cuanto.kernels.text import SYNTAX, Source, assemble, template
+from cuanto.kernels.emit import function, straight_line
+from cuanto.kernels.ir import Graph, Stage, linear
+from cuanto.kernels.text import Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
 ShellTexts = tuple[tuple[ShellKind, ...], int, str]
-"""What the text of functions depends on: kinds of shells, most contraction columns, family of functionals."""
+"""Parameters of the text of functions: kinds of shells, most contraction columns, family of functionals."""
 
 SHELL_FIELDS = 4
 """Integers of a shell: kind, primitives, contraction columns, first number of its primitives."""
 PANEL_PAD = 24
 """Points come in multiples of this on the CPU: three vectors of two, four or eight lanes."""
-BLOCK_POINTS = 192
-"""Points whose values the matrix kernel of the CPU has at hand together."""
-THREADS = 64
-"""Points of a block of threads."""
+BLOCK_POINTS = tuning.size("cpu", "grid.block_points")
+THREADS = tuning.size("cuda", "grid.threads")
 
 COMPONENTS = {"lda": 1, "gga": 4, "mgga": 5}
 """Numbers at a point: density, its gradient, kinetic-energy density."""
-
 ORDER = {"lda": 0, "gga": 1, "mgga": 1}
-"""Derivatives of functions that a density has."""
-VALUES = (1, 4, 10)
-"""Numbers of a function at a point, by the order of derivatives."""
+"""Highest derivatives of functions in the density."""
+VALUE_COUNTS = (1, 4, 10)
+"""Numbers of a function at a point by the order of derivatives: value, gradient, second derivatives."""
 
 POINTS = declared(
     "INDEX begin, INDEX end, const INDEX* block_task, const INDEX* task_point, const int* task_group, const "
@@ -57,13 +56,33 @@ CPU_GRADIENT = POINTS + declared(
     "const REAL* given, INDEX nbf, int width, int spins, INDEX local, const REAL* potential, const int* shell_atom, "
     "const int* own, double* sums, double* out"
 )
-
 RADIAL = "VEC x, VEC y, VEC z, VEC R, VEC T, VEC U"
-"""What functions are made of: coordinates about the centre, radial parts."""
+"""Arguments of functions: coordinates relative to the centre, and radial parts."""
+
+SIZES = declared("INDEX tasks, INDEX rows, INDEX points")
+VALUES = SIZES + declared(
+    "const INDEX* task_point, const int* task_functions, const INDEX* task_list, const int* task_shells, const "
+    "double* position, INDEX stride, const int* list_shell, const int* list_row, const int* shell, const double* "
+    "centre, const double* primitive, REAL* values"
+)
+FUNCTIONS = declared("const INDEX* task_ao, const int* task_functions, const int* ao")
+"""The functions of a task: ao[task_ao[task]] and following."""
+GATHER = declared("INDEX rows, INDEX columns") + FUNCTIONS + declared("const REAL* given, INDEX width, REAL* part")
+DENSITY = SIZES + declared("const INDEX* task_point, INDEX stride, const REAL* values, const REAL* product, REAL* out")
+WEIGH = SIZES + declared(
+    "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
+)
+SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
+FORCE = WEIGH[:-1] + FUNCTIONS + declared("const REAL* product, const int* function_atom, REAL* force, double* out")
+ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
+ROW_THREADS = tuning.size("cuda", "grid.row_threads")
+DENSITY_POINTS = tuning.size("cuda", "grid.density_points")
+SQUARE = 32 * 32
+"""Elements of a block of the kernel `weigh`."""
 
 
 def polynomials(kind: ShellKind, order: int) -> Stage:
-    """Values [function], then up to `order` 2 slopes [axis, function] and [xx, xy, xz, yy, yz, zz][function].
+    """Values [function] and, by `order`, gradients [axis, function] and [xx, xy, xz, yy, yz, zz][function].
 
     Inputs: x, y, z, R, T and U.
     """
@@ -79,15 +98,15 @@ def polynomials(kind: ShellKind, order: int) -> Stage:
         return node
 
     def derivatives(*along: int) -> list[int]:
-        """Of the angular parts, along so many axes."""
-        factors, nodes = np.ones(len(powers)), []
+        """Derivatives of the angular parts along some axes."""
+        factors, nodes = [1.0] * len(powers), []
         for k, abc in enumerate(powers):
             left = list(abc)
             for x in along:
                 factors[k] *= left[x]
                 left[x] = max(0, left[x] - 1)
             nodes.append(monomial(tuple(left)) if factors[k] else graph.zero)
-        return [_combination(graph, row * factors, nodes) for row in shell_matrix(*kind)]
+        return [linear(graph, (row * factors).tolist(), nodes) for row in shell_matrix(*kind)]
 
     S = derivatives()
     outputs = [graph.mul(R, s) for s in S]
@@ -105,25 +124,21 @@ def polynomials(kind: ShellKind, order: int) -> Stage:
     return Stage(graph, tuple(outputs))
 
 
-def _combination(graph: Graph, row: np.ndarray[tuple[int], np.dtype[np.float64]], nodes: list[int]) -> int:
-    return graph.sum((float(c), node, graph.one) for c, node in zip(row, nodes, strict=True) if c)
-
-
-def _function(number: int, kind: ShellKind, order: int, syntax: Syntax) -> str:
+def _function(number: int, kind: ShellKind, order: int) -> str:
     stage = polynomials(kind, order)
     count = len(shell_matrix(*kind))
 
     def write(k: int, name: str) -> str:
         return f"store({k // count}, {k % count}, {name});"
 
-    lines = straight_line(stage, syntax, lambda record, _: record, write)
+    lines = straight_line(stage, lambda record, _: record, write)
     head = f"template <class S> FN void functions_{number}({RADIAL}, const S& store)"
-    return "\n".join([head + " {", *("    " + line for line in lines), "}"])
+    return function(head, lines)
 
 
-def functions_text(kinds: tuple[ShellKind, ...], order: int, target: str) -> str:
-    """All kinds, and the choice among them by number, in double precision (`ao_wide.h`)."""
-    parts = [_function(number, kind, order, SYNTAX[target]) for number, kind in enumerate(kinds)]
+def functions_text(kinds: tuple[ShellKind, ...], order: int) -> str:
+    """Functions of all kinds of shells and a switch between them, in double precision (`ao_wide.h`)."""
+    parts = [_function(number, kind, order) for number, kind in enumerate(kinds)]
     cases = [f"        case {i}: functions_{i}(x, y, z, R, T, U, store); break;" for i in range(len(kinds))]
     head = f"template <class S> FN void functions_of(int kind, {RADIAL}, const S& store) {{"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
@@ -132,7 +147,7 @@ def functions_text(kinds: tuple[ShellKind, ...], order: int, target: str) -> str
     return template("ao_wide.h") + text.replace("VEC", "WIDE").replace("REAL", "double")
 
 
-def _defines(family: str, columns: int) -> dict[str, object]:
+def _defines(family: str, columns: int = 1) -> dict[str, object]:
     return {
         "GRADIENT": int(family != "lda"),
         "KINETIC": int(family == "mgga"),
@@ -141,16 +156,19 @@ def _defines(family: str, columns: int) -> dict[str, object]:
         "SHELL_FIELDS": SHELL_FIELDS,
         "BLOCK_POINTS": BLOCK_POINTS,
         "THREADS": THREADS,
+        "ELEMENT_THREADS": ELEMENT_THREADS,
+        "ROW_THREADS": ROW_THREADS,
+        "DENSITY_POINTS": DENSITY_POINTS,
     }
 
 
 def _panels(
     name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", higher: int = 0, **more: object
 ) -> Source:
-    """A kernel of the CPU that works on panels of points; `higher`: derivatives beyond those that the density needs."""
+    """A kernel of the CPU that works on panels of points; `higher`: orders beyond those of the density."""
     kinds, columns, family = shells
     order = ORDER[family] + higher
-    functions = functions_text(kinds, order, "cpu")
+    functions = functions_text(kinds, order)
     body = (functions, "ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", f"{name}_cpu.h")
     defines = {**_defines(family, columns), "ORDER": order, **more}
     return assemble(f"{name}_{family}", "cpu", real, arguments, defines, body, merge=merge)
@@ -158,23 +176,46 @@ def _panels(
 
 @cache
 def cpu_values(shells: ShellTexts, real: str) -> Source:
-    """Values in panels, to be kept."""
+    """Values in panels, to be stored."""
     return _panels("grid_values", real, POINTS, shells)
 
 
 @cache
 def cpu_density(shells: ShellTexts, real: str, orbitals: bool) -> Source:
-    """Density and what else the family needs, from orbitals or from a density matrix."""
+    """Density, and its gradient and kinetic-energy density where needed, from orbitals or a density matrix."""
     return _panels("grid_density", real, CPU_DENSITY, shells, ORBITALS=int(orbitals))
 
 
 @cache
 def cpu_matrix(shells: ShellTexts, real: str) -> Source:
-    """Half of the Kohn-Sham matrix, to be completed by its transpose."""
+    """Half of the Kohn-Sham matrix; its transpose is added by the caller."""
     return _panels("grid_matrix", real, CPU_MATRIX, shells, merge="merge_blocks")
 
 
 @cache
 def cpu_gradient(shells: ShellTexts, orbitals: bool) -> Source:
-    """The derivative with respect to atoms, at a fixed density matrix, which may be given by orbitals."""
+    """Derivative of the energy with respect to atoms at a fixed density matrix, which may be given by orbitals."""
     return _panels("grid_gradient", "double", CPU_GRADIENT, shells, higher=1, ORBITALS=int(orbitals))
+
+
+@cache
+def device_values(shells: ShellTexts, real: str, higher: int = 0) -> Source:
+    """Values of all functions of a task, one thread per point; `higher`: orders beyond those of the density."""
+    kinds, columns, family = shells
+    order = ORDER[family] + higher
+    defines = {**_defines(family, columns), "ORDER": order}
+    body = (functions_text(kinds, order), "ao_shells.h", "grid_values.cuh")
+    entry = f"grid_values_{family}"
+    return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
+
+
+@cache
+def device_kernel(name: str, family: str, real: str) -> Source:
+    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed` or
+    `scatter`."""
+    known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE}
+    arguments = known.get(name, GATHER)
+    defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
+    threads = ELEMENT_THREADS if name in ("density", "weigh", "right") else ROW_THREADS
+    entry, body = f"grid_{name}_{family}", ("grid_gradient.cuh" if name in ("right", "force") else "grid_batch.cuh",)
+    return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)

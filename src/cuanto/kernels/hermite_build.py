@@ -9,32 +9,31 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.cost import BOYS_OPERATIONS
-from cuanto.kernels.emit.syntax import straight_line
+from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
 from cuanto.kernels.recurrences.components import cheapest_axis, raised
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count, interaction
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
-from cuanto.kernels.text import SYNTAX, Source, assemble
+from cuanto.kernels.text import Source, assemble
 
 KETS = 16
-"""Kets in a block of the CPU's records: one or two vectors, whatever the number type."""
+"""Kets in a block of the CPU's records: one or two vectors of either number type."""
 CHUNK = 64
 """Blocks of kets after which sums in single precision are added up in double."""
-THREADS = 128
-"""Bras of a block of threads: not many, since all of them go as far as the one with the largest bound."""
-TILE = 32
-"""Kets in shared memory at a time."""
+THREADS = tuning.size("cuda", "j.threads")
+TILE = tuning.size("cuda", "j.tile_kets")
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """How bras and kets are grouped for a target; what differs beside the kernels themselves.
+    """How bras and kets are grouped for a target.
 
-    `bras` that share their range of kets, `kets` side by side in a record, `blocks` of threads to aim at for every
+    `bras` that share their range of kets, `kets` interleaved in a record, desired `blocks` of threads per
     multiprocessor (0: the kets of a job stay together), `shared` bytes of fast memory for a block of the general
-    kernel, `bra_major`: the potentials of a bra lie side by side.
+    kernel; `bra_major`: the potentials of a bra are contiguous.
     """
 
     bras: int
@@ -44,19 +43,16 @@ class Grouping:
     bra_major: bool
 
 
-GROUPINGS = {"cpu": Grouping(1, KETS, 0, 0, True), "cuda": Grouping(THREADS, 1, 24, 72_000, False)}
-"""On a GPU: enough blocks to even out their different lengths; three blocks of the general kernel share a
-multiprocessor of Hopper or Ampere."""
-GENERAL_LANES = 16
-"""Kets that a block of the general kernel treats at once, if there is room."""
-UNROLL_LIMIT = {"cpu": 3000, "cuda": 10000}
-"""Multiply-adds of an interaction from which the general kernel serves. Straight-line code is faster by 3 at orders
-(4|4) and by 2 at (5|5) on the CPU, on an H200 by 10 at (4|4) and by 2.4 at (6|6)."""
+BLOCKS = tuning.size("cuda", "j.blocks_per_processor")
+GENERAL_SHARED = tuning.size("cuda", "j.general_shared_bytes")
+GROUPINGS = {"cpu": Grouping(1, KETS, 0, 0, True), "cuda": Grouping(THREADS, 1, BLOCKS, GENERAL_SHARED, False)}
+GENERAL_LANES = tuning.size("cuda", "j.general_lanes")
+UNROLL_LIMIT = tuning.sizes("j.unroll_operations")
 
 SIZES = {"cpu": {"KETS": KETS, "CHUNK": CHUNK}, "cuda": {"KETS": 1, "THREADS": THREADS, "TILE": TILE}}
 """Macros of a target."""
 WIDER = {("cpu", "float"): "#ifdef __AVX512F__\n#define LANES 16\n#endif"}
-"""Vectors of 16 numbers, where others have 8 at most: records come in blocks of KETS."""
+"""Vectors of 16 numbers, twice as long as elsewhere: records come in blocks of KETS."""
 STRAIGHT_SKELETONS = {"cpu": "j_lane_cpu.h", "cuda": "j_thread.cuh"}
 GENERAL_SKELETONS = {"cpu": ("batch_cpu.h", "j_base.h", "j_general_cpu.h"), "cuda": ("j_base.h", "j_general.cuh")}
 
@@ -67,8 +63,7 @@ BATCH = declared(
 )
 CLASS = declared("int bra_order, int ket_order, int densities, const int* tuples")
 GENERAL = {"cpu": CLASS, "cuda": CLASS + declared("int lanes")}
-STEP_THREADS = 64
-"""Threads of a block of the steps around the interactions."""
+STEP_THREADS = tuning.size("cuda", "j.step_threads")
 SPARSE = declared(
     "INDEX rows, INDEX columns, const int* start, const int* index, const double* value, double scale, "
     "const double* in, double* out"
@@ -96,7 +91,7 @@ STEPS: dict[str, Arguments] = {
         "INDEX size"
     ),
 }
-"""Arguments of the steps around the interactions (templates/j_density.h, ...), beside the range of items."""
+"""Arguments of the steps before and after the interactions (templates/j_density.h, ...), without the range of items."""
 TEAM_STEPS = ("j_transform", "j_density")
 """Steps in which a team of threads shares an item."""
 SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
@@ -111,13 +106,13 @@ def operations(bra_order: int, ket_order: int, densities: int) -> int:
 
 
 def unrolled(target: str, bra_order: int, ket_order: int, densities: int) -> bool:
-    """Is straight-line code right for this class?"""
+    """Whether straight-line code is the choice for this class."""
     return operations(bra_order, ket_order, densities) <= UNROLL_LIMIT[target]
 
 
 @cache
 def tuple_table() -> NDArray[np.int32]:
-    """What general kernels know of every tuple up to the highest order, by rising degree.
+    """Table of all tuples up to the highest order for the general kernels, by rising degree.
 
     Rows (t, u, v, axis to lower, power left, number of the tuple lowered once, and twice, 0).
     """
@@ -148,7 +143,7 @@ def _source(
     return assemble(entry, target, real, arguments, macros, body, before, threads, per_block)
 
 
-def _interact(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> str:
+def _interact(bra_order: int, ket_order: int, densities: int, real: str) -> str:
     """`interact(bra, ket, boys_table, acc)`: adds what one ket (a vector of kets) does to the bra's potential."""
     kernel = interaction(bra_order, ket_order)
     fields = GEOMETRY[real]
@@ -164,19 +159,19 @@ def _interact(target: str, bra_order: int, ket_order: int, densities: int, real:
             for t, s in kernel.uses[k]
         )
 
-    lines = straight_line(kernel.stage, SYNTAX[target], read, write)
+    lines = straight_line(kernel.stage, read, write)
     order = bra_order + ket_order
-    head = "FN void interact(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* acc) {"
-    lines = [f"VEC X[3], base[{order + 1}];", f"j_base<{order}>(bra, ket, boys_table, X, base);", *lines]
-    return "\n".join([head, *("    " + line for line in lines), "}", ""])
+    head = "FN void interact(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* acc)"
+    first = [f"VEC X[3], base[{order + 1}];", f"j_base<{order}>(bra, ket, boys_table, X, base);"]
+    return function(head, [*first, *lines])
 
 
 @cache
 def straight_source(target: str, bra_order: int, ket_order: int, densities: int, real: str) -> Source:
-    """The kernel of one class for so many densities."""
+    """Straight-line kernel of one class for a number of densities."""
     fields = GEOMETRY[real] + densities * hermite_count(ket_order)
     defines = {"WIDTH": densities * hermite_count(bra_order), "FIELDS": fields, **SIZES[target]}
-    interact = _interact(target, bra_order, ket_order, densities, real)
+    interact = _interact(bra_order, ket_order, densities, real)
     entry = f"j_{bra_order}_{ket_order}_{densities}_{real}"
     body = ("boys.h", "j_base.h", interact, STRAIGHT_SKELETONS[target])
     return _source(entry, target, real, RANGE[target] + BATCH, defines, body, per_block=GROUPINGS[target].bras)
@@ -184,14 +179,14 @@ def straight_source(target: str, bra_order: int, ket_order: int, densities: int,
 
 @cache
 def general_source(target: str, real: str) -> Source:
-    """The kernel of all classes: orders and number of densities are arguments."""
+    """General kernel: orders and number of densities are arguments."""
     arguments = RANGE[target] + BATCH + GENERAL[target]
     return _source("j_general", target, real, arguments, SIZES[target], ("boys.h", *GENERAL_SKELETONS[target]))
 
 
 @cache
 def step_source(target: str, step: str, real: str = "double") -> Source:
-    """A step around the interactions."""
+    """Kernel of a step before or after the interactions."""
     shared = step in TEAM_STEPS
     arguments = RANGE["cpu"] + STEPS[step] + (SCRATCH[target] if shared else ())
     defines = {"KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
@@ -200,7 +195,7 @@ def step_source(target: str, step: str, real: str = "double") -> Source:
 
 
 def general_memory(target: str, orders: tuple[int, int], densities: int, real: str) -> tuple[int, int]:
-    """Kets at once and bytes of shared memory of the general kernel.
+    """Kets per pass and bytes of shared memory of the general kernel.
 
     Shared memory holds sums, Boys function, P - Q, densities, R of two orders.
     """

@@ -1,9 +1,9 @@
 """The expression graph of integrals and functionals: hash-consed sums of products, calls and selections.
 
 Every recurrence step of every integral is one sum of products of earlier values, so a node is just that: a tuple of
-factor pairs. Functionals need functions of one argument and selections beside them; `values.py` has arithmetic on nodes
-for those who write formulas. Equal nodes are stored once (common subexpressions vanish by construction). A value is
-*uniform* when it depends on bra data only, hence is equal in all lanes (or threads) that share a bra.
+factor pairs. Functionals also need functions of one argument and selections; `values.py` provides arithmetic on nodes
+for writing formulas. Equal nodes are stored once, so that common subexpressions vanish by construction. A value is
+*uniform* when it depends on bra data only and is therefore equal in all lanes (or threads) that share a bra.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Kind(IntEnum):
-    """What a node is; `SELECT` has the pairs (x, y), (yes, no): `yes` where x < y, else `no`."""
+    """Kinds of nodes; `SELECT` has the pairs (x, y), (yes, no): `yes` where x < y, else `no`."""
 
     CONST = 0
     INPUT = 1
@@ -90,7 +90,7 @@ class Graph:
         return self.products(pairs)
 
     def products(self, pairs: Pairs) -> int:
-        """The sum of these products as they stand: sorted, of a pair the uniform or the smaller node first."""
+        """The sum of these products, which must be sorted, in each pair the uniform or smaller node first."""
         known = self._known.get(pairs)
         if known is not None:
             return known
@@ -148,7 +148,7 @@ class Graph:
         return node
 
     def arguments(self, node: int) -> list[int]:
-        """The distinct computed or loaded values a node needs (numbers left out)."""
+        """The distinct computed or loaded values that a node reads, without constants."""
         known = self._arguments.get(node)
         if known is None:
             values = dict.fromkeys(x for pair in self.pairs[node] for x in pair)
@@ -168,9 +168,9 @@ class Stage:
 class Sweep:
     """A stage executed `repeat` times over the contracted values: its text and tables exist once.
 
-    Input j of pass i is element i * outer + j * inner of what the sweep before it left (of the sums, for the first).
+    Input j of pass i is element i * outer + j * inner of the previous sweep's results (for the first, of the sums).
     Results of a `final` sweep are integrals: output o of pass i is bra function o and ket function i, or with
-    `per_component` component i and function pair o. Other sweeps leave output o of pass i at i * outputs + o.
+    `per_component` component i and function pair o. Other sweeps store output o of pass i at i * outputs + o.
     """
 
     stage: Stage
@@ -201,12 +201,12 @@ class Integrals:
 
     @property
     def width(self) -> int:
-        """How many values are accumulated per contraction column."""
+        """Number of values accumulated per contraction column."""
         return len(self.primitive.outputs)
 
     @property
     def middle(self) -> int:
-        """How many values a first sweep leaves for the final one; zero when there is only one."""
+        """Number of values passed from the first sweep to the final one; zero when there is only one."""
         if len(self.sweeps) == 1:
             return 0
         return self.sweeps[0].repeat * len(self.sweeps[0].stage.outputs)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cuanto.kernels.abi import Arguments, declared
 
 NUMBERS = {"INDEX": np.int64, "double": np.float64}
-"""Kinds of fields that are no pointers."""
+"""Types of fields that are not pointers."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,17 @@ class Layout:
         """The C structure."""
         return f"// {self.about}\nstruct {self.name} {{{self.body}}};\n"
 
+    def expression(self, arguments: Arguments) -> str:
+        """The record in C: what a pointer among the arguments refers to, or the arguments named as its fields."""
+        names = {name for _, name in arguments}
+        if self.name.lower() in names:
+            return f"*(const {self.name}*){self.name.lower()}"
+        values = (name if name in names else "0" for _, name in self.fields)
+        return f"{self.name}{{{', '.join(values)}}}"
+
 
 class Records:
-    """Records of one layout in main memory, and what they point to, which lives as long as they do."""
+    """Records of one layout in main memory; they keep alive what they point to."""
 
     def __init__(self, layout: Layout, rows: Sequence[Mapping[str, Any]], address: Callable[[Any], int]) -> None:
         """`rows`: values by name; for pointers arrays, kernels, other records, None or addresses."""
@@ -102,7 +110,7 @@ TABLES = Layout(
 
 BRA_CLASS = Layout(
     "BraClass",
-    "Bras that meet the kets of a class.",
+    "Bras that are combined with the kets of a class.",
     """
     Kernel kernel;
     const void* sides;
@@ -118,7 +126,7 @@ BRA_CLASS = Layout(
 
 KET_CLASS = Layout(
     "KetClass",
-    "Kets of a class; all classes of bras up to the same number meet them.",
+    "Kets of a class, combined with all classes of bras up to the same number.",
     """
     INDEX kets, nc, nd;
     const double* bound;  // [ket]
@@ -130,25 +138,25 @@ KET_CLASS = Layout(
 
 DENSITIES = Layout(
     "Densities",
-    "Densities, and the quartets that are wanted.",
+    "Densities and the range of bounds of the quartets.",
     """
     INDEX nbf, segments, count;
     const double* D;  // [density, row, column], transposed
     const double* largest;  // [segment, segment]
     double lower;
-    double upper;  // quartets whose bound lies between
+    double upper;  // quartets with lower <= bound < upper
     INDEX want_j, want_k;
 """,
 )
 
 STORE = Layout(
     "Store",
-    "Integrals of a chunk that are kept.",
+    "Stored integrals of a chunk.",
     """
     int* head;
     REAL* value;
     INDEX heads, values;
-    INDEX limit;  // values at which counting may stop
+    INDEX limit;  // number of values at which counting may stop
     INDEX quartets;
 """,
 )

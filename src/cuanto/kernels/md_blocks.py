@@ -3,8 +3,8 @@
 H. Fujii, Y. Ito, S. Tsuji, K. Suzuki, N. Yokogawa, K. Nakano, A. Kasagi, "A parallel computation for McMurchie-Davidson
 algorithm on the GPU" (2024). A block of threads computes R_tuv^n by batches k = t + u + v; batch k has all tuples of
 that degree with n = 0 .. K - k, where K is the total momentum, and needs batches k - 1 and k - 2 only: three buffers of
-the size of the largest batch take turns (triple buffering), and R_tuv^0 are kept apart. The kernels' text is
-`templates/md_blocks.cuh`.
+the size of the largest batch are used in rotation (triple buffering), and R_tuv^0 is kept separately. The text of the
+kernels is `templates/md_blocks.cuh`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.errors import InputError
 from cuanto.kernels import abi
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
@@ -24,36 +25,25 @@ from cuanto.kernels.spec import Shells
 
 MAX_BLOCK_L = 5
 """Highest momentum: the text has its Hermite expansions unrolled up to here."""
+MAX_THREADS = 256
+"""Threads of a block at most (the paper's number)."""
 CHUNK = 32
 """Primitive quartets whose Boys values a block makes at once, as in the text."""
-POTENTIALS = 1024
-"""Numbers for the potentials of ket monomials that a block keeps at once (at least one monomial)."""
+POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
 
-ARGUMENTS: abi.Arguments = (
-    *abi.BATCH,
-    ("int", "bra_fields"),
-    ("int", "ket_fields"),
-    *(("int", name) for name in ("la", "lb", "lc", "ld", "bra_functions", "ket_functions")),
-    ("const int*", "tuples"),
-    ("const int*", "bra_start"),
-    ("const int*", "bra_monomial"),
-    ("const REAL*", "bra_value"),
-    ("const int*", "ket_start"),
-    ("const int*", "ket_monomial"),
-    ("const REAL*", "ket_value"),
-    ("int", "room"),
-    ("int", "at_once"),
-    ("REAL*", "scratch"),
-    ("INDEX", "scratch_stride"),
+ARGUMENTS = abi.BATCH + abi.declared(
+    "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
+    "const int* tuples, const int* bra_start, const int* bra_monomial, const REAL* bra_value, const int* ket_start, "
+    "const int* ket_monomial, const REAL* ket_value, int room, int at_once, REAL* scratch, INDEX scratch_stride"
 )
 
 
 def check(operator: str, bra: Shells, ket: Shells) -> None:
-    """Refuse what the text cannot do."""
+    """Refuse classes that the kernels cannot compute."""
     if operator != "coulomb":
-        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, {operator} was asked for")
+        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, not {operator}")
     if (l := max(*bra.l, *ket.l)) > MAX_BLOCK_L:
-        raise InputError(f"a block per integral or quartet knows l = 0 to {MAX_BLOCK_L}, {l} was given: choose auto")
+        raise InputError(f"a block per integral or quartet supports l = 0 to {MAX_BLOCK_L}, not {l}: choose auto")
 
 
 def batch_size(K: int, k: int) -> int:
@@ -62,7 +52,7 @@ def batch_size(K: int, k: int) -> int:
 
 
 def largest_batch(K: int) -> int:
-    """What one buffer must hold."""
+    """Numbers of one buffer."""
     return max(batch_size(K, k) for k in range(K + 1))
 
 
@@ -134,9 +124,9 @@ def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: 
 
 
 def block_threads(bra: Shells, ket: Shells) -> int:
-    """A thread for each number of the largest batch, 32 to 256 (the paper's 256 are idle for low momenta)."""
+    """A thread for each number of the largest batch, 32 to MAX_THREADS (which would be idle for low momenta)."""
     wanted = largest_batch(sum(bra.l) + sum(ket.l))
     threads = 32
-    while threads < min(wanted, 256):
+    while threads < min(wanted, MAX_THREADS):
         threads *= 2
     return threads

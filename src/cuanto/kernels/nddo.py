@@ -5,7 +5,7 @@ exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `
 molecules of one composition; with `triangle`, both are of one kind and a pair is done once. A CPU takes whole rows at
 once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to G[product on an
 atom, product on another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of
-a pair reads one block and writes blocks of its own: nothing is added up by two threads.
+a pair reads one block and writes blocks of its own: no two threads add to the same element.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
@@ -22,8 +23,7 @@ from cuanto.kernels.text import SUMS, Source, assemble
 
 Kind = tuple[int, int]
 
-THREADS = 128
-"""Pairs of a block of threads."""
+THREADS = tuning.size("cuda", "semiempirical.threads")
 GAUSSIANS = 4
 FIELDS: dict[str, int] = {
     "ELEMENT": 1,
@@ -37,7 +37,7 @@ FIELDS: dict[str, int] = {
     "BETA": 3,
     "GAUSSIAN": 3 * GAUSSIANS,
 }
-"""What a kernel knows of an atom, and how many numbers that is: the index of its element (for the table of pairs), core
+"""Fields of an atom's record and their lengths: the index of its element (for the table of pairs), core
 charge, a root of the atomic number, MNDO's alpha, multipoles, shells, and Gaussians (K, L, M)."""
 OFFSETS = dict(zip(FIELDS, np.cumsum([0, *FIELDS.values()]).tolist(), strict=False))
 RECORD = sum(FIELDS.values())
@@ -57,7 +57,7 @@ GRADIENT = GRID + GEOMETRY + MODEL + declared("INDEX spins, double factor, const
 
 
 LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}
-"""How the pairs of a kernel follow from its items."""
+"""Templates that map items to pairs."""
 Texts = list[str]
 
 
@@ -68,7 +68,7 @@ def _table(name: str, values: Sequence[int]) -> str:
 def _source(
     target: str, entry: str, arguments: Arguments, orbitals: tuple[int, int], parts: Texts, **extra: object
 ) -> Source:
-    """The parts of a kernel for atoms with so many orbitals, behind what every kernel of pairs needs."""
+    """A kernel of pairs of atoms with these numbers of orbitals; `parts` follow the common templates."""
     a, b = orbitals
     defines: dict[str, object] = {"NA": a, "NB": b, "NA2": a * (a + 1) // 2, "NB2": b * (b + 1) // 2}
     defines |= {"LARGEST": max(a, b), "FIELDS": RECORD, "PAIR_FIELDS": PAIR_FIELDS, **OFFSETS, **extra}
@@ -78,7 +78,7 @@ def _source(
 
 
 def _products(orbitals_a: int, orbitals_b: int) -> Texts:
-    """Tables of both orbitals of every product."""
+    """Tables of the two orbitals of every product."""
     lines = []
     for side, orbitals in (("a", orbitals_a), ("b", orbitals_b)):
         pairs = products(orbitals)
@@ -102,49 +102,39 @@ def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:
     return {name: f"REAL({value!r})" for name, value in limits.items()}, parts
 
 
-@cache
-def repulsion_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
-    """G of all pairs of atoms with so many orbitals."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
-    entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, REPULSION, (orbitals_a, orbitals_b), [*parts, "nddo_repulsion.h"], **counts)
-
-
-@cache
-def core_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
-    """Core Hamiltonian between atoms of two kinds, and core repulsion."""
-    limits, parts = _core_parts(kind_a, kind_b)
-    entry = f"nddo_core_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    arguments = (*CORE, *SUMS[target])
-    return _source(target, entry, arguments, (kind_a[1], kind_b[1]), [*parts, "nddo_core.h"], **limits)
-
-
-@cache
-def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
-    """Exchange of all pairs of atoms with so many orbitals."""
-    parts = [*_products(orbitals_a, orbitals_b), "nddo_exchange.h"]
-    entry = f"nddo_exchange_{orbitals_a}_{orbitals_b}"
-    loop = "UNROLL" if orbitals_a < 9 else "NO_UNROLL"
-    return _source(target, entry, EXCHANGE, (orbitals_a, orbitals_b), parts, EXCHANGE_LOOP=loop)
-
-
 def _gradient_parts(name: str) -> Texts:
     return ["nddo_gradient.h", f"nddo_gradient_{name}.h", "nddo_gradient_kernel.h"]
 
 
 @cache
-def repulsion_gradient_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
-    """Gradient of repulsion, exchange and attraction to the cores."""
-    counts, parts = _repulsion_parts(orbitals_a, orbitals_b)
-    parts = [*_products(orbitals_a, orbitals_b), *parts, *_gradient_parts("repulsion")]
+def repulsion_source(target: str, orbitals_a: int, orbitals_b: int, consumer: str = "store") -> Source:
+    """G of all pairs of atoms of two kinds, or the `gradient` of repulsion, exchange and core attraction."""
+    orbitals = orbitals_a, orbitals_b
+    counts, parts = _repulsion_parts(*orbitals)
+    if consumer == "store":
+        entry = f"nddo_repulsion_{orbitals_a}_{orbitals_b}"
+        return _source(target, entry, REPULSION, orbitals, [*parts, "nddo_repulsion.h"], **counts)
+    parts = [*_products(*orbitals), *parts, *_gradient_parts("repulsion")]
     entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, (*GRADIENT, *SUMS[target]), (orbitals_a, orbitals_b), parts, **counts)
+    return _source(target, entry, (*GRADIENT, *SUMS[target]), orbitals, parts, **counts)
 
 
 @cache
-def core_gradient_source(target: str, kind_a: Kind, kind_b: Kind) -> Source:
-    """Gradient of the core Hamiltonian between atoms, and of core repulsion."""
+def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store") -> Source:
+    """Core Hamiltonian between atoms of two kinds and core repulsion, or their `gradient`."""
     limits, parts = _core_parts(kind_a, kind_b)
-    parts += _gradient_parts("core")
-    entry = f"nddo_core_gradient_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    return _source(target, entry, (*GRADIENT, *SUMS[target]), (kind_a[1], kind_b[1]), parts, **limits)
+    arguments, end, name = (CORE, ["nddo_core.h"], "core")
+    if consumer == "gradient":
+        arguments, end, name = (GRADIENT, _gradient_parts("core"), "core_gradient")
+    entry = f"nddo_{name}_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
+    orbitals = kind_a[1], kind_b[1]
+    return _source(target, entry, (*arguments, *SUMS[target]), orbitals, [*parts, *end], **limits)
+
+
+@cache
+def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
+    """Exchange of all pairs of atoms with these numbers of orbitals."""
+    parts = [*_products(orbitals_a, orbitals_b), "nddo_exchange.h"]
+    entry = f"nddo_exchange_{orbitals_a}_{orbitals_b}"
+    loop = "UNROLL" if orbitals_a < 9 else "NO_UNROLL"
+    return _source(target, entry, EXCHANGE, (orbitals_a, orbitals_b), parts, EXCHANGE_LOOP=loop)

@@ -22,7 +22,7 @@ ORBITALS = ((0, 0), (1, 1), (1, -1), (1, 0), (2, 2), (2, 1), (2, 0), (2, -1), (2
 """(l, m) of s, x, y, z, x2-y2, xz, z2, yz, xy."""
 SEPARATIONS = ("sp", "pp", "sd", "pd", "dd")
 ADDITIVE = ("0", "sp", "pp", "sd", "pd", "dd", "0dd")
-"""What an atom has of each, by shells."""
+"""Charge separations and additive terms of an atom, by pairs of shells."""
 
 Charge = tuple[float, float, float, float]
 Pole = tuple[str, float, str, str]
@@ -99,7 +99,7 @@ def _unit(shells: str) -> tuple[int, float]:
 
 
 def shells_of(i: int, j: int) -> str:
-    """Such as `pd`."""
+    """Shells of a product, such as `pd`."""
     return "".join("spd"[l] for l in sorted((ORBITALS[i][0], ORBITALS[j][0])))
 
 
@@ -133,12 +133,12 @@ def without_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
 
 
 def _order(shape: str) -> str:
-    """What must agree for two shapes to interact in local axes."""
+    """Symmetry label of a shape about the local axis; only shapes with equal labels interact."""
     return {"dx": "x", "sxz": "x", "dy": "y", "syz": "y", "sxy": "xy", "t2": "t2"}.get(shape, "")
 
 
 def _mirrored(pole: Pole) -> Pole:
-    """With x and y exchanged; the sign of `t2` does not matter, for it meets only its like."""
+    """With x and y exchanged; the sign of `t2` does not matter because it only interacts with `t2`."""
     shape = pole[0].translate(str.maketrans("xy", "yx"))
     return ("sxy" if shape == "syx" else shape, *pole[1:])
 
@@ -156,7 +156,7 @@ class Repulsion:
 
 
 class _Writer:
-    """Lines of code and what they have named already."""
+    """Lines of code and the names they define."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -186,7 +186,7 @@ class _Writer:
         return self.name(("t", l, v), "VEC", "t", f"of_charges({l}, {v}, slope)")
 
     def interaction(self, one: Pole, other: Pole) -> str:
-        """Of two sets of charges; those at equal distances are added first, and x and y are alike."""
+        """Interaction of two sets of charges; equal distances are merged first, x and y are equivalent."""
         one, other = min((one, other), (_mirrored(one), _mirrored(other)))
         merged: dict[tuple[float, ...], float] = {}
         for q, *r_a in charges(one[0]):

@@ -2,7 +2,7 @@
 
 R. S. Mulliken, C. A. Rieke, D. Orloff and H. Orloff, J. Chem. Phys. 17, 1248 (1949), doi:10.1063/1.1747150:
 S = N (R/2)^(n+m+1) sum_ij c_ij A_i(p) B_j(b), p = R (za + zb)/2, b = R (za - zb)/2. A and B are scaled by exp(p) and
-exp(-|b|), so that nothing overflows: the common factor is exp(-R min(za, zb)).
+exp(-|b|), to avoid overflow: the common factor is exp(-R min(za, zb)).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def polynomial(n: int, l: int, k: int, q: int, m: int) -> dict[tuple[int, int], 
 
 
 def mopac_limit(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> float:
-    """|b| up to which MOPAC takes B from its series; it has two routines, which differ in that."""
+    """|b| up to which MOPAC uses the series for B; its two routines have different limits."""
     if max(kind_a[1], kind_b[1]) > 4 or max(kind_a[0], kind_b[0]) > 3:
         return SERIES_LIMIT
     return 1.0 if kind_a[0] + kind_b[0] == 6 else 0.5
@@ -131,5 +131,5 @@ def series_text() -> str:
 
 
 def radial_norm(n: int, zeta: float) -> float:
-    """Of r^(n-1) exp(-zeta r)."""
+    """Norm of r^(n-1) exp(-zeta r)."""
     return float((2.0 * zeta) ** (n + 0.5) / sqrt(factorial(2 * n)))

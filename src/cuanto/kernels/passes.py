@@ -7,11 +7,6 @@ from dataclasses import dataclass
 
 from cuanto.kernels.ir import Graph, Kind, Stage
 
-UNROLL_LIMIT = {"cpu": 4500, "cuda": 7000}
-"""Operations in a kernel's text above which loops over index tables replace straight-line code. Measured on an H200:
-straight-line code wins up to (ff|f), 5,000 operations, by 1.4-25, and not always at (ff|g), 7,300. On the CPU by 2-3
-throughout; compiling takes about a second per thousand operations, which sets the limit."""
-
 
 def boys_order(function: str) -> int | None:
     """The order M of a call `boysM`, else None."""
@@ -19,7 +14,7 @@ def boys_order(function: str) -> int | None:
 
 
 def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
-    """Computed nodes depth first from the outputs, in their order: results leave early, few live."""
+    """Computed nodes depth first from the outputs in order, which keeps few values live."""
     graph = stage.graph
     order: list[int] = []
     done: set[int] = set()
@@ -27,7 +22,7 @@ def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
         stack = [output]
         while stack:
             node = stack.pop()
-            if node < 0:  # all below the node ~node is there
+            if node < 0:  # all arguments of the node ~node are computed
                 order.append(~node)
             elif node not in done and graph.pairs[node]:
                 done.add(node)
@@ -42,7 +37,7 @@ def last_uses(graph: Graph, order: Sequence[int]) -> dict[int, int]:
 
 
 def live_values(stage: Stage) -> int:
-    """The largest number of lane values alive at once in depth-first order: the register need of straight-line code."""
+    """The largest number of live lane values in depth-first order: the registers that straight-line code needs."""
     graph = stage.graph
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
@@ -68,7 +63,7 @@ def levels(graph: Graph, order: Sequence[int]) -> dict[int, int]:
 
 @dataclass
 class SlotPool:
-    """Hands out storage slots and takes them back; `peak` is the number ever needed."""
+    """Allocates and frees storage slots; `peak` is the largest number in use."""
 
     peak: int
 
@@ -76,19 +71,19 @@ class SlotPool:
         self._free: list[int] = []
 
     def take(self) -> int:
-        """A slot that is free now."""
+        """Allocate a slot."""
         if self._free:
             return self._free.pop()
         self.peak += 1
         return self.peak - 1
 
     def take_block(self, count: int) -> int:
-        """`count` neighbouring slots (results of the Boys function)."""
+        """Allocate `count` consecutive slots (results of the Boys function)."""
         self.peak += count
         return self.peak - count
 
     def give(self, slot: int) -> None:
-        """The value in this slot was read for the last time."""
+        """Free a slot."""
         self._free.append(slot)
 
 

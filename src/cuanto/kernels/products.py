@@ -1,9 +1,10 @@
-"""Products of matrices by the host's library of linear algebra, cut into pieces for our threads."""
+"""Matrix products by the host's BLAS, split into tiles for our threads."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from cuanto import tuning
 from cuanto.kernels.abi import declared
 from cuanto.kernels.text import Source, assemble
 
@@ -12,31 +13,28 @@ PRODUCT = RANGE + declared(
     "INDEX rows, INDEX columns, INDEX depth, INDEX tile, int lower, int transpose_a, const double* A, INDEX lda, "
     "int transpose_b, const double* B, INDEX ldb, double* C, INDEX ldc"
 )
-ROWS = declared("const double* rows, INDEX naux")
-SUMS = declared("double* sums")
-FIT = RANGE + ROWS + declared("const INDEX* first, const double* density") + SUMS + declared("double* out")
-POTENTIAL = RANGE + ROWS + declared("const INDEX* first, const double* fit, double* out")
-TRANSFORM = (
-    RANGE
-    + ROWS
+ROWS = RANGE + declared("const double* rows, INDEX naux")
+KERNELS = {
+    "solve": RANGE
+    + declared(
+        "double* rows, INDEX naux, const INDEX* one, const INDEX* other, const double* L, int triangle, double* scratch"
+    ),
+    "fit": ROWS + declared("const INDEX* first, const double* density, double* sums, double* out"),
+    "potential": ROWS + declared("const INDEX* first, const double* fit, double* out"),
+    "transform": ROWS
     + declared(
         "const INDEX* item_row, const INDEX* item_list, const int* list, const int* item_column, const int* "
         "item_columns, const INDEX* item_out, const INDEX* item_step, const double* C, INDEX columns, double* X, "
         "double* scratch"
-    )
-)
-SQUARES = (
-    RANGE
-    + declared("INDEX naux, INDEX tile, const INDEX* item, const int* place, const double* X, INDEX n_all")
-    + SUMS
-    + declared("double* K")
-)
-SOLVE = RANGE + declared(
-    "double* rows, INDEX naux, const INDEX* one, const INDEX* other, const double* L, int triangle, double* scratch"
-)
-SOLVED_AT_ONCE = 128
-"""Rows that a thread multiplies with a triangle at once; it has room for twice as many."""
-KERNELS = {"solve": SOLVE, "fit": FIT, "potential": POTENTIAL, "transform": TRANSFORM, "squares": SQUARES}
+    ),
+    "squares": RANGE
+    + declared(
+        "INDEX naux, INDEX tile, const INDEX* item, const int* place, const double* X, INDEX n_all, double* sums, "
+        "double* K"
+    ),
+}
+"""Arguments of the steps of fitted J and K."""
+SOLVED_AT_ONCE = tuning.size("cpu", "linalg.rows_solved_at_once")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The assembler: macros, the prelude of a target, templates and generated functions become the text of a kernel."""
+"""The assembler: builds the text of a kernel from macros, a prelude, templates and generated functions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from functools import cache, cached_property
 from importlib import resources
 
 from cuanto.kernels.abi import Arguments
-from cuanto.kernels.emit.cpp import CPP
-from cuanto.kernels.emit.cuda import CUDA
 
-SYNTAX = {"cpu": CPP, "cuda": CUDA}
-"""Spellings of each target."""
+PRELUDES = {"cpu": "prelude_cpu.h", "cuda": "prelude_cuda.cuh"}
+"""Vocabulary of each target."""
 SUMS: dict[str, Arguments] = {"cpu": (("double*", "sums"),), "cuda": ()}
-"""Where SUMS(array) of a text is: sums of a chunk on a CPU; on a GPU the array itself."""
+"""Argument behind the word SUMS(array): sums of a chunk on a CPU; none on a GPU, which adds to the array itself."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A complete, self-contained kernel text; on a GPU a block of `threads` treats `per_block` items.
+    """A complete kernel text; on a GPU a block of `threads` threads processes `per_block` items.
 
     `merge`: function of the text, with the kernel's parameters, that adds the sums of a chunk of items to the results.
     """
@@ -57,10 +55,10 @@ def assemble(
     per_block: int = 1,
     merge: str = "",
 ) -> Source:
-    """Put a kernel together.
+    """Build a kernel text.
 
-    `body` has the names of templates (`sides.h`) and generated texts in their order; the line `before` precedes the
-    prelude, which a macro of ours may influence. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
+    `body` lists names of templates (`boys.h`) and generated texts in order; the line `before` precedes the prelude,
+    which a macro may configure. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
     parameters alone are `ARGUMENTS`. `threads`, `per_block` and `merge` as in `Source`.
     """
     macros = {
@@ -71,6 +69,6 @@ def assemble(
         **defines,
     }
     head = [f"#define {name} {value}" for name, value in macros.items()]
-    parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (SYNTAX[target].prelude, *body)]
+    parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (PRELUDES[target], *body)]
     text = "\n".join([*head, *filter(None, (before,)), *parts])
     return Source(text, entry, target, arguments, threads, per_block, merge)

@@ -25,7 +25,7 @@ FOLD: dict[str, Callable[[float], float]] = {
     "atan": math.atan,
     "erf": math.erf,
 }
-"""Functions of one argument, as they act on numbers."""
+"""Functions of one argument, for folding constants."""
 
 Number = int | float | Fraction
 
@@ -49,7 +49,7 @@ def _scale(graph: Graph, number: float, node: int) -> int:
 
 
 def add(graph: Graph, x: int, y: int) -> int:
-    """x + y; multiples of one node are merged, so that x - x is nothing."""
+    """x + y; multiples of one node are merged, so that x - x is zero."""
     if x == graph.zero or y == graph.zero:
         return y if x == graph.zero else x
     (a, u), (b, v) = _multiple(graph, x), _multiple(graph, y)
@@ -61,7 +61,7 @@ def add(graph: Graph, x: int, y: int) -> int:
 
 
 def multiply(graph: Graph, x: int, y: int) -> int:
-    """x y; numbers are drawn to the front."""
+    """x y with constant factors first."""
     one = graph.one
     if x == one or y == one:
         return y if x == one else x
@@ -154,12 +154,12 @@ class Value:
 
 
 def number(graph: Graph, value: Number) -> Value:
-    """A number known now."""
+    """A constant."""
     return Value(graph, graph.const(float(value)))
 
 
 def variable(graph: Graph, index: int) -> Value:
-    """A number known when the kernel runs: x[index]."""
+    """A variable of the kernel: x[index]."""
     return Value(graph, graph.input("x", index, uniform=False))
 
 
@@ -167,44 +167,15 @@ def _call(function: str, x: Value) -> Value:
     return Value(x.graph, call(x.graph, function, x.node))
 
 
-def sqrt(x: Value) -> Value:
-    """Square root of a positive value."""
-    return _call("sqrt", x)
+def _function(name: str) -> Callable[[Value], Value]:
+    return lambda x: _call(name, x)
 
 
-def cbrt(x: Value) -> Value:
-    """Cube root of a positive value."""
-    return _call("cbrt", x)
-
-
-def exp(x: Value) -> Value:
-    """e^x"""
-    return _call("exp", x)
-
-
-def expm1(x: Value) -> Value:
-    """e^x - 1 without loss near zero."""
-    return _call("expm1", x)
-
-
-def log(x: Value) -> Value:
-    """Natural logarithm."""
-    return _call("log", x)
-
-
-def log1p(x: Value) -> Value:
-    """ln(1 + x) without loss near zero."""
-    return _call("log1p", x)
-
-
-def atan(x: Value) -> Value:
-    """Arc tangent."""
-    return _call("atan", x)
-
-
-def erf(x: Value) -> Value:
-    """Error function."""
-    return _call("erf", x)
+sqrt, cbrt = _function("sqrt"), _function("cbrt")
+"""Roots of positive values."""
+exp, log, atan, erf = _function("exp"), _function("log"), _function("atan"), _function("erf")
+expm1, log1p = _function("expm1"), _function("log1p")
+"""e^x - 1 and ln(1 + x) without loss of digits near zero."""
 
 
 def asinh(x: Value) -> Value:
@@ -214,7 +185,7 @@ def asinh(x: Value) -> Value:
 
 
 def select(x: Value, y: Value | Number, yes: Value | Number, no: Value | Number) -> Value:
-    """`yes` where x < y, else `no`. Both are evaluated: neither may overflow where it is not wanted."""
+    """`yes` where x < y, else `no`. Both are evaluated: neither may overflow where it is not selected."""
     other, first, second = (
         item.node if isinstance(item, Value) else number(x.graph, item).node for item in (y, yes, no)
     )

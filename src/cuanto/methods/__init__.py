@@ -1,4 +1,4 @@
-"""Methods: which terms, which occupations; and what they give back."""
+"""Methods: their terms and occupations, requests and results."""
 
 from cuanto.methods.gaussian import Calculation, Context
 from cuanto.methods.model import METHODS, SEMIEMPIRICAL, Model

@@ -1,4 +1,4 @@
-"""Hartree-Fock and Kohn-Sham: which terms, which occupations, where they start."""
+"""Hartree-Fock and Kohn-Sham: terms of the energy, occupations and initial guess."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
@@ -15,9 +16,10 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
+from cuanto.methods.gradient import energy_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
-from cuanto.options import CalculationOptions, ScfOptions
+from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
 from cuanto.scf import guess as guesses
 from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
@@ -28,28 +30,38 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.stability import UNSTABLE
 from cuanto.scf.state import Orbitals, State
-from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, ExchangeCorrelation, NuclearRepulsion, Term
+from cuanto.terms import (
+    EXTERNAL_OPERATORS,
+    CoreHamiltonian,
+    Coulomb,
+    Dispersion,
+    Exchange,
+    ExchangeCorrelation,
+    NuclearRepulsion,
+    Term,
+)
 from cuanto.terms.exchange_correlation import grid_bytes
 
 PSEUDO_ORBITALS = 100
-"""With fewer orbitals a full diagonalisation takes no longer than the rotations (114: 0.9 and 0.5 ms on one core)."""
+"""With fewer orbitals a full diagonalisation is as fast as rotations (114 orbitals: 0.9 and 0.5 ms on one core)."""
 FIRST_STEP = 0.4
-"""Share of the Fock matrix's first change, but for plain Hartree-Fock: about what screening leaves of a change of the
-potential. Charge that flows between atoms in the first step flows too far, further than in Hartree-Fock. 0.35 to 0.5
-are alike (waters, glycine)."""
+"""Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
+flows between atoms, more than in Hartree-Fock. It is about what screening leaves of a change of the potential; 0.35 to
+0.5 are equally good (waters, glycine)."""
 SCF_MATRICES = 24
-"""Square matrices over the basis that an SCF keeps for each spin; DIIS has most of them."""
+"""Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 NOISE = 3e-8
-"""Hartree per electron by which energies in single precision vary from one pass to the next, at most."""
+"""Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
-"""To which gradient and dipole moment converge in single precision."""
+"""Gradient and dipole moment that converge in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A request with what it names: device and basis sets.
+    """A request together with its device and basis sets.
 
-    `options` have nothing left open and, but for bases, are plain data: they give the same result from any guess.
+    `options` have definite values instead of `auto` and None and, except for basis sets, are plain data: with them the
+    calculation can be repeated from any guess.
     """
 
     request: Request
@@ -62,7 +74,7 @@ class Context:
 
     @classmethod
     def of(cls, request: Request) -> Context:
-        """Find or make what is named."""
+        """Find the device and make the basis sets of a request."""
         assert request.model is not None
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
         timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
@@ -72,34 +84,35 @@ class Context:
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
         grid = request.grid.plain if request.model.integrated else None
-        surroundings = {"field": None, "point_charges": None} | request.surroundings.keywords
-        resolved = {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad", **surroundings}
+        alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
+        resolved: dict[str, Any] = alone | request.surroundings.keywords
+        resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
         return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
 
     def shared_pairs(self) -> list[BraBatch] | None:
-        """Pairs of shells on a device, for integrals of several kinds."""
-        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # it may be too short for all of them
+        """Pairs of shells on a device, shared by several kinds of integrals."""
+        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may need too much memory
             return None
         with self.timings.measure("pairs of shells"):
             return uploaded_pairs(self.basis, self.backend)
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
-    """The term of single electrons."""
+    """The one-electron term."""
     request = context.request
     with context.timings.measure("one-electron integrals"):
         return CoreHamiltonian(request.molecule, context.basis, request.surroundings, context.backend, pairs)
 
 
 def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> Builders:
-    """Builders of J and K that the model needs, beside the memory of the SCF and of its grid."""
+    """Builders of J and K; memory is reserved for the SCF and its grid first."""
     model, request = context.model, context.request
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
     budget.reserve("matrices of the SCF", min(matrices, budget.available()))
     if model.integrated:
-        # Half of what there is belongs to a fit; integrals that nobody asked to store come after the grid.
+        # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
     common = (context.basis, context.backend, context.options, context.timings)
@@ -127,15 +140,31 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
 
 @dataclass(frozen=True, eq=False)
 class Calculation:
-    """Terms and occupations of a molecule in a basis, ready to be iterated."""
+    """Terms and occupations of a molecule in a basis, ready for the SCF."""
 
     context: Context
     core: CoreHamiltonian
     terms: tuple[Term, ...]
 
+    @classmethod
+    def of(cls, request: Request) -> Calculation:
+        """Prepare the terms of a request."""
+        context = Context.of(request)
+        pairs = context.shared_pairs()
+        core = core_hamiltonian(context, pairs)
+        builders = builders_for(context, pairs)
+        del pairs  # frees memory of the device
+        return cls(context, core, make_terms(context, core, builders))
+
+    def gradient(self, state: State) -> tuple[Array, Array]:
+        """dE/dR of a converged state: of the atoms, and of the point charges, Hartree/Bohr."""
+        context = self.context
+        charges = len(context.request.surroundings.charges)
+        return energy_gradient(self.terms, context.basis, context.backend, state, charges, context.timings)
+
     @property
     def options(self) -> ScfOptions:
-        """Those asked for, with tolerances that single precision can meet."""
+        """Options of the SCF, with tolerances that single precision can reach."""
         asked, context = self.context.request.scf, self.context
         if context.options.precision != "single" or not context.model.integrated:
             return asked
@@ -147,7 +176,7 @@ class Calculation:
         )
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
-        """Iterations from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
+        """Iterate from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
         options, problem, context = self.options, self.problem(), self.context
         with context.timings.measure("guess"):
             start = self._start(guess, problem)
@@ -156,7 +185,7 @@ class Calculation:
         yield from search(problem, start, options, diagonaliser(options, problem.frame), criteria, self.core.S_pq)
 
     def problem(self) -> Problem:
-        """What is to be made self-consistent."""
+        """The SCF problem: terms, orthonormal basis and occupations."""
         context, model, molecule = self.context, self.context.model, self.context.request.molecule
         with context.timings.measure("orthogonalisation"):
             frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend)
@@ -165,23 +194,23 @@ class Calculation:
         return Problem(list(self.terms), frame, occupied, model.shared, context.timings)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        """What a reader of the result should know of the way to its last state."""
+        """Notes for the result."""
         notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
         if state.curvature is not None:
             verdict = "stable" if state.curvature > UNSTABLE else "NOT a minimum"
             notes.append(f"internal stability: {verdict}, lowest curvature {state.curvature:.4f} Hartree")
         if self.context.options.precision == "single" and self.context.model.integrated:
             error, limit = self._precision_error(state), self.options.energy_tolerance
-            notes.append(f"single precision: energy {error:+.1e} Hartree from double; converged to {limit:.0e} only")
+            notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
             limit = self.options.linear_dependence
-            notes.append(f"{dropped} combinations of functions left out: overlap eigenvalues below {limit:g}")
+            notes.append(f"{dropped} linearly dependent combinations left out: overlap eigenvalues below {limit:g}")
         return (*notes, *self.context.request.ineffective_options)
 
     def _precision_error(self, state: State) -> float:
-        """Energy of a state less that of its density by the same terms in double precision.
+        """Energy of a state minus that of its density in double precision.
 
-        That is the error to first order: the density is where the energy hardly changes with it.
+        This is the error to first order, since the energy is stationary with respect to the density.
         """
         error = 0.0
         for term in self.terms:
@@ -203,7 +232,7 @@ class Calculation:
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
-    """The way from a Fock matrix to orbitals that `options` ask for."""
+    """The diagonaliser that `options` choose."""
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS and options.aufbau
     if large or options.diagonaliser == "pseudo":
         variant = "refined" if options.variant == "auto" else options.variant

@@ -1,4 +1,4 @@
-"""What the name of a method with a basis means: Hartree-Fock and every functional.
+"""Names of methods with a basis: Hartree-Fock and functionals.
 
 `rhf` (restricted closed shells), `uhf` (unrestricted), `rohf` (restricted open shells); `hf`, and a functional by its
 name, are restricted for singlets and unrestricted otherwise; a functional with `u` before its name (`upbe`) is always
@@ -19,7 +19,7 @@ from cuanto.system import Molecule
 METHODS = ("hf", "rhf", "uhf", "rohf")
 SEMIEMPIRICAL = (*NDDO, *(f"u{method}" for method in NDDO))
 HARTREE_FOCK = Functional("hf", (), 1.0)
-"""No functional at all, but all of the exchange."""
+"""No functional, and 100 % exact exchange."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Model:
 
     @classmethod
     def of(cls, method: str, molecule: Molecule) -> Model:
-        """By name."""
+        """The model of a method for a molecule."""
         name, dispersion = split_dispersion(method)
         spins, plain = 1 if molecule.multiplicity == 1 else 2, name.lower()
         if plain in METHODS:
             if plain == "rhf" and spins == 2:
                 multiplicity = molecule.multiplicity
-                raise InputError(f"rhf needs a singlet, the multiplicity is {multiplicity}: use uhf or rohf")
+                raise InputError(f"rhf needs a singlet, but the multiplicity is {multiplicity}: use uhf or rohf")
             spins = spins if plain == "hf" else 1 if plain == "rhf" else 2
             named = "rhf" if spins == 1 else "uhf"
             label = method.lower() if dispersion is not None or plain == "rohf" else named
@@ -53,26 +53,26 @@ class Model:
 
     @property
     def exchange(self) -> bool:
-        """Is there exact exchange of any range?"""
+        """Whether there is exact exchange, of any range."""
         return bool(self.functional.exact_exchange) or self.functional.range_separation is not None
 
     @property
     def integrated(self) -> bool:
-        """Is anything integrated on a grid?"""
+        """Whether there is a functional, integrated on a grid."""
         return bool(self.functional.parts)
 
     @property
     def omega(self) -> float | None:
-        """Of the exchange at long range, where there is any, 1/Bohr."""
+        """Range-separation parameter, 1/Bohr; None without long-range exchange."""
         separation = self.functional.range_separation
         return None if separation is None else separation.omega
 
 
 @about_option("method")
 def kind_of(method: str) -> str:
-    """`hf`, `functional` or `semiempirical`; an unknown method is refused."""
+    """Kind of a method: `hf`, `functional` or `semiempirical`; refuses an unknown method."""
     if not isinstance(method, str) or not method:
-        raise InputError(f"a method is a name such as hf, b3lyp or pm6, {method!r} was given")
+        raise InputError(f"a method is a name such as hf, b3lyp or pm6, not {method!r}")
     name = split_dispersion(method)[0]
     if method.lower() in SEMIEMPIRICAL:
         return "semiempirical"
@@ -92,11 +92,11 @@ def kind_of(method: str) -> str:
 
 
 def _functional(name: str) -> tuple[Functional, bool]:
-    """By name, and whether that asks for unrestricted orbitals."""
+    """Functional of this name, and whether the name begins with `u` for unrestricted."""
     try:
         return get_functional(name), False
     except InputError:
-        # No `r` for restricted: RPBE, for one, is another functional.
+        # There is no `r` for restricted: RPBE, for example, is another functional.
         if not name.lower().startswith("u"):
             raise
     return get_functional(name[1:]), True

@@ -1,4 +1,4 @@
-"""A calculation that was asked for: checked once here, trusted everywhere else."""
+"""A request for a calculation: checked once here, trusted everywhere else."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from cuanto.options import (
     ScfOptions,
     about_option,
     options_of,
+    require_applicable,
     require_known,
-    require_meaning,
 )
 from cuanto.scf.guess import GUESSES
 from cuanto.scf.state import Orbitals
 from cuanto.semiempirical.diagonalisers import settings
 from cuanto.system import Molecule
-from cuanto.terms import Surroundings
+from cuanto.terms import EXTERNAL_OPERATORS, Surroundings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Request:
     """One calculation; `model` is None for semiempirical methods.
 
-    `diagonaliser` makes one that the options of the SCF do not know, where a semiempirical method is asked for it.
+    `diagonaliser`: makes one that only semiempirical methods have, if the options ask for it.
     """
 
     molecule: Molecule
@@ -52,7 +52,7 @@ class Request:
     def of(
         cls, molecule: Molecule, method: str = DEFAULT_METHOD, basis: BasisChoice | Basis | None = None, **given: Any
     ) -> Request:
-        """From what `cuanto.energy` is given."""
+        """Check the arguments of `cuanto.energy`."""
         require_molecule(molecule)
         checked = check(method, basis, given)
         with about_option("method"):
@@ -61,42 +61,42 @@ class Request:
 
     @property
     def ineffective_options(self) -> list[str]:
-        """What was asked for and has no effect, as notes."""
+        """Notes about options that have no effect."""
         assert self.model is not None
         notes, fitting = [], self.fitting
         if self.options.precision != "double" and fitting == "jk" and not self.model.integrated:
             why = f"{self.method} has neither direct J and K nor a grid"
             notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
         if self.options.storage == "stored" and (fitting == "jk" or not self.model.exchange):
-            notes.append("storage='stored' has no effect here: no exchange is made from four-centre integrals")
+            notes.append("storage='stored' has no effect here: no exchange is computed from four-centre integrals")
         return notes
 
     @property
     def fitting(self) -> str:
-        """What is fitted, if it is left open: J, and K where there is exact exchange."""
+        """Matrices that are fitted; `auto` means J, and also K if there is exact exchange."""
         automatic = "jk" if self.model is not None and self.model.exchange else "j"
         return automatic if self.options.fitting == "auto" else self.options.fitting
 
 
 def require_molecule(given: object) -> None:
-    """Refuse anything else."""
+    """Refuse anything that is not a molecule."""
     if not isinstance(given, Molecule):
-        raise InputError(f"molecule must be a cuanto.Molecule, {type(given).__name__} was given")
+        raise InputError(f"molecule must be a cuanto.Molecule, not {type(given).__name__}")
 
 
 def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check all that is asked for, whatever the molecule: fields of `Request`, and the `kind` of the method."""
+    """Check everything that does not depend on the molecule: fields of `Request`, and the `kind` of the method."""
     kind = kind_of(method)
     require_known(given)
-    require_meaning(method, kind, {"basis": basis, **given})
+    require_applicable(method, kind, {"basis": basis, **given})
     calculation, iterations = (
         {name: given[name] for name in options_of(group) if name in given} for group in (CalculationOptions, ScfOptions)
     )
     options = CalculationOptions(**calculation)
     scf, diagonaliser = settings(iterations) if kind == "semiempirical" else (ScfOptions(**iterations), None)
     if method.lower() == "rohf" and scf.smearing:
-        # Its orbital energies depend on the convention for the coupled matrix: no Fermi level would mean anything.
-        raise InputError("rohf has no orbital energies that could be smeared: use uhf, or leave out smearing")
+        # The orbital energies depend on the convention for the coupled matrix: a Fermi level has no meaning.
+        raise InputError("rohf has no unique orbital energies to smear: use uhf, or leave out smearing")
     with about_option("guess"):
         _check_guess(options.guess, method, kind)
     with about_option("grid"):
@@ -113,23 +113,22 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _check_guess(guess: object, method: str, kind: str) -> None:
-    """Refuse what is neither the name of a guess nor has orbitals."""
+    """Refuse anything but the name of a guess, orbitals, or a result or file with orbitals."""
     if kind == "semiempirical":
         if not isinstance(guess, Result) and guess != "sad":
-            raise InputError(f"{method} starts from neutral atoms or from a semiempirical result: {guess!r}")
+            raise InputError(f"{method} starts from neutral atoms or a semiempirical result, not {guess!r}")
     elif not isinstance(guess, (os.PathLike, Orbitals, Result)) and guess not in GUESSES:
-        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or orbitals of a result")
+        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or give a result")
 
 
 def _surroundings(options: CalculationOptions) -> Surroundings:
-    """Point charges are a pair of arrays."""
-    with about_option("field"):
-        alone = Surroundings.of(field=options.field)
+    """Point charges and external operators of the options."""
+    operators = {name: getattr(options, name) for name in EXTERNAL_OPERATORS}
     if options.point_charges is None:
-        return alone
+        return Surroundings.of(**operators)
     with about_option("point_charges"):
         try:
             charges, positions = options.point_charges
         except (TypeError, ValueError):
-            raise InputError("point_charges are a pair: charges (e) and their positions (Bohr)") from None
-        return Surroundings.of(charges, positions, options.field)
+            raise InputError("point_charges must be a pair: charges (e) and their positions (Bohr)") from None
+    return Surroundings.of(charges, positions, **operators)

@@ -1,4 +1,4 @@
-"""What a calculation gives back: one type for every method, and what a basis of Gaussians adds to it."""
+"""Results: one class for every method, and a subclass for those with a Gaussian basis."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from cuanto import integrals, properties
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
-from cuanto.options import CalculationOptions, ScfOptions, changed
+from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.units import DIPOLE_IN_DEBYE
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of the way to the result: Hartree, and which step led there."""
+    """One iteration: energies in Hartree, and the kind of step."""
 
     iteration: int
     energy: float
@@ -36,29 +37,29 @@ class Iteration:
 
     @classmethod
     def of(cls, state: State) -> Iteration:
-        """What is kept of a state."""
+        """Record of a state."""
         return cls(state.iteration, state.energy, state.energy_change, state.gradient, state.step)
 
 
-def watched(
+def run_iterations(
     states: Iterator[State], on_iteration: Callable[[State], object] | None
 ) -> tuple[State, tuple[Iteration, ...]]:
-    """The last state, and what is kept of every one."""
+    """Run an SCF to its end: the last state, and a record of every iteration."""
     state, history = None, []
     for state in states:
         history.append(Iteration.of(state))
         if on_iteration is not None:
             on_iteration(state)
-    assert state is not None  # at least one iteration is made
+    assert state is not None  # there is at least one iteration
     return state, tuple(history)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result:
-    """A calculation by any method: its last state and what follows from it. Arrays are on the host, in atomic units.
+    """Result of any method: the last state and its properties. Arrays are on the host, in atomic units.
 
-    `energies` by term add up to `energy`. `history` has every iteration. `notes` say what was chosen or left out on the
-    way. A result that was read from a file has what the file has; asking for more is an `InputError` that says so.
+    `energies` by term add up to `energy`. `history` has every iteration. `notes` describe choices made during the
+    calculation. A result read from a file has only what the file has; other properties raise an `InputError`.
     """
 
     molecule: Molecule
@@ -72,61 +73,59 @@ class Result:
 
     def __repr__(self) -> str:
         """One line: arrays would fill the screen of a notebook."""
-        model = self.method if self.basis_name is None else f"{self.method}/{self.basis_name}"
         verdict = "converged" if self.converged else "NOT converged"
-        name = self.molecule.name or "molecule"
-        kind = type(self).__name__
-        return f"<{kind} {name} {model}: {self.energy:.9f} Hartree, {verdict} in {self.iterations} iterations>"
+        head = f"{type(self).__name__} {self.molecule.name or 'molecule'} {self.level_of_theory}"
+        return f"<{head}: {self.energy:.9f} Hartree, {verdict} in {self.iterations} iterations>"
 
     @property
     def energy(self) -> float:
-        """Total energy, Hartree; with smearing the free energy, which is the one that is smallest."""
+        """Total energy, Hartree; with smearing the free energy, which is variational."""
         return self.state.energy
 
     @property
     def energies(self) -> Mapping[str, float]:
-        """By term, Hartree."""
+        """Energies by term, Hartree."""
         return self.state.energies
 
     @property
     def converged(self) -> bool:
-        """Energy, gradient and dipole are within their tolerances, and no empty orbital lies below an occupied one."""
+        """Whether energy, gradient and dipole are within their tolerances and occupations are aufbau."""
         return self.state.converged
 
     @property
     def iterations(self) -> int:
-        """Fock matrices built from orbitals."""
+        """Number of Fock matrices built from orbitals."""
         return self.state.iteration
 
     @cached_property
     def orbital_energies(self) -> Array:
-        """eps_sm, one row for each set of orbitals, Hartree."""
+        """Orbital energies eps_sm, one row for each set of orbitals, Hartree."""
         return self._host(self.state.eps_sm, "orbital energies")
 
     @cached_property
     def coefficients(self) -> Array:
-        """C_spm."""
+        """Orbital coefficients C_spm."""
         return self._host(self.state.C_spm, "orbitals")
 
     @property
     def occupations(self) -> Array:
-        """n_sm; two rows for restricted open shells, which have one set of orbitals."""
+        """Occupations n_sm; two rows for restricted open shells, which have one set of orbitals."""
         return self._host(self.state.n_sm, "occupations")
 
     @cached_property
     def density(self) -> Array:
-        """D_spq."""
+        """Density matrices D_spq."""
         return self._host(self.state.D_spq, "density matrix")
 
     @cached_property
     def homo(self) -> tuple[float, ...]:
-        """Highest occupied orbital energy of each spin, Hartree (minus infinity where there is none)."""
-        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self._levels())
+        """Highest occupied orbital energy of each spin, Hartree (minus infinity if there is none)."""
+        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self.levels())
 
     @cached_property
     def lumo(self) -> tuple[float, ...]:
-        """Lowest empty orbital energy of each spin, Hartree (infinite where there is none)."""
-        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self._levels())
+        """Lowest empty orbital energy of each spin, Hartree (infinity if there is none)."""
+        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self.levels())
 
     @cached_property
     def dipole(self) -> Array:
@@ -135,12 +134,12 @@ class Result:
 
     @property
     def dipole_debye(self) -> Array:
-        """The same in Debye."""
+        """Dipole moment, Debye."""
         return self.dipole * DIPOLE_IN_DEBYE
 
     @cached_property
     def charges(self) -> Array:
-        """Net charge of every atom, e; Mulliken's where there are overlaps."""
+        """Net charge of every atom, e; by Mulliken if there is a basis."""
         raise self._lacks("atomic charges")
 
     @cached_property
@@ -150,49 +149,66 @@ class Result:
 
     @cached_property
     def gradient(self) -> Array:
-        """dE/dR_ax, Hartree/Bohr; of semiempirical methods."""
-        raise InputError(f"{self.method} has no gradients yet; mndo, am1, pm3 and pm6 have")
+        """Gradient dE/dR_ax, Hartree/Bohr; semiempirical methods only."""
+        raise InputError(f"{self.method} has no gradients yet: use mndo, am1, pm3 or pm6")
+
+    @cached_property
+    def basis_name(self) -> str | None:
+        """Name of the orbital basis; None for methods that have none to choose."""
+        return None
 
     @property
-    def basis_name(self) -> str | None:
-        """None where the method has none to choose."""
-        return None
+    def level_of_theory(self) -> str:
+        """Method and basis, such as b3lyp/def2-svp."""
+        return self.method if self.basis_name is None else f"{self.method}/{self.basis_name}"
+
+    @cached_property
+    def program(self) -> str:
+        """Name and version of the program that computed it."""
+        return f"cuanto {import_module('cuanto').__version__}"
+
+    @cached_property
+    def backend_name(self) -> str:
+        """Where it was computed: cpu or cuda; empty where a file does not say."""
+        return self.backend.name
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
-        """What, beside molecule, method, basis and backend, gives the same result again with `cuanto.energy`."""
-        return changed(self.options)
+        """Keywords that, with the same molecule, method and basis, reproduce the result with `cuanto.energy`."""
+        return changed_options(self.options)
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema AtomicResult as a dictionary."""
-        # By name: interfaces know results, results know no interface.
+        # By name: interfaces may import results, not the other way round.
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
 
-    def _levels(self) -> list[tuple[Array, Array]]:
+    def levels(self) -> list[tuple[Array, Array]]:
+        """Orbital energies (Hartree) and occupations of each spin."""
         shared = len(self.orbital_energies) < len(self.occupations)
         return [(self.orbital_energies[0 if shared else s], n_m) for s, n_m in enumerate(self.occupations)]
 
     def _host(self, array: Any, what: str) -> Array:
         if array is None:
             raise self._lacks(what)
-        # A calculation that was stopped early may have orbitals in single precision.
+        # An unfinished calculation may have orbitals in single precision.
         return np.asarray(self.backend.to_host(array), dtype=np.float64)
 
     def _lacks(self, what: str) -> InputError:
-        return InputError(f"{self.molecule.name or 'this result'}: the file has no {what}; compute it again")
+        return InputError(f"{self.molecule.name or 'this result'}: the file has no {what}; repeat the calculation")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GaussianResult(Result):
-    """A Hartree-Fock or Kohn-Sham calculation: orbitals are combinations of the functions of `basis`."""
+    """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis."""
 
     basis: Basis
     settings: CalculationOptions = field(default_factory=lambda: CalculationOptions(fitting="none"))
+    gradients: tuple[Array, Array] | None = None
 
     @property
     def fitting(self) -> str:
-        """What was fitted: none, j or jk."""
+        """Matrices that were fitted: none, j or jk."""
         return self.settings.fitting
 
     @property
@@ -203,30 +219,54 @@ class GaussianResult(Result):
 
     @property
     def precision(self) -> str:
-        """Of direct J and K, and of the integration on a grid."""
+        """Precision of direct J and K and of the integration on a grid."""
         return self.settings.precision
 
     @property
     def grid(self) -> str | tuple[int, int] | dict[str, Any] | None:
-        """None where nothing is integrated numerically."""
+        """Integration grid; None without a functional."""
         found: str | tuple[int, int] | dict[str, Any] | None = self.settings.grid
         return found
 
-    @property
-    def basis_name(self) -> str:
-        """Of the orbital basis."""
+    @cached_property
+    def basis_name(self) -> str | None:
+        """Name of the orbital basis."""
         return self.basis.name
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
-        """What gives the same result again."""
+        """Keywords that reproduce the result."""
         name = {} if self.auxbasis is None else {"auxbasis": self.auxbasis.name}
-        return changed(self.settings) | name | super().keywords
+        return changed_options(self.settings) | name | super().keywords
 
     @property
     def orbitals(self) -> Orbitals:
-        """What another calculation can start from."""
+        """Orbitals as a guess for another calculation."""
         return Orbitals(self.basis, self.coefficients, self.occupations)
+
+    @property
+    def gradient(self) -> Array:
+        """Gradient dE/dR_ax, Hartree/Bohr; computed when it is asked for first, without another SCF."""
+        return self._gradients[0]
+
+    @property
+    def charges_gradient(self) -> Array:
+        """Derivative of the energy with respect to the positions of point charges, Hartree/Bohr."""
+        return self._gradients[1]
+
+    @cached_property
+    def _gradients(self) -> tuple[Array, Array]:
+        if self.gradients is not None:
+            return self.gradients
+        if self.state.F_spq is None:
+            raise self._lacks("Fock matrix")
+        from cuanto.methods.gaussian import Calculation  # which knows requests, and these know results
+        from cuanto.methods.request import Request
+
+        keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
+        keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
+        with one_thread:
+            return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
 
     @cached_property
     def dipole(self) -> Array:
@@ -237,17 +277,17 @@ class GaussianResult(Result):
 
     @cached_property
     def charges(self) -> Array:
-        """Mulliken's charge of every atom, e."""
+        """Mulliken charge of every atom, e."""
         return self.mulliken_charges
 
     @cached_property
     def mulliken_charges(self) -> Array:
-        """Mulliken's charge of every atom, e."""
+        """Mulliken charge of every atom, e."""
         return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
 
     @cached_property
     def loewdin_charges(self) -> Array:
-        """Loewdin's charge of every atom, e."""
+        """Loewdin charge of every atom, e."""
         return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
 
     @cached_property

@@ -16,14 +16,15 @@ from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
-from cuanto.methods.result import Result, watched
+from cuanto.methods.result import Result, run_iterations
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, Scf
-from cuanto.scf.occupations import Occupations, choose_occupations
+from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
@@ -43,17 +44,16 @@ from cuanto.terms.base import Term
 
 Array = NDArray[np.float64]
 
-TOGETHER = ("energy_tolerance", "gradient_tolerance")
-"""Options that molecules computed together may have."""
+BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
+"""Options of molecules that are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Semiempirical:
-    """A molecule with a method, ready to be iterated.
+    """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the end is always double. `diagonaliser` makes one for the frame of orbitals, instead of what the
-    options ask for.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes one instead of that of the options.
     """
 
     molecule: Molecule
@@ -70,34 +70,38 @@ class Semiempirical:
         if self.method not in SEMIEMPIRICAL:
             raise InputError(f"unknown method {self.method!r}: choose {', '.join(SEMIEMPIRICAL)}")
         if self.molecule.nuclei.ghosts.any():
-            raise InputError(f"{self.method} has no ghost atoms: leave them out, or choose a method with a basis")
+            raise InputError(f"{self.method} has no ghost atoms: leave them out, or use a method with a basis")
         if self.options.atomic_charges is not None or self.options.atomic_spins is not None:
             raise InputError(f"{self.method} starts from neutral atoms: leave out atomic_charges and atomic_spins")
         self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
 
     @cached_property
     def layout(self) -> Layout:
-        """Elements without validated parameters are refused here."""
+        """Atomic orbitals; refuses elements without validated parameters."""
         return Layout(parameters(self.method.removeprefix("u")), self.molecule.symbols)
 
     @property
     def spins(self) -> int:
-        """Densities: one of both electrons, or two."""
+        """1 for closed shells, else 2."""
         return 2 if self.method[0] == "u" or self.molecule.multiplicity > 1 else 1
+
+    @cached_property
+    def budget(self) -> Budget:
+        """Memory that large arrays are reserved from."""
+        return Budget(self.backend, self.max_memory)
 
     @cached_property
     def engine(self) -> PairEngine:
         """Kernels for this geometry."""
-        engine = PairEngine(
-            self.layout, positions([self.molecule]), self.backend, self.max_memory, self.mopac_compatible
-        )
+        place = (positions([self.molecule]), self.backend, self.budget)
+        engine = PairEngine(self.layout, *place, self.mopac_compatible)
         with self.timings.measure("kernels"):
             engine.prepare()
         return engine
 
     @cached_property
     def corrections(self) -> tuple[float, Array]:
-        """What PM6 adds after the SCF: energy (Hartree) and gradient (Hartree/Bohr)."""
+        """Corrections of PM6 after the SCF: energy (Hartree) and gradient (Hartree/Bohr)."""
         if self.layout.parameters.method != "pm6":
             return 0.0, np.zeros((self.molecule.natom, 3))
         energy, gradient = corrections(self.molecule.symbols, self.molecule.R_ax * (RESCALE * BOHR))
@@ -105,29 +109,32 @@ class Semiempirical:
 
     @cached_property
     def fock(self) -> Fock:
-        """What the geometry gives."""
+        """Integrals of this geometry."""
         engine = self.engine
         with self.timings.measure("integrals"):
             return Fock(engine)
 
     def states(self, start: Density | None = None) -> Iterator[State]:
-        """Iterations from the molecules of a cluster, from neutral atoms, or from another density."""
+        """Iterate from the molecules of a cluster, from neutral atoms, or from another density."""
         fock, frame = self.fock, orthonormal_frame(self.layout.orbitals, self.backend)
         terms: list[Term] = [Constant("screened repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
             terms.append(Constant("correction", self.corrections[0]))
-        problem = Problem(terms, frame, self._occupations(), False, self.timings)
+        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
+        filled = electrons if self.spins == 2 else (sum(electrons),)
+        occupations = choose_occupations(self.options, filled, self.layout.orbitals)
+        problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
         made = choose_diagonaliser(self.options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         options = self.options
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
-        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        begin, done = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start), 0
+        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start, self.budget)
+        done = 0
         if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, made, moment, int(options.history))
-            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # of moments, not of densities
+            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 yield state
             done = state.iteration
@@ -141,15 +148,14 @@ class Semiempirical:
             step = "full" if done and state.iteration == 1 else state.step
             yield replace(state, iteration=state.iteration + done, step=step)
 
-    def _occupations(self) -> Occupations:
-        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
-        filled = electrons if self.spins == 2 else (sum(electrons),)
-        return choose_occupations(self.options, filled, self.layout.orbitals)
-
     def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
-        """All iterations and what follows from the last."""
-        state, history = watched(self.states(start), on_iteration)
+        """Run the SCF to its end."""
+        state, history = run_iterations(self.states(start), on_iteration)
         state = replace(state, energies=self._conventional(state))
+        return self.result(state, history=history, notes=self._notes())
+
+    def result(self, state: State, **details: Any) -> SemiempiricalResult:
+        """The result of a converged or last state."""
         return SemiempiricalResult(
             molecule=self.molecule,
             method=self.method,
@@ -157,13 +163,12 @@ class Semiempirical:
             backend=self.backend,
             options=self.options,
             timings=self.timings,
-            history=history,
-            notes=self._notes(),
             calculation=self,
+            **details,
         )
 
     def _conventional(self, state: State) -> dict[str, float]:
-        """Energies with all of the attraction in the one-electron part, as other programs have them (see `Fock`)."""
+        """Energies with the whole attraction in the one-electron term, as in other programs (see `Fock`)."""
         energies, repulsion = dict(state.energies), float(self.fock.core_repulsion_b[0])
         attraction = float(self.backend.to_host(self.fock.attraction(state.D_spq[None]))[0])
         energies["two-electron"] += energies.pop("screened repulsion") - repulsion - attraction
@@ -171,35 +176,35 @@ class Semiempirical:
         return {"core repulsion": repulsion, **energies}
 
     def _notes(self) -> tuple[str, ...]:
-        """What a reader of the result should know."""
+        """Notes for the result."""
         parts = len(self.engine.slabs)
-        notes = [] if self.engine.stored else [f"repulsion made anew in {parts} parts for every Fock matrix"]
+        notes = [] if self.engine.stored else [f"repulsion integrals recomputed in {parts} parts in every iteration"]
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SemiempiricalResult(Result):
-    """A calculation with orthonormal orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
+    """Result in orthonormal atomic orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
 
-    `energy` is that of valence electrons and cores, with PM6's corrections.
+    `energy` is that of valence electrons and cores, including the corrections of PM6.
     """
 
     calculation: Semiempirical
 
     @property
     def electronic_energy(self) -> float:
-        """Without cores and corrections, Hartree."""
+        """Energy without core repulsion and corrections, Hartree."""
         return self.energies["core"] + self.energies["two-electron"]
 
     @property
     def heat_of_formation(self) -> float:
-        """At 298 K, kcal/mol."""
+        """Heat of formation at 298 K, kcal/mol."""
         layout = self.calculation.layout
         return HARTREE_IN_KCAL * (self.energy - layout.isolated) + layout.heat
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
-        """What gives the same result again."""
+        """Keywords that reproduce the result."""
         found = super().keywords
         if self.calculation.mopac_compatible:
             found = found | {"mopac_compatible": True}
@@ -218,12 +223,12 @@ class SemiempiricalResult(Result):
 
     @property
     def dipole_debye(self) -> Array:
-        """The same in Debye."""
+        """Dipole moment, Debye."""
         return self.dipole * DEBYE
 
     @cached_property
     def bond_orders(self) -> Array:
-        """Wiberg's, between atoms; valences on the diagonal."""
+        """Wiberg bond orders between atoms; valences on the diagonal."""
         return properties.bond_orders(self.calculation.layout, self.density)
 
     @cached_property
@@ -237,7 +242,7 @@ class SemiempiricalResult(Result):
 
     @cached_property
     def gradient(self) -> Array:
-        """dE/dR_ax, Hartree/Bohr."""
+        """Gradient dE/dR_ax, Hartree/Bohr."""
         if self.state.D_spq is None:
             raise self._lacks("density matrix")
         with self.timings.measure("gradient"):
@@ -247,7 +252,7 @@ class SemiempiricalResult(Result):
 
 
 def semiempirical_energy(request: Request, on_iteration: Any = None) -> SemiempiricalResult:
-    """A calculation from neutral atoms or the molecules of a cluster, or from another result of the same atoms."""
+    """Compute from neutral atoms, the molecules of a cluster, or another result for the same atoms."""
     backend, options = resolve(request.options.backend), request.options
     calculation = Semiempirical(
         request.molecule,
@@ -266,41 +271,27 @@ def _start(guess: object, calculation: Semiempirical) -> Density | None:
     if guess == "sad":
         return None
     if not isinstance(guess, SemiempiricalResult):
-        raise InputError(f"{calculation.method} starts from neutral atoms or from a semiempirical result: {guess!r}")
+        raise InputError(f"{calculation.method} starts from neutral atoms or a semiempirical result, not {guess!r}")
     shape = (calculation.spins, calculation.layout.orbitals, calculation.layout.orbitals)
     if guess.density.shape != shape:
-        raise InputError(f"the guess has densities of shape {guess.density.shape}, {shape} are needed")
+        raise InputError(f"the density of the guess has the shape {guess.density.shape}, not {shape}")
     return Density(calculation.backend.to_device(guess.density), None)
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """One molecule of a batch: Hartree, kcal/mol, e Bohr, e, Hartree/Bohr (where it was asked for)."""
-
-    energy: float
-    heat_of_formation: float
-    converged: bool
-    iterations: int
-    homo: float
-    lumo: float
-    dipole: Array
-    charges: Array
-    gradient: Array | None
 
 
 def semiempirical_energies(
     molecules: Sequence[Molecule], method: str, backend: Backend, gradient: bool = False, **options: Any
-) -> list[Labelled]:
-    """Energies of many molecules, those of one composition together, in the order given.
+) -> list[SemiempiricalResult]:
+    """Results of many molecules in the order given; those of one composition are computed together.
 
-    Matrices are small: on a CPU every thread works on molecules of its own, and its linear algebra needs no others.
-    With other options than tolerances of energy and gradient each is computed alone.
+    Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
+    Results of molecules computed together have no density matrix. With other options than the tolerances of energy and
+    gradient each molecule is computed alone.
     """
     checked, diagonaliser = settings(options)
-    if not options.keys() <= set(TOGETHER):
+    if not options.keys() <= set(BATCH_OPTIONS):
         given = (backend, checked)
         alone = [Semiempirical(one, method.lower(), *given, diagonaliser=diagonaliser) for one in molecules]
-        return [_labelled(one.run(), gradient) for one in alone]
+        return [one.run() for one in alone]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
@@ -308,57 +299,49 @@ def semiempirical_energies(
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
-        first.engine.prepare()  # before threads ask for the same kernels
-        size = batch.chunk(first.layout, backend, len(members), threads)
+        first.engine.prepare()  # before several threads need the same kernels
+        size = batch.batch_size(first.layout, first.budget, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 
-    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[Labelled]:
-        return _chunk([molecules[k] for k in chunk[1]], chunk[0], gradient)
+    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[SemiempiricalResult]:
+        return _solve_batch([molecules[k] for k in chunk[1]], chunk[0], gradient)
 
     with one_thread, ThreadPoolExecutor(threads) as pool:
-        made = list((map if threads == 1 else pool.map)(solve, chunks))
+        solved = list((map if threads == 1 else pool.map)(solve, chunks))
     order = [k for _, chunk in chunks for k in chunk]
-    found = dict(zip(order, (label for labels in made for label in labels), strict=True))
+    found = dict(zip(order, (result for results in solved for result in results), strict=True))
     return [found[k] for k in range(len(molecules))]
 
 
-def _chunk(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[Labelled]:
-    """Molecules of one composition; stragglers alone, in the common loop."""
-    layout, options = model.layout, model.options
+def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[SemiempiricalResult]:
+    """Molecules of one composition; those that do not converge together are computed one by one."""
+    layout, options, backend = model.layout, model.options, model.backend
     electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
     tolerances = (options.energy_tolerance, options.gradient_tolerance)
     R_bax = positions(molecules)
-    solved = batch.solve(layout, R_bax, electrons, model.backend, model.spins, tolerances)
-    slopes_bax = model.backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
-    D_bpq, eps_bsm = model.backend.to_host(solved.D_bspq.sum(axis=1)), model.backend.to_host(solved.eps_bsm)
-    made = []
+    solved = batch.solve(layout, R_bax, electrons, backend, model.spins, tolerances)
+    slopes_bax = backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
+    D_bpq, eps_bsm = backend.to_host(solved.D_bspq.sum(axis=1)), backend.to_host(solved.eps_bsm)
+    filled = (sum(electrons) // 2,) if model.spins == 1 else electrons
+    n_sm = np.array([(3.0 - model.spins) * (np.arange(layout.orbitals) < n) for n in filled])
+    results = []
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
         if not solved.converged_b[b]:
-            made.append(_labelled(alone.run(), gradient))
+            results.append(alone.run())
             continue
-        extra, extra_ax = alone.corrections
-        energy = float(solved.energy_b[b]) + extra
-        slope = None if slopes_bax is None else (slopes_bax[b] + extra_ax) * RESCALE
-        heat = HARTREE_IN_KCAL * (energy - layout.isolated) + layout.heat
-        about = (energy, heat, True, int(solved.iterations_b[b]))
-        of_density = (
-            properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge),
-            properties.charges(layout, D_bpq[b]),
+        correction, correction_ax = alone.corrections
+        state = State(
+            iteration=int(solved.iterations_b[b]),
+            energy=float(solved.energy_b[b]) + correction,
+            energies={},
+            eps_sm=eps_bsm[b],
+            n_sm=n_sm,
         )
-        made.append(Labelled(*about, *_frontier(eps_bsm[b], electrons), *of_density, slope))
-    return made
-
-
-def _labelled(result: SemiempiricalResult, gradient: bool) -> Labelled:
-    about = (result.energy, result.heat_of_formation, result.converged, result.iterations)
-    slope = result.gradient if gradient else None
-    return Labelled(*about, max(result.homo), min(result.lumo), result.dipole, result.charges, slope)
-
-
-def _frontier(eps_sm: Array, electrons: tuple[int, int]) -> tuple[float, float]:
-    """Highest occupied and lowest empty level; infinite where there is none."""
-    filled = [sum(electrons) // 2] if len(eps_sm) == 1 else electrons
-    below = [float(eps_m[:o].max(initial=-np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
-    above = [float(eps_m[o:].min(initial=np.inf)) for eps_m, o in zip(eps_sm, filled, strict=True)]
-    return max(below), min(above)
+        result = alone.result(state)
+        vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
+        vars(result)["charges"] = properties.charges(layout, D_bpq[b])
+        if slopes_bax is not None:
+            vars(result)["gradient"] = (slopes_bax[b] + correction_ax) * RESCALE
+        results.append(result)
+    return results

@@ -1,7 +1,5 @@
-"""Properties: functions of a density."""
+"""Properties computed from a density."""
 
-from cuanto.properties.dipole import dipole
-from cuanto.properties.populations import loewdin, mulliken
-from cuanto.properties.spin import s_squared
+from cuanto.properties.density import dipole, loewdin, mulliken, s_squared
 
 __all__ = ["dipole", "loewdin", "mulliken", "s_squared"]

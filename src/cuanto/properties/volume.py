@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cuanto.basis import Basis
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.errors import InputError
+from cuanto.errors import require
 
 Array = NDArray[np.float64]
 
 MAX_POINTS = 100_000_000
-"""A cube file of 1.3 GB: whoever asks for more has slipped."""
+"""A cube file of 1.3 GB; larger requests are taken for mistakes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class Box:
     def around(cls, R_ax: ArrayLike, spacing: float = 0.2, margin: float = 5.0) -> Box:
         """All atoms with `margin` around them, centred."""
         R = np.asarray(R_ax, dtype=float).reshape(-1, 3)
-        if not (np.isfinite(spacing) and spacing > 0 and np.isfinite(margin) and margin >= 0):
-            raise InputError(f"a grid needs a spacing above 0 and a margin, {spacing:g} and {margin:g} were given")
+        good = np.isfinite(spacing) and spacing > 0 and np.isfinite(margin) and margin >= 0
+        require(good, f"a grid needs a spacing above 0 and a margin, {spacing:g} and {margin:g} were given")
         low, high = R.min(axis=0) - margin, R.max(axis=0) + margin
         steps = np.maximum(np.ceil((high - low) / spacing - 1e-9), 1.0)
-        if np.prod(steps + 1) > MAX_POINTS:
-            raise InputError(f"a grid of {np.prod(steps + 1):.2g} points is too large: take a wider spacing")
+        points = np.prod(steps + 1)
+        require(points <= MAX_POINTS, f"a grid of {points:.2g} points is too large: take a wider spacing")
         start = (low + high - steps * spacing) / 2
         nx, ny, nz = (int(n) + 1 for n in steps)
         return cls((float(start[0]), float(start[1]), float(start[2])), float(spacing), (nx, ny, nz))
@@ -94,7 +94,7 @@ class _Products:
         return np.stack([(g_yn * f_n) @ h_zn.T for f_n in f_xn])
 
     def _weights(self, C_p: Array) -> Array:
-        """Of every primitive monomial in the orbital."""
+        """Weight of every primitive monomial in the orbital."""
         weights = []
         for shell, first in zip(self.basis.shells, self.basis.offsets, strict=True):
             C_qm = C_p[first : first + shell.nbf].reshape(shell.ncol, -1)

@@ -1,27 +1,34 @@
-"""Plots of a page as inline SVG; colours come from the page's style sheet, so that they follow light and dark."""
+"""Plots as inline SVG; the style sheet of the page sets their colours, for light and dark."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
-from cuanto.report.record import Levels, Step
 from cuanto.units import HARTREE_IN_EV
 
+Array = NDArray[np.float64]
+
+TINY = 1e-300
+"""Smaller numbers have no logarithm worth drawing."""
 EMPTY = 1e-6
 """Electrons below which an orbital is empty."""
 BELOW, ABOVE = 14.0, 7.0
-"""eV that are shown below the HOMO and above the LUMO."""
+"""Range below the HOMO and above the LUMO that is shown, eV."""
 NEAR = 0.32
 """eV within which levels are drawn side by side."""
-MOST_ABREAST = 6
+MAX_ABREAST = 6
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where data lie in a drawing: pixels of the plot area, and the data at its ends."""
+    """Coordinates of a plot: pixels of its area, and the values at its edges."""
 
     left: float
     right: float
@@ -45,8 +52,16 @@ def _text(x: float, y: float, words: object, class_: str = "tick", anchor: str =
     return tag("text", words, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
 
 
+def _plot(id_: str, label: str, parts: Sequence[Markup]) -> Markup:
+    return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id=id_)
+
+
+def _line(x1: float, x2: float, y: float, class_: str, *children: Markup) -> Markup:
+    return tag("line", *children, x1=x1, x2=x2, y1=y, y2=y, class_=class_)
+
+
 def _step(span: float, most: int) -> int:
-    """1, 2 or 5 times a power of ten, so that `span` has at most so many steps."""
+    """Distance of ticks: 1, 2 or 5 times a power of ten, so that there are at most `most` in `span`."""
     power = 1
     while span / power > most * 5:
         power *= 10
@@ -59,37 +74,42 @@ def _superscript(n: int) -> str:
     )
 
 
-def convergence(history: Sequence[Step], tolerances: tuple[float | None, float | None]) -> Markup | None:
-    """Change of the energy and gradient by iteration, logarithmic; `tolerances` of both as dashed lines."""
-    changes = [(s, abs(s.change)) for s in history if s.change]
-    gradients = [(s, abs(s.gradient)) for s in history if s.gradient]
-    values = [math.log10(v) for _, v in (*changes, *gradients) if v > 1e-300]
+def convergence(history: Sequence[Iteration], tolerances: tuple[float | None, float | None]) -> Markup | None:
+    """Energy change and gradient by iteration, logarithmic; their `tolerances` are dashed lines."""
+    changes = [(one, abs(one.energy_change)) for one in history if TINY < abs(one.energy_change) < math.inf]
+    gradients = [(one, abs(one.gradient)) for one in history if TINY < abs(one.gradient) < math.inf]
+    values = [math.log10(v) for _, v in (*changes, *gradients)]
     if not values:
         return None
     limits = [math.log10(t) for t in tolerances if t]
     low, high = math.floor(min(*values, *limits, 0) - 0.2), math.ceil(max(*values, 0))
     low = max(low, -16)
-    last = max(s.iteration for s in history)
+    last = max(one.iteration for one in history)
     frame = Frame(58, 548, 16, 304, 1 if last > 1 else 0, max(last, 2), low, high)
     parts = [*_decades(frame), *_iterations(frame, last)]
     for kind, tolerance in zip(("change", "gradient"), tolerances, strict=True):
         if tolerance and low <= math.log10(tolerance) <= high:
-            y = frame.y(math.log10(tolerance))
-            parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=f"limit {kind}"))
+            parts.append(_line(frame.left, frame.right, frame.y(math.log10(tolerance)), f"limit {kind}"))
     parts += [_series(frame, changes, "change", "|\u0394E|"), _series(frame, gradients, "gradient", "gradient")]
     label = "Convergence of the energy and of the orbital gradient by iteration"
-    return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id="plot-convergence")
+    return _plot("plot-convergence", label, parts)
+
+
+def _rules(frame: Frame, ticks: Iterable[tuple[int, str]]) -> list[Markup]:
+    """Horizontal lines at values with their labels; that at zero stands out."""
+    parts = []
+    for value, label in ticks:
+        y = frame.y(value)
+        parts.append(_line(frame.left, frame.right, y, "rule zero" if label == "0" else "rule"))
+        parts.append(_text(frame.left - 8, y + 4, label, anchor="end"))
+    return parts
 
 
 def _decades(frame: Frame) -> list[Markup]:
+    """Powers of ten."""
     step = 1 if frame.y_high - frame.y_low <= 7 else 2 if frame.y_high - frame.y_low <= 14 else 4
-    parts = []
-    for n in range(int(frame.y_low), int(frame.y_high) + 1):
-        if n % step == 0:
-            y = frame.y(n)
-            parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
-            parts.append(_text(frame.left - 8, y + 4, f"10{_superscript(n)}", anchor="end"))
-    return parts
+    powers = [n for n in range(int(frame.y_low), int(frame.y_high) + 1) if n % step == 0]
+    return _rules(frame, [(n, f"10{_superscript(n)}") for n in powers])
 
 
 def _iterations(frame: Frame, last: int) -> list[Markup]:
@@ -99,24 +119,22 @@ def _iterations(frame: Frame, last: int) -> list[Markup]:
     return [*parts, _text((frame.left + frame.right) / 2, frame.bottom + 37, "iteration", "label")]
 
 
-def _series(frame: Frame, points: Sequence[tuple[Step, float]], kind: str, name: str) -> Markup:
+def _series(frame: Frame, points: Sequence[tuple[Iteration, float]], kind: str, name: str) -> Markup:
     at = [
-        (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value)
-        for step, value in points
-        if value > 1e-300
+        (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value) for step, value in points
     ]
     line = tag("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y, _, _ in at), class_=f"series {kind}")
     dots = []
     for x, y, step, value in at:
         energy = number(step.energy, 9, "Eh")
-        hint = f"iteration {step.iteration}{', ' + step.name if step.name else ''}: {name} {value:.2e}, E = {energy}"
+        hint = f"iteration {step.iteration}{', ' + step.step if step.step else ''}: {name} {value:.2e}, E = {energy}"
         dots.append(tag("circle", tag("title", hint), cx=x, cy=y, r="3.4", class_=f"dot {kind}"))
     return tag("g", line, *dots)
 
 
-def level_diagram(levels: Sequence[Levels]) -> Markup | None:
+def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
     """Orbital energies near the frontier; one column for each spin."""
-    electronvolts = [([e * HARTREE_IN_EV for e in eps], n) for eps, n in levels]
+    electronvolts = [((eps * HARTREE_IN_EV).tolist(), n.tolist()) for eps, n in levels]
     homo = [max((e for e, k in zip(*spin, strict=True) if k > EMPTY), default=None) for spin in electronvolts]
     lumo = [min((e for e, k in zip(*spin, strict=True) if k <= EMPTY), default=None) for spin in electronvolts]
     known = [e for e in (*homo, *lumo) if e is not None]
@@ -131,26 +149,22 @@ def level_diagram(levels: Sequence[Levels]) -> Markup | None:
         parts += _column(frame, s, len(levels), eps, n)
         parts += _gap(frame, s, homo[s], lumo[s])
     label = "Orbital energies near the frontier, electronvolt"
-    return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id="plot-levels")
+    return _plot("plot-levels", label, parts)
 
 
 def _volts(frame: Frame) -> list[Markup]:
     step = _step(frame.y_high - frame.y_low, 9)
-    parts = [_text(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")]
-    for i in range(math.ceil(frame.y_low / step), math.floor(frame.y_high / step) + 1):
-        y = frame.y(i * step)
-        rule = "rule zero" if i == 0 else "rule"
-        parts.append(tag("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=rule))
-        parts.append(_text(frame.left - 8, y + 4, number(i * step, 0), anchor="end"))
-    return parts
+    values = [step * i for i in range(math.ceil(frame.y_low / step), math.floor(frame.y_high / step) + 1)]
+    title = _text(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")
+    return [title, *_rules(frame, [(value, number(value, 0)) for value in values])]
 
 
 def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[float]) -> list[Markup]:
-    """Levels that are near each other stand side by side."""
+    """Levels of one spin; those close to each other are drawn side by side."""
     shown = [(e, k, m) for m, (e, k) in enumerate(zip(eps, n, strict=True), 1) if frame.y_low <= e <= frame.y_high]
     groups: list[list[tuple[float, float, int]]] = []
     for level in shown:
-        if groups and len(groups[-1]) < MOST_ABREAST and level[0] - groups[-1][0][0] < NEAR:
+        if groups and len(groups[-1]) < MAX_ABREAST and level[0] - groups[-1][0][0] < NEAR:
             groups[-1].append(level)
         else:
             groups.append([level])
@@ -166,13 +180,12 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
             start = middle + each * (i - len(group) / 2)
             kind = "empty" if k <= EMPTY else "single" if spins == 1 and k < 1.5 else "filled"
             hint = tag("title", f"orbital {m}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
-            y = frame.y(e)
-            parts.append(tag("line", hint, x1=start + 2, x2=start + each - 2, y1=y, y2=y, class_=f"level {kind}"))
+            parts.append(_line(start + 2, start + each - 2, frame.y(e), f"level {kind}", hint))
     return parts
 
 
 def _gap(frame: Frame, s: int, homo: float | None, lumo: float | None) -> list[Markup]:
-    """HOMO and LUMO by name, and what lies between them."""
+    """Labels of HOMO and LUMO, and the gap between them."""
     width = (frame.right - frame.left) / frame.x_high
     x = frame.left + width * (s + (0.67 if frame.x_high == 1 else 0.53))
     parts = []
@@ -192,7 +205,7 @@ def _gap(frame: Frame, s: int, homo: float | None, lumo: float | None) -> list[M
 
 
 def bars(rows: Sequence[tuple[str, float, str]], signed: bool, id_: str) -> Markup:
-    """Name, bar and number in each row; signed bars begin in the middle."""
+    """Rows of name, bar and value; signed bars begin in the middle."""
     largest = max((abs(value) for _, value, _ in rows), default=0.0) or 1.0
     lines = []
     for name, value, words in rows:

@@ -1,12 +1,13 @@
-"""HTML and SVG that are safe by construction: whatever is not already markup is escaped."""
+"""HTML and SVG that are safe by construction: everything that is not markup is escaped."""
 
 from __future__ import annotations
 
-import math
 from html import escape
 
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
 """Elements without content; those of SVG close themselves."""
+LARGEST_NUMBER = 1e12
+"""No property of a molecule is as large in any of our units."""
 
 
 class Markup(str):
@@ -14,7 +15,7 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element; attribute names as `class_` and `stroke_width`; those that are None or False are left out."""
+    """An element; attributes are given as `class_` or `stroke_width`, and left out if they are None or False."""
     given = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID and not children:
         return Markup(f"<{name}{given}/>")
@@ -22,7 +23,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """One after the other; None is left out, text is escaped."""
+    """Concatenate children; None is left out, text is escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
 
 
@@ -35,16 +36,16 @@ def _attribute(key: str, value: object) -> str:
     return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
 
 
-def number(value: float | None, digits: int, unit: str = "") -> str:
-    """With a real minus sign; a dash where there is no number."""
-    if value is None or not math.isfinite(value):
+def number(value: float, digits: int, unit: str = "") -> str:
+    """A number with a real minus sign; a dash where there is none, or none that a molecule can have."""
+    if not abs(value) < LARGEST_NUMBER:
         return "\u2013"
     text = f"{value:.{digits}f}".replace("-", "\u2212")
     return f"{text} {unit}".rstrip()
 
 
 def seconds(value: float) -> str:
-    """Three figures at most."""
+    """A time in words, with at most three or four figures."""
     if value >= 120:
         return f"{value / 60:.1f} min"
     return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"

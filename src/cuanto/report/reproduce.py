@@ -1,4 +1,4 @@
-"""The input that gives the same result again: geometry, command line, Python. Safe to paste: names are quoted."""
+"""Input that reproduces a result: geometry, command line, Python; names are quoted, so that it is safe to paste."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuanto.interfaces.keywords import option_value
+from cuanto.interfaces.qcschema import plain
+from cuanto.methods import Result
 from cuanto.options import OPTIONS
-from cuanto.report.record import Record
 from cuanto.units import BOHR_IN_ANGSTROM
 
 FLAGS = {name: option.flags[-1] for name, option in OPTIONS.items() if option.flags}
 """Keywords of `cuanto.energy` that are options of the command line; the others are given with -o."""
 WIDTH = 96
 GENERATED = "autoaux"
-"""Part of the name of a fitting basis that no file has: leaving it out chooses it again."""
+"""Part of the name of a generated fitting basis, which is generated again when it is left out."""
 _BY_ELEMENT = re.compile(r"[A-Z][a-z]?: [^,]+(, [A-Z][a-z]?: [^,]+)*")
 
 
-def file_name(record: Record) -> str:
-    """Of the geometry: letters, digits, nothing that a shell or a file system could misunderstand."""
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", record.molecule.name)[:60].strip("_-")
+def file_name(result: Result) -> str:
+    """Name of the geometry file: only letters, digits, _ and -."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", result.molecule.name)[:60].strip("_-")
     return f"{stem or 'molecule'}.xyz"
 
 
-def xyz_text(record: Record) -> str:
-    """Angstrom; charge and multiplicity on the comment line, where cuanto reads them."""
-    molecule = record.molecule
+def xyz_text(result: Result) -> str:
+    """Geometry in Angstrom, with charge and multiplicity on the comment line, where cuanto reads them."""
+    molecule = result.molecule
     comment = f"{' '.join(molecule.name.split())} charge={molecule.charge} mult={molecule.multiplicity}"
     lines = [str(molecule.natom), comment.strip()]
     for symbol, R_x in zip(molecule.symbols, (molecule.R_ax * BOHR_IN_ANGSTROM).tolist(), strict=True):
@@ -36,24 +37,24 @@ def xyz_text(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
-def command_line(record: Record) -> str:
-    """With continued lines where it is long; what no option can say is left to Python, and said."""
+def command_line(result: Result) -> str:
+    """The command, on several lines if it is long; a comment where the command line has no option for a keyword."""
     beyond = [
         name if name.isidentifier() else "a keyword"  # names come from files: no second line in a comment
-        for name, value in _keywords(record).items()
+        for name, value in _keywords(result).items()
         if not _can_be_written(name, value)
     ]
-    beyond += ["a basis for each element"] * isinstance(_sets(record.basis), dict)
+    beyond += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
     if beyond:
         return f"# No options for {' and '.join(beyond)}: run the Python below."
-    words = [["cuanto energy", file_name(record)], ["-m", record.method]]
-    if record.basis is not None:
-        words.append(["-b", record.basis])
-    if record.molecule.charge:
-        words.append(["--charge", str(record.molecule.charge)])
-    if record.molecule.multiplicity != 1:
-        words.append(["--mult", str(record.molecule.multiplicity)])
-    for name, value in _keywords(record).items():
+    words = [["cuanto energy", file_name(result)], ["-m", result.method]]
+    if result.basis_name is not None:
+        words.append(["-b", result.basis_name])
+    if result.molecule.charge:
+        words.append(["--charge", str(result.molecule.charge)])
+    if result.molecule.multiplicity != 1:
+        words.append(["--mult", str(result.molecule.multiplicity)])
+    for name, value in _keywords(result).items():
         words.append([FLAGS[name], _word(value)] if name in FLAGS else ["-o", f"{name}={_word(value)}"])
     pieces = [" ".join([words[0][0], shlex.quote(words[0][1])])]
     pieces += [" ".join(shlex.quote(word) for word in pair) for pair in words[1:]]
@@ -67,17 +68,17 @@ def command_line(record: Record) -> str:
     return "\n".join(lines)
 
 
-def python_text(record: Record) -> str:
-    """The same by the Python interface."""
-    molecule = record.molecule
-    arguments = [repr(record.method)]
-    if record.basis is not None:
-        arguments.append(repr(_sets(record.basis)))
-    for name, value in _keywords(record).items():
+def python_text(result: Result) -> str:
+    """The same calculation in Python."""
+    molecule = result.molecule
+    arguments = [repr(result.method)]
+    if result.basis_name is not None:
+        arguments.append(repr(_sets(result.basis_name)))
+    for name, value in _keywords(result).items():
         if name.isidentifier():
             sets = _sets(value) if name == "auxbasis" else value
             arguments.append(f"{name}={tuple(sets) if isinstance(sets, list) else sets!r}")
-    where = f"{file_name(record)!r}, charge={molecule.charge}, multiplicity={molecule.multiplicity}"
+    where = f"{file_name(result)!r}, charge={molecule.charge}, multiplicity={molecule.multiplicity}"
     return (
         "import cuanto\n\n"
         f"molecule = cuanto.Molecule.from_xyz({where})\n"
@@ -86,23 +87,23 @@ def python_text(record: Record) -> str:
     )
 
 
-def _keywords(record: Record) -> dict[str, Any]:
-    """Those that say something."""
-    given = {name: value for name, value in record.keywords.items() if value is not None}
+def _keywords(result: Result) -> dict[str, Any]:
+    """Keywords as plain data, without those that are chosen again anyway."""
+    given = {name: value for name, value in plain(result.keywords).items() if value is not None}
     if GENERATED in str(given.get("auxbasis", "")):
         del given["auxbasis"]
     return given
 
 
 def _sets(basis: Any) -> Any:
-    """A basis by its name, or by element where its name lists them."""
+    """The name of a basis; a dictionary where that name lists a basis for each element."""
     if not isinstance(basis, str) or not _BY_ELEMENT.fullmatch(basis):
         return basis
     return dict(part.split(": ", 1) for part in basis.split(", "))
 
 
 def _can_be_written(name: str, value: Any) -> bool:
-    """Does an option of the command line mean this value?"""
+    """Whether the command line has an option for this value."""
     if name == "auxbasis":
         return isinstance(_sets(value), str)
     if isinstance(value, Mapping):
@@ -113,7 +114,7 @@ def _can_be_written(name: str, value: Any) -> bool:
 
 
 def _word(value: Any) -> str:
-    """As the command line takes it."""
+    """A value as the command line takes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(_word(inner) for inner in value) if isinstance(value, (list, tuple)) else str(value)

@@ -1,7 +1,7 @@
-"""Frontier orbitals on a grid, packed small enough for a page; the page itself finds the surface for any value.
+"""Frontier orbitals on a grid, compressed for the page, which draws the surface of any isovalue itself.
 
-An orbital is stored in steps of QUANTUM (far below what an eye sees of a surface at 0.01 or more), as differences along
-z, low and high bytes apart, deflated: about one byte for two points.
+An orbital is stored in steps of QUANTUM (invisible in a surface at 0.01 or more), as differences along z with low and
+high bytes separated, and deflated: about one byte for two points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.cube import orbital_number
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.volume import Box, orbital_on_grid
-from cuanto.report.record import Record
+from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
 Array = NDArray[np.float64]
@@ -26,18 +26,18 @@ Array = NDArray[np.float64]
 QUANTUM = 2e-4
 """Bohr^-3/2."""
 LARGEST = 0.4
-"""Larger values are cut off: they are inside of every surface."""
+"""Larger values are cut off; they are inside every surface."""
 SMALLEST = 0.008
-"""The lowest value for which a surface is offered; the grid is cut down to where the orbital is larger."""
+"""Smallest isovalue of the slider; the grid is reduced to where the orbital is larger."""
 MARGIN = 6.0
 FINEST, COARSEST = 0.2, 0.45
-POINTS, MOST_POINTS = 300_000, 900_000
+POINTS, MAX_POINTS = 300_000, 900_000
 ARROWS = ("\u03b1 ", "\u03b2 ")
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """An orbital on a part of the grid; `energy` in Hartree where it is known."""
+    """An orbital on a part of the grid; `energy` in Hartree if it is known."""
 
     key: str
     name: str
@@ -46,7 +46,7 @@ class Surface:
     values: Array
 
     def packed(self) -> dict[str, Any]:
-        """For the script of the page; lengths in Angstrom."""
+        """Data for the script of the page; lengths in Angstrom."""
         return {
             "key": self.key,
             "name": self.name,
@@ -66,19 +66,9 @@ def pack(values: Array) -> bytes:
     return zlib.compress(np.ascontiguousarray(split).tobytes(), 9)
 
 
-def unpack(data: bytes, shape: tuple[int, int, int]) -> Array:
-    """What the script of the page does."""
-    split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
-    change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
-    return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)
-
-
-def frontier_surfaces(record: Record) -> list[Surface]:
-    """HOMO and LUMO, of each spin where there are two; those that exist."""
-    wave = record.wave
-    if wave is None:
-        return []
-    box = _box(record)
+def frontier_surfaces(wave: Wavefunction, molecule: Molecule) -> list[Surface]:
+    """HOMO and LUMO of each spin, where they exist."""
+    box = _box(molecule)
     found = []
     for s in range(len(wave.n_sm)):
         label = ARROWS[s] if len(wave.n_sm) > 1 else ""
@@ -91,12 +81,12 @@ def frontier_surfaces(record: Record) -> list[Surface]:
     return [surface for surface in found if surface is not None]
 
 
-def _box(record: Record) -> Box:
-    """Fine for small molecules; for large ones as coarse as the size of the page asks for."""
-    R_ax = record.molecule.R_ax
+def _box(molecule: Molecule) -> Box:
+    """A fine grid for small molecules, a coarser one for large molecules, so that the page stays small."""
+    R_ax = molecule.R_ax
     volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
     spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
-    return Box.around(R_ax, max(spacing, (volume / MOST_POINTS) ** (1 / 3)), MARGIN)
+    return Box.around(R_ax, max(spacing, (volume / MAX_POINTS) ** (1 / 3)), MARGIN)
 
 
 def _surface(wave: Wavefunction, s: int, m: int, key: str, name: str, box: Box) -> Surface | None:

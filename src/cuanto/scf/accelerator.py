@@ -1,4 +1,4 @@
-"""Which Fock matrix is diagonalised next: extrapolated, interpolated or damped."""
+"""Convergence acceleration: extrapolates (DIIS), interpolates (ADIIS) or damps Fock matrices."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from cuanto.options import ScfOptions
 from cuanto.scf.diis import History
 from cuanto.scf.orthogonal import Place
 
-LONGER = 1.5
-"""Factor on the matrices of the option that DIIS remembers and ADIIS could not: its last steps gain from its first
-(PBE of caffeine: 14 iterations instead of 17)."""
-NEAR = 0.02
-"""Gradient below which DIIS alone is best."""
-RISE = 1e-2
-"""Hartree above the lowest energy so far: DIIS has gone astray."""
-FEW = 3
-"""Matrices in the history from which DIIS cannot yet be judged: the first steps of Kohn-Sham go too far."""
-PATIENCE = 6
-"""Iterations in which the smallest gradient must shrink."""
-RESCUE = 12
-"""Most iterations of one rescue by ADIIS."""
-LOST = 20
-"""Iterations without progress after which neither helps."""
+HISTORY_FACTOR = 1.5
+"""Factor on `history`: DIIS gains from more matrices than ADIIS can use (PBE of caffeine: 14 iterations instead of
+17)."""
+ADIIS_GRADIENT = 0.02
+"""Gradient below which ADIIS is not used."""
+DIVERGENCE = 1e-2
+"""Hartree above the lowest energy so far at which DIIS counts as diverging."""
+FIRST_STEPS = 3
+"""Matrices in the history up to which DIIS is not judged: the first steps of Kohn-Sham go too far."""
+STALL_ITERATIONS = 6
+"""Iterations within which the smallest gradient must shrink."""
+ADIIS_ITERATIONS = 12
+"""Maximum number of consecutive ADIIS iterations."""
+GIVE_UP_ITERATIONS = 20
+"""Iterations without progress after which DIIS and ADIIS are given up."""
 PROGRESS = 1e-3
-"""Hartree by which the lowest energy must fall to count as progress where the gradient does not shrink."""
+"""Hartree by which the lowest energy must fall to count as progress if the gradient does not shrink."""
 UNDAMPED = 0.01
-"""Gradient below which damping only delays."""
+"""Gradient below which damping is switched off."""
 
 
 class Accelerator:
-    """DIIS; when it oscillates, interpolation that lowers the energy (ADIIS) until it is safe again.
+    """DIIS, and while it diverges ADIIS, an interpolation that lowers the energy.
 
-    `lost`, of one that is `watched`: that did not help either, and only a descent will.
+    `lost`: a `watched` accelerator makes no progress either way, so that a descent is needed.
     """
 
     def __init__(
         self, options: ScfOptions, place: Place, watched: bool = False, free: Callable[[], float] = lambda: np.inf
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
-        if self.kind == "descent":  # what comes after it
+        if self.kind == "descent":  # DIIS finishes what descent began
             self.kind = "diis"
-        self.history = History(int(LONGER * options.history), place, free)
+        self.history = History(int(HISTORY_FACTOR * options.history), place, free)
         self.restart()
 
     def restart(self) -> None:
         """Forget everything."""
         self.history.clear()
-        self._lowest, self._smallest, self._since = np.inf, np.inf, 0
-        self._rescue = 0
-        self._idle, self._mark = 0, np.inf
+        self._lowest, self._smallest, self._stalled = np.inf, np.inf, 0
+        self._adiis_left = 0
+        self._unproductive, self._progress_energy = 0, np.inf
         self._used: Any = None
 
     @property
     def lost(self) -> bool:
-        """Nothing has come of the last iterations."""
-        return self._watched and self._idle >= LOST
+        """The last iterations made no progress."""
+        return self._watched and self._unproductive >= GIVE_UP_ITERATIONS
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
-        """The matrix to diagonalise after one with this energy and gradient, and how it was made."""
+        """The matrix to diagonalise next, and the name of the method that made it."""
         method = self._method(energy, gradient)
         if method == "none" or len(self.history) == 1:
             mixed, method = F, "plain"
@@ -74,20 +74,20 @@ class Accelerator:
 
     def _method(self, energy: float, gradient: float) -> str:
         progress = gradient < 0.9 * self._smallest
-        self._since = 0 if progress else self._since + 1
-        if progress or energy < self._mark - PROGRESS:
-            self._idle, self._mark = 0, min(self._mark, energy)
+        self._stalled = 0 if progress else self._stalled + 1
+        if progress or energy < self._progress_energy - PROGRESS:
+            self._unproductive, self._progress_energy = 0, min(self._progress_energy, energy)
         else:
-            self._idle += 1
-        rises = energy > self._lowest + RISE and len(self.history) > min(FEW, self.history.size - 1)
-        astray = rises or self._since >= PATIENCE
+            self._unproductive += 1
+        rises = energy > self._lowest + DIVERGENCE and len(self.history) > min(FIRST_STEPS, self.history.size - 1)
+        diverges = rises or self._stalled >= STALL_ITERATIONS
         self._smallest, self._lowest = min(self._smallest, gradient), min(self._lowest, energy)
         if self.kind != "auto":
-            return self.kind if self.kind != "adiis" or gradient > NEAR else "diis"
-        if gradient < NEAR:
-            self._rescue = 0
-        elif self._rescue:
-            self._rescue -= 1
-        elif astray:
-            self._rescue, self._since = RESCUE, 0
-        return "adiis" if self._rescue else "diis"
+            return self.kind if self.kind != "adiis" or gradient > ADIIS_GRADIENT else "diis"
+        if gradient < ADIIS_GRADIENT:
+            self._adiis_left = 0
+        elif self._adiis_left:
+            self._adiis_left -= 1
+        elif diverges:
+            self._adiis_left, self._stalled = ADIIS_ITERATIONS, 0
+        return "adiis" if self._adiis_left else "diis"

@@ -1,8 +1,8 @@
 """Spherically averaged atoms: restricted SCF of one atom in its own basis, with open subshells spread evenly.
 
 Superposition of atomic densities: J. H. Van Lenthe et al., J. Comput. Chem. 27, 926 (2006), doi:10.1002/jcc.20393.
-Electrons in a subshell l fill all its components alike, so that only radial functions are left: matrices have one block
-for each l, and functions of momenta that the atom does not occupy do not enter.
+Electrons of a subshell l are spread evenly over its components, so that only radial functions are left: matrices have
+one block per l, and functions of unoccupied l are not needed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
-Array = NDArray[np.float64]
-
 TOLERANCE = 1e-6
-"""Error of the atoms' SCF: a guess needs no more."""
+"""Convergence threshold: a guess needs no more."""
 MAX_ITERATIONS = 60
 
 
@@ -39,7 +38,7 @@ class Atom:
 
 
 def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
-    """The atom in these shells (their place does not matter), made once for each element, charge and basis."""
+    """The atom in these shells (at any position), cached by element, charge and basis."""
     key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
     return _atom(number, charge, key)
 
@@ -58,7 +57,7 @@ def _atom(number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[
 def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
     radial = _Radial(number, shells)
-    # What the basis has no functions for cannot be occupied.
+    # Momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
     return last
@@ -70,8 +69,8 @@ class _AtomScf:
     def __init__(self, radial: _Radial, fillings: list[Array]) -> None:
         self.radial, self.fillings, self.history = radial, fillings, History(6, get_backend("cpu"))
 
-    def evaluate(self, F: list[Array], iteration: int, before: Atom | None) -> Atom:
-        """The lowest orbitals of every l, and what they make."""
+    def evaluate(self, F: list[Array], iteration: int, previous: Atom | None) -> Atom:
+        """Density, energy and Fock matrices of the lowest orbitals of every l."""
         radial, fillings = self.radial, self.fillings
         orbitals = [x @ np.linalg.eigh(x.T @ f @ x)[1] for x, f in zip(radial.X, F, strict=True)]
         occupied = tuple(c[:, : len(n)] for c, n in zip(orbitals, fillings, strict=True))
@@ -80,23 +79,23 @@ class _AtomScf:
         energy = float(sum(0.5 * np.sum(d * (h + f)) for d, h, f in zip(D, radial.h, F, strict=True)))
         commutators = [x.T @ (f @ d @ s - s @ d @ f) @ x for x, f, d, s in zip(radial.X, F, D, radial.S, strict=True)]
         error = float(self.history.absorb(self.history.push(flatten(F, np), flatten(commutators, np))))
-        change = np.inf if before is None else energy - before.energy
+        change = np.inf if previous is None else energy - previous.energy
         return Atom(occupied, tuple(fillings), energy, error < TOLERANCE and abs(change) < TOLERANCE)
 
-    def advance(self, made: Atom) -> list[Array]:
+    def advance(self, current: Atom) -> list[Array]:
         """Extrapolated Fock matrices."""
         return unflatten(self.history.extrapolate(), self.radial.h)
 
 
 def _filling(electrons: float, l: int, functions: int) -> Array:
-    """Electrons of the radial orbitals of one momentum: full ones, then the open one."""
+    """Occupations of the radial orbitals of one momentum: full ones, then the open one."""
     full, rest = divmod(electrons, capacity(l))
     n_i = [float(capacity(l))] * int(full) + ([rest] if rest > 1e-12 else [])
     return np.array(n_i[:functions])
 
 
 class _Radial:
-    """Integrals over radial functions: one-electron ones for each l, J and K averaged over components for each pair."""
+    """Integrals over radial functions: one-electron ones for each l, J - K/2 averaged over components for each pair."""
 
     def __init__(self, number: int, shells: list[Shell]) -> None:
         momenta = sorted({shell.l for shell in shells})
@@ -112,36 +111,27 @@ class _Radial:
         self.h = [h[np.ix_(p, p)] for p in first]
         self.X = [_orthogonaliser(s) for s in self.S]
         packed = integrals.eri_4c(basis, packed=True, backend="cpu")
-        pairs = [(l, k) for l in momenta for k in momenta]
-        self._J = {(l, k): self._coulomb(packed, l, k) for l, k in pairs}
-        self._K = {(l, k): self._exchange(packed, l, k) for l, k in pairs}
+        self._G = {(l, k): self._repulsion(packed, l, k) for l in momenta for k in momenta}
 
     def fock(self, D: list[Array]) -> list[Array]:
-        """h + J - K/2; D[l] holds the electrons of all components together."""
+        """h + J - K/2; D[l] is the density of all components together."""
         return [
-            h + sum(np.einsum("abcd,cd->ab", self._J[l, k] - 0.5 * self._K[l, k], D[k]) for k in range(len(D)))
-            for l, h in enumerate(self.h)
+            h + sum(np.einsum("abcd,cd->ab", self._G[l, k], D[k]) for k in range(len(D))) for l, h in enumerate(self.h)
         ]
 
-    def _coulomb(self, packed: Array, l: int, k: int) -> Array:
-        """1/(2l+1) 1/(2k+1) sum_mn (am bm|cn dn)."""
+    def _repulsion(self, packed: Array, l: int, k: int) -> Array:
+        """1/(2l+1) 1/(2k+1) sum_mn [(am bm|cn dn) - (am cn|bm dn)/2]."""
         p, q = self._functions[l], self._functions[k]
         # The sum over one set of components does not depend on the component of the other: take its first.
-        bra = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None]
-        kets = [_pair(q[:, None, n], q[None, :, n]) for n in range(q.shape[1])]
-        total = sum(packed[bra, ket] for ket in kets)
-        return np.asarray(total / len(kets))
-
-    def _exchange(self, packed: Array, l: int, k: int) -> Array:
-        """1/(2l+1) 1/(2k+1) sum_mn (am cn|bm dn)."""
-        p, q = self._functions[l], self._functions[k]
-        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in range(q.shape[1])]
-        total = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
-        return np.asarray(total / len(pairs))
+        bra, components = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None], range(q.shape[1])
+        J = sum(packed[bra, _pair(q[:, None, n], q[None, :, n])] for n in components)
+        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in components]
+        K = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
+        return np.asarray(J / len(pairs) - 0.5 * (K / len(pairs)))
 
 
 def _components(basis: Basis) -> list[NDArray[np.int64]]:
-    """[l][a, m]: the places of the functions of one momentum, radial function and component."""
+    """[l][a, m]: indices of basis functions by momentum, radial function and component."""
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(basis.l_max + 1)]
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         found[shell.l].append(offset + np.arange(shell.nbf).reshape(shell.ncol, shell.ncomp))
@@ -159,9 +149,9 @@ def _orthogonaliser(S: Array) -> Array:
 
 
 def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi of the atom's own functions, every component a column, times the root of its `share`[l][i] of electrons.
+    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
 
-    Cartesian shells hold the pure functions as combinations of their monomials.
+    In Cartesian shells pure functions are combinations of monomials.
     """
     columns, start = [], np.cumsum([0] + [shell.nbf for shell in shells])
     for l, (C_ai, n_i) in enumerate(zip(found.C_lai, share, strict=True)):

@@ -1,16 +1,15 @@
-"""What a calculation needs to go on after it was stopped, in an HDF5 file that is never half-written.
+"""Checkpoints: the state of an SCF in an HDF5 file, to continue a calculation that was interrupted.
 
-Every iteration is written to a new file beside the last one and takes its name when it is complete, so that whatever
-stops the program (SIGKILL, a full disk) leaves the iteration before. The file has the basis itself, not its name: it
-can be read where that basis is not known, and serves as a guess for other bases and geometries. Behind what HDF5 reads
-is a digest of it, for the HDF5 library does not survive every damaged file.
+Every iteration is written to a new file, which replaces the last one when it is complete, so that an interruption
+(SIGKILL, a full disk) leaves the previous iteration. The file contains the basis itself, not its name, and serves as a
+guess for other bases and geometries. A digest follows the HDF5 data, because the HDF5 library may crash on damaged
+files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,13 +26,13 @@ from cuanto.system import Molecule
 FORMAT = "cuanto checkpoint"
 VERSION = 2
 SIGNATURE, SEAL = b"\x89HDF\r\n\x1a\n", b"\ncuanto sha256 "
-PIECE = 2**20
-"""Bytes that are read at once."""
+CHUNK_BYTES = 2**20
+"""Bytes read at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Restart:
-    """A checkpoint that was read: `orbitals` are a guess for `cuanto.energy`."""
+    """Content of a checkpoint; `orbitals` are a guess for `cuanto.energy`."""
 
     molecule: Molecule
     method: str
@@ -52,18 +51,18 @@ def _h5py() -> Any:
 
 
 class Checkpoint:
-    """Writes states as they come: an `on_iteration` of `cuanto.energy`."""
+    """Writes every state to a file: an `on_iteration` of `cuanto.energy`."""
 
     def __init__(
         self, path: str | os.PathLike[str], molecule: Molecule, basis: Basis, method: str, backend: Backend
     ) -> None:
         self.path, self.backend = Path(path), backend
-        self._h5py = _h5py()  # missing: said before the calculation, not after its first iteration
+        self._h5py = _h5py()  # if missing, an error before the calculation
         self._attributes = {"format": FORMAT, "version": VERSION, "method": method, "basis": basis.name}
         self._molecule, self._basis = molecule, basis
 
     def __call__(self, state: State) -> None:
-        """Replace the file by one with this state."""
+        """Replace the file."""
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
             with self._h5py.File(temporary, "w") as file:
@@ -101,7 +100,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
-    """A file that `Checkpoint` wrote."""
+    """Read a file written by `Checkpoint`."""
     h5py = _h5py()
     if not Path(path).is_file():
         raise InputError(f"there is no checkpoint {path}")
@@ -109,50 +108,38 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
         _check_seal(Path(path))
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT or file.attrs["version"] > VERSION:
-                raise InputError(f"{path} is no checkpoint of this version of cuanto")
+                raise InputError(f"{path} is not a checkpoint of this version of cuanto")
             return _read(file)
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error
 
 
 def _check_seal(path: Path) -> None:
-    """Whole and unchanged? Only then is it given to HDF5."""
+    """Raise unless the file is complete and unchanged, before HDF5 reads it."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         if file.read(len(SIGNATURE)) != SIGNATURE:
-            raise OSError("it is no HDF5 file")
+            raise OSError("it is not an HDF5 file")
         left = file.seek(0, os.SEEK_END) - len(SEAL) - digest.digest_size
         file.seek(0)
-        while left > 0 and (piece := file.read(min(left, PIECE))):
+        while left > 0 and (piece := file.read(min(left, CHUNK_BYTES))):
             digest.update(piece)
             left -= len(piece)
         seal = file.read()
     if seal != SEAL + digest.digest():
-        raise InputError(f"{path} is no checkpoint of this version of cuanto, or it is damaged: start without it")
+        raise InputError(f"{path} is not a checkpoint of this version of cuanto, or it is damaged: start without it")
 
 
 def _read(file: Any) -> Restart:
-    group: Mapping[str, Any] = file["molecule"]
-    about = file["molecule"].attrs
-    molecule = Molecule(
-        group["symbols"].asstr()[:].tolist(),
-        group["R_ax"][:],
-        int(about["charge"]),
-        int(about["multiplicity"]),
-        str(about["name"]),
-    )
-    basis = _read_basis(file["basis"], str(file.attrs["basis"]))
+    group, attributes = file["molecule"], file.attrs
+    atoms = (group["symbols"].asstr()[:].tolist(), group["R_ax"][:])
+    charge, multiplicity = (int(group.attrs[name]) for name in ("charge", "multiplicity"))
+    molecule = Molecule(*atoms, charge, multiplicity, str(group.attrs["name"]))
+    basis = _read_basis(file["basis"], str(attributes["basis"]))
     orbitals = Orbitals(basis, file["orbitals/C_spm"][:], file["orbitals/n_sm"][:])
-    attributes = file.attrs
-    return Restart(
-        molecule,
-        str(attributes["method"]),
-        orbitals,
-        int(attributes["iteration"]),
-        float(attributes["energy"]),
-        float(attributes["gradient"]),
-        bool(attributes["converged"]),
-    )
+    energy, gradient = (float(attributes[name]) for name in ("energy", "gradient"))
+    progress = (int(attributes["iteration"]), energy, gradient, bool(attributes["converged"]))
+    return Restart(molecule, str(attributes["method"]), orbitals, *progress)
 
 
 def _read_basis(group: Any, name: str) -> Basis:

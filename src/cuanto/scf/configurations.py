@@ -10,44 +10,36 @@ Configuration = dict[tuple[int, int], float]
 
 _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lambda nl: (nl[0] + nl[1], nl[0]))
 
-# Atomic number: subshells that differ from Madelung's order and what they hold.
-_EXCEPTIONS: dict[int, Configuration] = {
-    24: {(4, 0): 1, (3, 2): 5},
-    29: {(4, 0): 1, (3, 2): 10},
-    41: {(5, 0): 1, (4, 2): 4},
-    42: {(5, 0): 1, (4, 2): 5},
-    44: {(5, 0): 1, (4, 2): 7},
-    45: {(5, 0): 1, (4, 2): 8},
-    46: {(5, 0): 0, (4, 2): 10},
-    47: {(5, 0): 1, (4, 2): 10},
-    57: {(4, 3): 0, (5, 2): 1},
-    58: {(4, 3): 1, (5, 2): 1},
-    64: {(4, 3): 7, (5, 2): 1},
-    78: {(6, 0): 1, (5, 2): 9},
-    79: {(6, 0): 1, (5, 2): 10},
-    89: {(5, 3): 0, (6, 2): 1},
-    90: {(5, 3): 0, (6, 2): 2},
-    91: {(5, 3): 2, (6, 2): 1},
-    92: {(5, 3): 3, (6, 2): 1},
-    93: {(5, 3): 4, (6, 2): 1},
-    96: {(5, 3): 7, (6, 2): 1},
-    103: {(6, 2): 0, (7, 1): 1},
-}
+_EXCEPTIONS = """
+24 4s1 3d5, 29 4s1 3d10, 41 5s1 4d4, 42 5s1 4d5, 44 5s1 4d7, 45 5s1 4d8, 46 5s0 4d10,
+47 5s1 4d10, 57 4f0 5d1, 58 4f1 5d1, 64 4f7 5d1, 78 6s1 5d9, 79 6s1 5d10, 89 5f0 6d1,
+90 5f0 6d2, 91 5f2 6d1, 92 5f3 6d1, 93 5f4 6d1, 96 5f7 6d1, 103 6d0 7p1
+"""
+"""Atomic numbers, and subshells whose occupations deviate from Madelung's order."""
+
+
+def _exceptions(number: int) -> Configuration:
+    """Occupations of an atom that deviate from Madelung's order."""
+    for line in _EXCEPTIONS.split(","):
+        atom, *subshells = line.split()
+        if int(atom) == number:
+            return {(int(s[0]), "spdf".index(s[1])): float(s[2:]) for s in subshells}
+    return {}
 
 
 def capacity(l: int) -> int:
-    """Electrons that a subshell holds."""
+    """Electrons of a full subshell."""
     return 2 * (2 * l + 1)
 
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
-    """Electrons of an atom or ion by subshell; electrons leave the outermost subshell, and enter the open one."""
+    """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
     held: Configuration = {}
     left = float(number)
     for n, l in _ORDER:
         held[n, l] = min(left, float(capacity(l)))
         left -= held[n, l]
-    held |= _EXCEPTIONS.get(number, {})
+    held |= _exceptions(number)
     return _charged({nl: q for nl, q in held.items() if q > 0}, charge)
 
 
@@ -67,6 +59,6 @@ def _charged(held: Configuration, charge: float) -> Configuration:
 
 
 def electrons_by_momentum(held: Configuration) -> list[float]:
-    """Electrons of l = 0, 1, 2, ..."""
+    """Number of electrons with l = 0, 1, 2, ..."""
     largest = max((l for _, l in held), default=0)
     return [sum(q for (_, l), q in held.items() if l == wanted) for wanted in range(largest + 1)]

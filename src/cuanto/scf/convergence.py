@@ -1,4 +1,4 @@
-"""When an SCF is done."""
+"""Convergence criteria of the SCF."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 
 ROUNDING = 2e-12
-"""Of the energy: its terms are larger than it, and summed up in an order that may differ from run to run."""
-
-
-SLOWEST = 0.5
-"""Largest factor from step to step that is assumed when what is left is summed up."""
+"""Relative rounding error of the energy: its terms are larger, and their order of summation may vary."""
+LARGEST_RATIO = 0.5
+"""Largest ratio of successive steps assumed when the remaining ones are summed up."""
 MARGIN = 1.25
 """Safety factor on the predicted remaining change of a dipole moment."""
 
 
 @dataclass(frozen=True)
 class Criteria:
-    """Energy change (Hartree), orbital gradient and error of the dipole moment (e Bohr) that must all be reached.
+    """Thresholds of the energy change (Hartree), the orbital gradient and the error of the dipole moment (e Bohr).
 
-    The gradient alone bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point
-    where the gradient is small and the energy still falls, as far as rounding lets that be seen. Properties are wrong
-    by |F_ov|/gap, which a soft direction makes large: the dipole moment is watched itself.
+    The gradient bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point where
+    the gradient is small and the energy still falls. The error of properties is |F_ov|/gap, large in a soft direction:
+    the dipole moment is therefore tested itself. `displacement`: dipole moment of a change of the density.
     """
 
     energy: float
@@ -37,28 +35,28 @@ class Criteria:
     displacement: Callable[[Any], float] | None = None
 
     def met(self, energy_change: Any, gradient: Any, energy: Any = 0.0) -> Any:
-        """Energy and gradient are, of one calculation or of many; a number that is not finite never is."""
+        """Whether energy change and gradient are small enough, of one calculation or of many; never if not finite."""
         return (abs(energy_change) < np.maximum(self.energy, ROUNDING * abs(energy))) & (gradient < self.gradient)
 
-    def calm(self, change_spq: Any) -> bool:
-        """A change of the density that moves the dipole moment by less than is allowed."""
+    def keeps_dipole(self, change_spq: Any) -> bool:
+        """Whether a change of the density changes the dipole moment by less than the threshold."""
         return self.displacement is None or self.displacement(change_spq) < self.dipole
 
-    def settled(self, ahead_spq: Any, last_spq: Any) -> bool:
-        """All steps to come move the dipole moment by less than is allowed.
+    def dipole_converged(self, ahead_spq: Any, last_spq: Any) -> bool:
+        """Whether all steps to come together change the dipole moment by less than the threshold.
 
-        The extrapolated next step is about what is missing (in 30 calculations 0.5 to 1.4 of it in nine cases of ten,
-        once 2.4), unless steps hardly shrink, as in a soft direction: they are summed up as if they went on shrinking
-        as from the last to the next, or halved where they shrink less.
+        The extrapolated next step is about the remaining error (0.5 to 1.4 times in nine of ten cases of 30
+        calculations, once 2.4), unless steps hardly shrink, as in a soft direction: they are summed as a geometric
+        series with the ratio of the next step to the last, at least 1/2.
         """
         if self.displacement is None:
             return True
         ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
-        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), SLOWEST))
+        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), LARGEST_RATIO))
 
 
 class Displacement:
-    """Largest component of the dipole moment of a change of the density; integrals are made at the first call."""
+    """Largest component of the dipole moment of a density change; integrals are computed at the first call."""
 
     def __init__(self, basis: Basis, backend: Backend) -> None:
         self.basis, self.backend = basis, backend

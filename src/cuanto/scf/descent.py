@@ -1,8 +1,8 @@
-"""Direct minimisation of the energy by rotations of the orbitals: slower than DIIS, but it goes downhill only.
+"""Direct minimisation of the energy by orbital rotations: slower than DIIS, but the energy only falls.
 
 T. Van Voorhis and M. Head-Gordon, Mol. Phys. 100, 1713 (2002), doi:10.1080/00268970110103642. Rotations between
-occupied and virtual orbitals are written in the frame of the current orbitals, in which those of earlier steps keep
-their elements while the frame rotates, so that a limited-memory quasi-Newton method can use them.
+occupied and virtual orbitals are expressed in the current orbitals; those of earlier steps keep their elements while
+the orbitals rotate, so that a limited-memory quasi-Newton method can use them.
 """
 
 from __future__ import annotations
@@ -13,41 +13,42 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.scf import rotations
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
-from cuanto.scf.state import Array, State
+from cuanto.scf.state import State
 
 HANDOVER = 1e-3
-"""Gradient from which DIIS is faster and stays in the valley."""
-LONGEST = 0.5
-"""Largest norm of a step's rotations."""
-LONGER = 3.0
-"""Factor of the next step where the last one led along a ridge."""
-FLAT = 1e-8
-"""Cosine between a step and the change of the gradient, below which its curvature says nothing."""
+"""Gradient below which DIIS is faster and stays near the minimum."""
+MAX_STEP = 0.5
+"""Largest norm of a step."""
+RIDGE_FACTOR = 3.0
+"""Factor on a step after one with negative curvature."""
+MIN_COSINE = 1e-8
+"""Cosine between a step and the change of the gradient below which the curvature is not usable."""
 ROUNDING = 2e-14
 """Relative error of an energy."""
-PAIRS = 12
-"""Steps that are remembered."""
+MEMORY = 12
+"""Steps kept for the quasi-Newton method."""
 SMALLEST_GAP = 0.1
-"""Hartree; curvatures are at least taken for this."""
+"""Hartree: lower bound on estimated curvatures."""
 
 
 def descend(
     problem: Problem, start: tuple[Any, Any], max_iterations: int, handover: float = HANDOVER
 ) -> Iterator[State]:
-    """States of falling energy (trial steps that rise are yielded too, and taken back) until the gradient is small.
+    """States of falling energy until the gradient is small; rejected trial steps are yielded as well.
 
     The last state is the lowest, unless iterations run out. For integer occupations.
     """
-    for made in iterations(_Descent(problem, handover, start[1]), start[0], max_iterations):
-        yield made.state
+    for current in iterations(_Descent(problem, handover, start[1]), start[0], max_iterations):
+        yield current.state
 
 
 @dataclass
 class _Descent:
-    """A fixed-point map by quasi-Newton steps: what it remembers are the steps so far, and the last one accepted."""
+    """A fixed-point map by quasi-Newton steps; remembers the last steps and the last accepted state."""
 
     problem: Problem
     handover: float
@@ -58,37 +59,37 @@ class _Descent:
     slope: float = 0.0
     kept: tuple[Any, Array] | None = None
 
-    def evaluate(self, C_sjm: Any, iteration: int, before: Evaluation | None) -> Evaluation:
-        """The state of orbitals; its energy change is that from the lowest."""
+    def evaluate(self, C_sjm: Any, iteration: int, previous: Evaluation | None) -> Evaluation:
+        """The state of orbitals; its energy change refers to the lowest state."""
         lowest = -np.inf if self.best is None else self.best.energy
         point = (C_sjm, self.eps_sm, "descent")
         return evaluate(self.problem, ExtrapolationStep(self.problem), point, iteration, lowest)
 
-    def advance(self, made: Evaluation) -> Any | None:
+    def advance(self, current: Evaluation) -> Any | None:
         """Orbitals of the next trial step, from the last accepted ones."""
-        state, (C_sjm, _, F_eff) = made.state, made.kept
+        state, (C_sjm, _, F_eff) = current.state, current.kept
         change = state.energy_change
         if self.kept is not None and change > 1e-4 * self.slope + ROUNDING * abs(state.energy):
-            # Too long a step: the parabola through both energies and the slope has its minimum here.
+            # Too long: step to the minimum of the parabola through both energies and the slope.
             shorter = min(0.5, max(0.1, -0.5 * self.slope / max(change - self.slope, 1e-300)))
             self.X, self.slope = shorter * self.X, shorter * self.slope
             return self._rotate(self.kept[0], state.n_sm)
         gradient, gaps = _gradient(self.problem, F_eff, C_sjm, state.n_sm)
-        bends = 1.0
+        cosine = 1.0
         if self.kept is not None:
             difference = gradient - self.kept[1]
             norms = float(np.linalg.norm(self.X) * np.linalg.norm(difference))
-            bends = float(self.X @ difference) / max(norms, 1e-300)
-            if bends > FLAT:
-                self.memory = [*self.memory, (self.X, difference)][-PAIRS:]
+            cosine = float(self.X @ difference) / max(norms, 1e-300)
+            if cosine > MIN_COSINE:
+                self.memory = [*self.memory, (self.X, difference)][-MEMORY:]
         self.best, self.kept = state, (C_sjm, gradient)
         if state.gradient < self.handover:
             return None
-        # Where the slope grows along a step, no parabola says how far: farther.
-        X = LONGER * self.X if bends <= FLAT else _direction(gradient, gaps, self.memory)
+        # Negative curvature predicts no minimum along the step: go farther.
+        X = RIDGE_FACTOR * self.X if cosine <= MIN_COSINE else _direction(gradient, gaps, self.memory)
         if X @ gradient > -1e-3 * np.linalg.norm(X) * np.linalg.norm(gradient):
             self.memory, X = [], -gradient / gaps
-        self.X = X * min(1.0, LONGEST / max(float(np.linalg.norm(X)), 1e-300))
+        self.X = X * min(1.0, MAX_STEP / max(float(np.linalg.norm(X)), 1e-300))
         self.slope = float(self.X @ gradient)
         return self._rotate(C_sjm, state.n_sm)
 
@@ -100,16 +101,13 @@ class _Descent:
 
 def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Array, Array]:
     """dE/dX_pq = 2 (n_p - n_q) F_pq of all orbitals, and an estimate of the curvatures, 2 (n_p - n_q) (e_q - e_p)."""
-    slopes, curvatures = [np.zeros(0)], [np.zeros(0)]
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
-        F_mm = problem.frame.to_host(C_jm.T @ F_jk @ C_jm)
+    slopes, curvatures, levels = [], [], problem.levels(n_sm)
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, levels, strict=True):
+        F_mm, weight = problem.frame.to_host(C_jm.T @ F_jk @ C_jm), 2.0 * (n_m[:, None] - n_m[None, :])
         eps_m = F_mm.diagonal()
-        for mid, end in rotations.splits(n_m):
-            weight = 2.0 * (n_m[:mid, None] - n_m[None, mid:end])
-            gap = np.maximum(eps_m[None, mid:end] - eps_m[:mid, None], SMALLEST_GAP)
-            slopes.append((weight * F_mm[:mid, mid:end]).reshape(-1))
-            curvatures.append((weight * gap).reshape(-1))
-    return np.concatenate(slopes), np.concatenate(curvatures)
+        slopes.append(weight * F_mm)
+        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], SMALLEST_GAP))
+    return rotations.join_blocks(slopes, levels), rotations.join_blocks(curvatures, levels)
 
 
 def _direction(gradient: Array, curvature: Array, memory: list[tuple[Array, Array]]) -> Array:

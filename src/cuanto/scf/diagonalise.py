@@ -1,38 +1,64 @@
-"""Orbitals of a Fock matrix by full diagonalisation."""
+"""Orbitals of a Fock matrix: the protocol of diagonalisers, and full diagonalisation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cuanto.scf.linear_algebra import eigenvectors
+from cuanto.arrays import Array
+from cuanto.scf.orthogonal import Place
 
 
 class Diagonaliser(Protocol):
-    """Next orbitals from a Fock matrix in an orthonormal basis and the orbitals at hand (None: there are none)."""
+    """Next orbitals from a Fock matrix in an orthonormal basis and the current orbitals (None: there are none)."""
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
-        """Orbitals, their energies, and what was done."""
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
+        """Orbitals, their energies, and the name of the step."""
 
     def restart(self) -> None:
-        """Forget what earlier calls have shown."""
+        """Forget earlier calls."""
 
 
 class Full:
-    """All eigenvectors."""
+    """Full diagonalisation."""
 
     def __init__(self, xp: Any, level_shift: float = 0.0) -> None:
         self.xp, self.level_shift = xp, level_shift
 
     def restart(self) -> None:
-        """Nothing is remembered."""
+        """No effect: there is no history."""
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
-        """Eigenvectors; virtual orbitals lie higher by the level shift while they are made."""
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
+        """Eigenvectors of F with virtual orbitals raised by the level shift."""
         if self.level_shift and C_sjm is not None:
             empty_sm = self.xp.asarray(1.0 - n_sm / n_sm.max())
             empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
             F_sjk = F_sjk + self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
         return (*eigenvectors(F_sjk, self.xp), "full")
+
+
+def stack(matrices: Sequence[Any], xp: Any) -> Any:
+    """A stack of matrices; without a copy if there is only one."""
+    return matrices[0][None] if len(matrices) == 1 else xp.stack(matrices)
+
+
+def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
+    """Orbitals and energies of every spin, one by one: batched solvers of GPU libraries are slower."""
+    solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
+    return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
+
+
+def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], place: Place) -> tuple[Any, list[Any]]:
+    """Orbitals that diagonalise F within each block of orbitals, and their energies by block.
+
+    The density does not change if the orbitals of a block have equal occupations.
+    """
+    xp, product = place.xp, place.linalg.product
+    orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)
+    for begin, end in pairwise(edges):
+        own = C_jm[:, begin:end]
+        eps_m, U_mm = xp.linalg.eigh(product(own.T, FC_jm[:, begin:end]))
+        orbitals.append(product(own, U_mm))
+        energies.append(eps_m)
+    return xp.concatenate(orbitals, axis=1), energies

@@ -11,28 +11,26 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.log import logger
 from cuanto.scf.orthogonal import Place
 
-Array = NDArray[np.float64]
-
 FACES = 8
-"""Densities that ADIIS interpolates between at most: it tries all of their combinations."""
+"""Maximum number of densities that ADIIS interpolates: it tries all subsets."""
 LARGE = 2.0**30
-"""Bytes of a history from which it is asked what memory has room for."""
-BESIDE = 8
-"""Matrices beside the history while an iteration lasts, most of them of the eigensolver."""
-LEAST = 2
-"""Entries without which there is nothing to extrapolate."""
+"""Bytes of a history above which free memory is checked."""
+OTHER_MATRICES = 8
+"""Matrices of an iteration beside the history, most of them workspace of the eigensolver."""
+MIN_ENTRIES = 2
+"""Fewest entries of a history."""
 
 
 class History:
-    """The last Fock matrices, densities and errors, of one calculation or of a batch of them.
+    """The last Fock matrices, densities and errors of one calculation or of a batch.
 
-    `size` of them, or as many as the bytes that are `free` have room for. `batched`: the first axis of everything
-    counts calculations, each of which has an extrapolation of its own.
+    `size` entries, or as many as fit into the `free` bytes. `batched`: the first axis of all arrays counts
+    calculations, each with an extrapolation of its own.
     """
 
     def __init__(
@@ -52,7 +50,7 @@ class History:
         self._slots, self._densities = [], []
 
     def push(self, F: Any, e: Any, D: Any | None = None) -> Any:
-        """Keep them; <e_n|e> with everything kept, on the device, for `absorb`. Only ADIIS needs the density."""
+        """Add an entry; returns <e_n|e> with all entries, on the device, for `absorb`. Only ADIIS needs D."""
         if not self._stacks:
             self._allocate(F, e, D)
         slot, lead = _place(self._slots, self.size), F.shape[: self._lead]
@@ -73,20 +71,20 @@ class History:
             self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
-        """Entries that memory has room for, beside what else an iteration needs."""
+        """Entries that fit into memory beside the other matrices of an iteration."""
         if self.size * entry < LARGE:
             return self.size
-        room = self._free() - BESIDE * matrix
-        size = self.size if room > self.size * entry else max(LEAST, int(room // entry))
+        room = self._free() - OTHER_MATRICES * matrix
+        size = self.size if room > self.size * entry else max(MIN_ENTRIES, int(room // entry))
         if size < self.size:
-            logger.warning("DIIS keeps %d instead of %d matrices: memory has no room for more", size, self.size)
+            logger.warning("DIIS keeps %d instead of %d matrices: memory is short", size, self.size)
         if (missing := size * entry - room) > 0:
-            logger.warning("memory is short by %.1f GB, and the system may end this program", missing / 1e9)
+            logger.warning("memory is short by %.1f GB: the system may kill this process", missing / 1e9)
         return size
 
     def absorb(self, products: Any) -> Any:
-        """Take the products of the last `push`, on the host or (of a batch) on the device, where the extrapolation will
-        be found; returns the norm of the last error."""
+        """Store the products of the last `push` (from the host, for a batch from the device); returns the norm of the
+        last error."""
         slot, count, xp = self._slots[-1], products.shape[-1], self.xp if self._lead else np
         if self._errors_nn is None:
             self._errors_nn = xp.zeros((*products.shape[:-1], self.size, self.size))
@@ -95,17 +93,17 @@ class History:
         return xp.sqrt(xp.maximum(products[..., slot], 0.0))
 
     def diis(self) -> Any:
-        """Coefficients, oldest first, that make the combined error smallest."""
+        """Coefficients, oldest first, that minimise the combined error."""
         xp = self.xp if self._lead else np
         slots = xp.asarray(self._slots)
         return smallest_error(self._errors_nn[..., slots[:, None], slots], xp)
 
     def adiis(self) -> Array:
-        """Coefficients of the last matrices, oldest first, none negative, that make the model of the energy smallest.
+        """Non-negative coefficients of the last matrices, oldest first, that minimise a model of the energy.
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
-        whole = self.place.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; few calculations get here
+        whole = self.place.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; rarely needed
         T_nm = whole[np.ix_(self._densities, self._slots[-len(self._densities) :])]
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
@@ -120,14 +118,14 @@ class History:
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:
-        """The combination with the smallest error."""
+        """The DIIS combination."""
         return self.combine(self.diis())
 
 
 def smallest_error(B_nn: Any, xp: Any) -> Any:
-    """The c with sum c = 1 that makes c.B.c smallest, for a stack of matrices of scalar products of errors."""
+    """The c with sum c = 1 that minimises c.B.c, for a stack of matrices of scalar products of errors."""
     n = B_nn.shape[-1]
-    # Errors shrink by orders of magnitude: in units of their own size the equations stay well conditioned.
+    # Errors shrink by orders of magnitude: normalised, the equations stay well conditioned.
     size_n = xp.sqrt(xp.maximum(xp.diagonal(B_nn, axis1=-2, axis2=-1), 1e-300))
     M = xp.zeros((*B_nn.shape[:-2], n + 1, n + 1))
     M[..., :n, :n] = B_nn / (size_n[..., :, None] * size_n[..., None, :])
@@ -148,7 +146,7 @@ def flatten(blocks: Sequence[Any], xp: Any) -> Any:
 
 
 def unflatten(row: Any, like: Sequence[Any]) -> list[Any]:
-    """The matrices in a row, of the shapes and number types of others."""
+    """The matrices of a row, with shapes and types of other matrices."""
     blocks, begin = [], 0
     for block in like:
         blocks.append(row[begin : begin + block.size].reshape(block.shape).astype(block.dtype, copy=False))
@@ -157,16 +155,16 @@ def unflatten(row: Any, like: Sequence[Any]) -> list[Any]:
 
 
 def _place(slots: list[int], size: int) -> int:
-    """Where the next entry goes: a free place, else that of the oldest; noted as the last."""
+    """Slot of the next entry: a free one, else that of the oldest; appended to `slots`."""
     free = [slot for slot in range(size) if slot not in slots]
     slots.append(free[0] if free else slots.pop(0))
     return slots[-1]
 
 
 def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:
-    """The c with c_n >= 0 and sum c = 1 that makes g.c + c.H.c/2 smallest, by trying every face.
+    """The c with c_n >= 0 and sum c = 1 that minimises g.c + c.H.c/2, by trying every face of the simplex.
 
-    Exact also where H is not positive; 2^n small systems, n at most a dozen.
+    Exact also if H is not positive; solves 2^n small systems, n at most a dozen.
     """
     n = len(g_n)
     best, lowest = np.eye(n)[-1], np.inf
@@ -183,7 +181,7 @@ def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:
 
 
 def _stationary(g_n: Array, H_nn: Array) -> Array:
-    """Stationary point of g.c + c.H.c/2 with sum c = 1; not a number where there is none."""
+    """Stationary point of g.c + c.H.c/2 with sum c = 1; NaN if there is none."""
     n = len(g_n)
     if n == 1:
         return np.ones(1)

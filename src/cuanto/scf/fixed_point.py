@@ -7,34 +7,34 @@ from typing import Protocol, TypeVar
 
 
 class Evaluated(Protocol):
-    """What an evaluation gives; frozen, with all that the next step needs."""
+    """Result of an evaluation; frozen, with all that the next step needs."""
 
     @property
     def converged(self) -> bool:
-        """Whether it is the last."""
+        """Whether to stop."""
 
 
 Point = TypeVar("Point")
-Made = TypeVar("Made", bound=Evaluated)
+Outcome = TypeVar("Outcome", bound=Evaluated)
 
 
-class FixedPointMap(Protocol[Point, Made]):
-    """From orbitals (or whatever determines a density) to the next ones."""
+class FixedPointMap(Protocol[Point, Outcome]):
+    """Maps orbitals (or whatever determines a density) to the next ones."""
 
-    def evaluate(self, point: Point, iteration: int, before: Made | None) -> Made:
-        """Density, energy and Fock matrix of a point; `before`: what the last iteration made."""
+    def evaluate(self, point: Point, iteration: int, previous: Outcome | None) -> Outcome:
+        """Density, energy and Fock matrix of a point; `previous`: the last evaluation."""
 
-    def advance(self, made: Made) -> Point | None:
-        """The next point, None where there is none."""
+    def advance(self, current: Outcome) -> Point | None:
+        """The next point, None to stop."""
 
 
-def iterations(map_: FixedPointMap[Point, Made], start: Point, max_iterations: int) -> Iterator[Made]:
-    """Evaluations until one is converged, no point follows, or iterations run out."""
-    point, made = start, None
+def iterations(map_: FixedPointMap[Point, Outcome], start: Point, max_iterations: int) -> Iterator[Outcome]:
+    """Evaluations until one is converged, there is no next point, or iterations run out."""
+    point, current = start, None
     for iteration in range(1, max_iterations + 1):
-        made = map_.evaluate(point, iteration, made)
-        yield made
-        following = None if made.converged or iteration == max_iterations else map_.advance(made)
+        current = map_.evaluate(point, iteration, current)
+        yield current
+        following = None if current.converged or iteration == max_iterations else map_.advance(current)
         if following is None:
             return
         point = following

@@ -1,4 +1,4 @@
-"""Where an SCF begins: superposed atoms, the bare nuclei, or orbitals of another calculation."""
+"""Initial guesses of the SCF: superposed atoms, the core Hamiltonian, or orbitals of another calculation."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def superposed_atoms(
     charges: Sequence[float] | None = None,
     unpaired: Sequence[float] | None = None,
 ) -> Density:
-    """Sum of the densities of spherical atoms, with `charges` and `unpaired` electrons of each where given.
+    """Sum of the densities of spherical atoms, with `charges` and `unpaired` electrons of each atom if given.
 
-    Without `unpaired`, the spins of two have their shares of the electrons everywhere.
+    Without `unpaired`, each of two spins has the same fraction of the electrons on every atom.
     """
     charge_a = _per_atom(charges, molecule, "atomic_charges")
     charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost is an atom without its electrons
@@ -74,7 +74,7 @@ def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> A
 
 
 def _polarised(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
-    """Electrons of both spins: open subshells are polarised first, up to `unpaired` electrons."""
+    """Occupations of both spins: open subshells are polarised, up to `unpaired` electrons."""
     left, up = abs(unpaired), []
     for l, n_i in enumerate(found.n_li):
         largest = np.minimum(n_i, 2.0 * (2 * l + 1) - n_i)
@@ -88,7 +88,7 @@ def _polarised(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
 
 
 def _block_diagonal(blocks: list[Array]) -> Array:
-    """All blocks on the diagonal of one matrix."""
+    """A matrix with these blocks on its diagonal."""
     rows, columns = (np.cumsum([0] + [block.shape[x] for block in blocks]) for x in (0, 1))
     whole = np.zeros((rows[-1], columns[-1]))
     for k, block in enumerate(blocks):
@@ -97,13 +97,13 @@ def _block_diagonal(blocks: list[Array]) -> Array:
 
 
 def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
-    """Orbitals of the core Hamiltonian, `sets` times."""
+    """Orbitals of the core Hamiltonian and their energies, repeated for `sets` of orbitals."""
     eps_m, C_jm = frame.xp.linalg.eigh(frame.matrix(h_pq[None])[0])
     return frame.xp.stack([C_jm] * sets), frame.xp.stack([eps_m] * sets)
 
 
 def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
-    """The density of occupied orbitals of another basis or geometry, as near as this basis can have it."""
+    """Density of occupied orbitals of another basis or geometry, projected onto this basis."""
     columns = []
     for s, n_m in enumerate(orbitals.n_sm):
         C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, n_m > 0]
@@ -113,9 +113,9 @@ def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) ->
 
 
 def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
-    """Orbitals of a restricted open shell as they are, None where others are needed.
+    """Orbitals of a restricted open shell with the same occupations, projected onto this basis; None otherwise.
 
-    The density alone would not do: the mean Fock matrix does not know which orbitals are closed and which are open.
+    The density alone is not enough: the mean Fock matrix does not tell which orbitals are closed and which are open.
     """
     frame, n_m = problem.frame, orbitals.n_sm.sum(axis=0)
     ours_m = problem.levels(problem.occupations(np.zeros((1, frame.size)))[0])[0]
@@ -125,12 +125,12 @@ def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -
     C_pi = _project(orbitals.C_spm[0][:, kept], orbitals.basis, basis, frame.backend)
     C_ji = frame.to_host(frame.coefficients(frame.backend.to_device(C_pi), S_pq))
     U, _, V = np.linalg.svd(C_ji, full_matrices=True)
-    C_jm = np.concatenate([U[:, : len(kept)] @ V, U[:, len(kept) :]], axis=1)  # orthonormal again, and empty ones
+    C_jm = np.concatenate([U[:, : len(kept)] @ V, U[:, len(kept) :]], axis=1)  # orthonormalised, and virtual ones
     return frame.xp.asarray(C_jm[None]), frame.xp.zeros((1, frame.size))
 
 
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
-    """C = S^-1 S_12 C_2, orthonormalised; for the very same functions it is the orbitals themselves."""
+    """C = S^-1 S_12 C_2, orthonormalised; the orbitals themselves if the bases are the same."""
     S = backend.to_host(integrals.overlap(_together(basis, origin), backend=backend))
     n = basis.nbf
     s_m, U_pm = np.linalg.eigh(S[:n, :n])
@@ -143,7 +143,7 @@ def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Arra
 
 
 def _with_spins(columns: list[Array], spins: int) -> Array:
-    """One spin into two halves, two into one sum, or as they are; padded to one width."""
+    """Orbitals for this number of spins: one spin is halved, two are joined; padded to one width."""
     if len(columns) == 1 and spins == 2:
         columns = [columns[0] * np.sqrt(0.5)] * 2
     elif len(columns) == 2 and spins == 1:

@@ -1,4 +1,8 @@
-"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still."""
+"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still.
+
+Restricted open shells: C. C. J. Roothaan, Rev. Mod. Phys. 32, 179 (1960), doi:10.1103/RevModPhys.32.179; diagonal
+blocks as M. F. Guest and V. R. Saunders, Mol. Phys. 28, 819 (1974), doi:10.1080/00268977400102171.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +12,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.coupling import open_shell
-from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
 from cuanto.scf.orthogonal import Frame, Place
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.state import Array, State
+from cuanto.scf.state import State
 from cuanto.terms.base import Term
 
 SAME_LEVEL = 1e-6
-"""Hartree by which an occupied orbital may lie above an empty one: degenerate levels."""
+"""Hartree by which an occupied orbital may lie above an empty one (degenerate levels)."""
 SAME_DENSITY = 1e-9
 """Largest change of a density, relative to its largest element, when orbitals are made canonical: rounding only."""
 CORRECTIONS = 3
-"""How often a converged state that is not aufbau is left."""
+"""Attempts to leave a converged state that violates the aufbau principle."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be made self-consistent; `shared`: both spins have the same orbitals (restricted open shell)."""
+    """Terms, orthonormal basis and occupations of an SCF; `shared`: both spins have the same orbitals (ROHF)."""
 
     terms: Sequence[Term]
     frame: Frame
@@ -41,15 +44,15 @@ class Problem:
     timings: Timings = field(default_factory=Timings)
 
     def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
-        """From the Fock matrices of the spins to those of the orbitals."""
-        return open_shell(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
+        """The matrices whose eigenvectors are the orbitals, from the Fock matrices of the spins."""
+        return open_shell_fock(F_sjk, C_sjm, n_sm) if self.shared else F_sjk
 
     def occupy(self, eps_sm: Any) -> tuple[Array, float]:
-        """Occupations of orbitals with these energies, and the energy of their entropy."""
+        """Occupations of orbitals with these energies, and the energy -T S."""
         return self.occupations(None if self.occupations.integer else self.frame.to_host(eps_sm))
 
     def levels(self, n_sm: Array) -> Array:
-        """Occupations of every set of orbitals: both spins together where they share them."""
+        """Occupations of every set of orbitals: the sum of the spins if they share orbitals."""
         return n_sm.sum(axis=0, keepdims=True) if self.shared else n_sm
 
 
@@ -57,7 +60,7 @@ class Problem:
 class Density:
     """A density on the backend's device; `C_spi` as for builders of J and K.
 
-    `first_step`: share of the first change of the Fock matrix that is taken where an SCF begins from it.
+    `first_step`: fraction of the first change of the Fock matrix that is applied when an SCF starts from it.
     """
 
     D_spq: Any
@@ -66,17 +69,17 @@ class Density:
 
     @classmethod
     def of(cls, C_spi: Any, place: Place) -> Density:
-        """D_s = C_s C_s^T, one after the other: a product of two matrices starts sooner than one of stacks."""
+        """D_s = C_s C_s^T, spin by spin: products of single matrices start faster than those of stacks."""
         return cls(stack([place.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], place.xp), C_spi)
 
 
 Point = tuple[Any, Any, str]
-"""Orbitals in the orthonormal basis, their energies, and how they were made."""
+"""Orbitals in the orthonormal basis, their energies, and the name of the step that made them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A state, what its step keeps of it, and (where convergence had to be tested) the step's proposal for the next."""
+    """A state, data that its step keeps, and (if convergence had to be tested) the step's proposal for the next one."""
 
     state: State
     kept: Any
@@ -85,12 +88,12 @@ class Evaluation:
 
     @property
     def converged(self) -> bool:
-        """The state is."""
+        """Whether the state is converged."""
         return self.state.converged
 
 
 class Step(Protocol):
-    """How a density is made of orbitals, and the next orbitals of a Fock matrix."""
+    """Makes a density from orbitals, and the next orbitals from a Fock matrix."""
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """Orbitals and density on the backend's device."""
@@ -98,24 +101,24 @@ class Step(Protocol):
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
     ) -> tuple[float, list[Any], Any]:
-        """The gradient, the scalars on the host (in one transfer with what else is read), and what is to be kept."""
+        """The gradient, the scalars on the host (read in the same transfer), and data to keep."""
 
-    def propose(self, made: Evaluation) -> Any:
-        """What leads to the next orbitals."""
+    def propose(self, current: Evaluation) -> Any:
+        """The proposal for the next orbitals."""
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
-        """Of the density (or its dipole moment, as the criteria have it): by the proposal, and by the last step."""
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[Any, Any]:
+        """Changes of the density (or of its dipole moment, as the criteria expect) by proposal and last step."""
 
-    def finish(self, made: Evaluation) -> State:
-        """A stationary state with canonical orbitals, converged if it is sound."""
+    def finish(self, current: Evaluation) -> State:
+        """A stationary state with canonical orbitals, converged if it is valid."""
 
-    def follow(self, made: Evaluation) -> Point | None:
-        """The next orbitals: those proposed, or others after a stationary state that is not sound; None to give up."""
+    def follow(self, current: Evaluation) -> Point | None:
+        """The next orbitals: the proposed ones, or others after an invalid stationary state; None to give up."""
 
 
 @dataclass(frozen=True)
 class Scf:
-    """The fixed-point map of an SCF: from orbitals to a state, and by a step to the next orbitals."""
+    """The fixed-point map of an SCF: evaluates the state of orbitals and takes a step to the next ones."""
 
     problem: Problem
     step: Step
@@ -123,32 +126,34 @@ class Scf:
 
     def states(self, C_sjm: Any, eps_sm: Any, max_iterations: int) -> Iterator[State]:
         """States until convergence, the last iteration, or until the step gives up."""
-        for made in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
-            yield made.state
+        for current in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
+            yield current.state
 
-    def evaluate(self, point: Point, iteration: int, before: Evaluation | None) -> Evaluation:
-        """The state of orbitals; canonical if it is converged."""
-        made = evaluate(self.problem, self.step, point, iteration, np.inf if before is None else before.state.energy)
-        state = made.state
+    def evaluate(self, point: Point, iteration: int, previous: Evaluation | None) -> Evaluation:
+        """The state of orbitals, with canonical ones if it is converged."""
+        current = evaluate(
+            self.problem, self.step, point, iteration, np.inf if previous is None else previous.state.energy
+        )
+        state = current.state
         met = self.criteria.met(state.energy_change, state.gradient, state.energy)
-        if before is None or not met or state.D_spq.dtype != np.float64:
-            return made
+        if previous is None or not met or state.D_spq.dtype != np.float64:
+            return current
         if self.criteria.displacement is not None:
-            made = replace(made, proposal=self.step.propose(made))
-            if not self.criteria.settled(*self.step.changes(made, before)):
-                return made
-        return replace(made, state=self.step.finish(made), stationary=True)
+            current = replace(current, proposal=self.step.propose(current))
+            if not self.criteria.dipole_converged(*self.step.changes(current, previous)):
+                return current
+        return replace(current, state=self.step.finish(current), stationary=True)
 
-    def advance(self, made: Evaluation) -> Point | None:
+    def advance(self, current: Evaluation) -> Point | None:
         """The next orbitals."""
-        ready = made.stationary or made.proposal is not None
-        return self.step.follow(made if ready else replace(made, proposal=self.step.propose(made)))
+        ready = current.stationary or current.proposal is not None
+        return self.step.follow(current if ready else replace(current, proposal=self.step.propose(current)))
 
 
 def evaluate(
     problem: Problem, step: Step, point: Point, iteration: int = 0, energy_before: float = np.inf
 ) -> Evaluation:
-    """The state of orbitals, and what a step keeps of it."""
+    """The state of orbitals, and data that the step keeps."""
     C_sjm, eps_sm, label = point
     n_sm, entropy = problem.occupy(eps_sm)
     C_spm, density = step.density(C_sjm, n_sm)
@@ -166,9 +171,9 @@ def evaluate(
 
 
 class ExtrapolationStep:
-    """A step by an accelerator of Fock matrices and a diagonaliser (to evaluate orbitals alone, neither is needed).
+    """A step by an accelerator of Fock matrices and a diagonaliser (neither is needed only to evaluate orbitals).
 
-    It keeps the orbitals and the Fock matrices in the orthonormal basis: those of the spins and those of the orbitals.
+    Keeps orbitals, Fock matrices of the spins and effective Fock matrices in the orthonormal basis.
     """
 
     def __init__(
@@ -189,7 +194,7 @@ class ExtrapolationStep:
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
     ) -> tuple[float, list[Any], tuple[Any, Any, Any]]:
-        """The norm of FD - DF; numbers are read with F where the algebra is on the host, else with its products."""
+        """The norm of FD - DF; scalars are read with F if the algebra is on the host, else with the DIIS products."""
         problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
         with problem.timings.measure("extrapolation"), frame.blas_threads:
             F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
@@ -205,45 +210,45 @@ class ExtrapolationStep:
                 products, *read = frame.backend.download([products, *scalars])
         return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
 
-    def propose(self, made: Evaluation) -> Point:
-        """Orbitals of an extrapolated Fock matrix."""
-        state, (C_sjm, F_sjk, _) = made.state, made.kept
+    def propose(self, current: Evaluation) -> Point:
+        """Orbitals of the extrapolated Fock matrix."""
+        state, (C_sjm, F_sjk, _) = current.state, current.kept
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             F_next, mixing = self.accelerator.next(F_sjk, state.energy, state.gradient)
             F_next = self.problem.effective(F_next, C_sjm, state.n_sm)
             C_sjm, eps_sm, step = self.diagonaliser(F_next, C_sjm, state.n_sm, state.energy)
             return C_sjm, eps_sm, f"{mixing}, {step}"
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[Any, Any]:
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[Any, Any]:
         """Differences of densities."""
-        C_sjm, eps_sm, _ = made.proposal
+        C_sjm, eps_sm, _ = current.proposal
         _, ahead = self.density(C_sjm, self.problem.occupy(eps_sm)[0])
-        return ahead.D_spq - made.state.D_spq, made.state.D_spq - before.state.D_spq
+        return ahead.D_spq - current.state.D_spq, current.state.D_spq - previous.state.D_spq
 
-    def finish(self, made: Evaluation) -> State:
-        """Canonical orbitals, if they have the density that is reported, or if corrections have not helped."""
-        state, frame, (C_sjm, _, F_eff) = made.state, self.problem.frame, made.kept
+    def finish(self, current: Evaluation) -> State:
+        """Canonical orbitals if they are valid, or after the last correction."""
+        state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
         with frame.blas_threads:
             scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
             D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, sound = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            if not sound and self._corrections < CORRECTIONS:
+            found_sjm, eps_sm, valid = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            if not valid and self._corrections < CORRECTIONS:
                 return state
             (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-            return replace(state, converged=sound, C_spm=C_spm, eps_sm=eps_sm)
+            return replace(state, converged=valid, C_spm=C_spm, eps_sm=eps_sm)
 
-    def follow(self, made: Evaluation) -> Point | None:
-        """What was proposed, unless the accelerator is lost; all eigenvectors, to begin anew, where an empty orbital of
-        a stationary state lies below an occupied one."""
-        if not made.stationary:
-            return None if self.accelerator.lost else made.proposal
+    def follow(self, current: Evaluation) -> Point | None:
+        """The proposal, unless the accelerator is lost; after an invalid stationary state (an empty orbital below an
+        occupied one) eigenvectors, as a new start."""
+        if not current.stationary:
+            return None if self.accelerator.lost else current.proposal
         if self._corrections == CORRECTIONS:
             return None
         self._corrections += 1
         self.accelerator.restart()
         self.diagonaliser.restart()
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            return Full(self.problem.frame.xp)(made.kept[2], None, made.state.n_sm, made.state.energy)
+            return Full(self.problem.frame.xp)(current.kept[2], None, current.state.n_sm, current.state.energy)
 
 
 def iterate(
@@ -256,12 +261,12 @@ def iterate(
 ) -> Iterator[State]:
     """States until convergence, the last iteration, or until the accelerator is lost.
 
-    `start`: a density (which need not come from orbitals, as that of superposed atoms), or orbitals with their energies
-    in the orthonormal basis. The last state has canonical orbitals of the density that it reports.
+    `start`: a density (not necessarily of orbitals: superposed atoms), or orbitals with their energies in the
+    orthonormal basis. A converged state has canonical orbitals.
     """
     if isinstance(start, Density):
         start = first_orbitals(problem, start, accelerator)
-        if isinstance(diagonaliser, Pseudo):  # needs no full diagonalisation: these are eigenvectors
+        if isinstance(diagonaliser, Pseudo):  # these are eigenvectors: no full diagonalisation is needed
             start = diagonaliser.begin(*start)
     yield from Scf(problem, ExtrapolationStep(problem, accelerator, diagonaliser), criteria).states(
         *start, max_iterations
@@ -269,9 +274,10 @@ def iterate(
 
 
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
-    """Orbitals of the Fock matrix of a density; both spins have the mean of theirs where they share orbitals.
+    """Orbitals of the Fock matrix of a density, or of the mean of both spins if they share orbitals.
 
-    After a `first_step` that is only a part, which the accelerator may know of: it has seen where the whole one leads.
+    With a `first_step` below 1 the Fock matrix of these orbitals is evaluated (and known to the accelerator), and the
+    orbitals of an interpolated matrix are returned.
     """
     F_spq = fock(problem, start)[1]
     with problem.frame.blas_threads:
@@ -303,8 +309,22 @@ def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
     return energies, F_spq
 
 
+def open_shell_fock(F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
+    """One matrix for both spins, whose blocks between closed, open and virtual orbitals are the orbital gradient.
+
+    Between closed and open orbitals F_beta, between open and virtual ones F_alpha, elsewhere the mean.
+    """
+    closed, occupied = (int(np.count_nonzero(n_m)) for n_m in (n_sm.min(axis=0), n_sm.max(axis=0)))
+    F_jk, half_jk = 0.5 * (F_sjk[0] + F_sjk[1]), 0.5 * (F_sjk[0] - F_sjk[1])
+    C_c, C_o, C_v = C_sjm[0, :, :closed], C_sjm[0, :, closed:occupied], C_sjm[0, :, occupied:]
+    # alpha = mean + half, beta = mean - half
+    half_o = C_o.T @ half_jk
+    change = C_o @ ((half_o @ C_v) @ C_v.T - (half_o @ C_c) @ C_c.T)
+    return (F_jk + change + change.T)[None]
+
+
 def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
-    """The first orbitals, each times its number; one factor for all where they have the same."""
+    """The first orbitals, each scaled by its number; by one factor if all numbers are equal."""
     C_sji = C_sjm[:, :, : n_si.shape[1]]
     first = float(n_si[0, 0])
     if len(C_sjm) == len(n_si) and (n_si == first).all():
@@ -313,14 +333,14 @@ def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
 
 
 def occupied(n_sm: Array) -> Array:
-    """Occupations up to the last that matters."""
+    """Occupations up to the last that is not negligible."""
     return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
-    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are sound: no empty
-    orbital lies below an occupied one, and what is reported belongs together, these orbitals and the density D."""
-    frame, orbitals, energies, sound = problem.frame, [], [], True
+    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are valid: no empty
+    orbital lies below an occupied one, and their density is D."""
+    frame, orbitals, energies, valid = problem.frame, [], [], True
     xp, product = frame.xp, frame.linalg.product
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
@@ -328,8 +348,8 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequ
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
-            sound = sound and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
+            valid = valid and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
     for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
-        sound = sound and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
-    return found_sjm, xp.stack(energies), sound
+        valid = valid and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
+    return found_sjm, xp.stack(energies), valid

@@ -1,4 +1,4 @@
-"""How many electrons each orbital has.
+"""Occupations of orbitals.
 
 Fermi smearing: N. D. Mermin, Phys. Rev. 137, A1441 (1965), doi:10.1103/PhysRev.137.A1441.
 """
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
-
-Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-14
 """Occupations below this do not change a density."""
@@ -26,10 +24,10 @@ class Occupations(Protocol):
 
     @property
     def integer(self) -> bool:
-        """The lowest orbitals are full and the others empty: energies need not be known."""
+        """Whether the lowest orbitals are full and the others empty, so that energies are not needed."""
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
-        """n_sm, and the energy -T S that goes with them."""
+        """n_sm, and the energy -T S of the entropy."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,6 @@ class Aufbau:
     capacity: int
     orbitals: int
     integer: bool = True
-
-    def __post_init__(self) -> None:
-        _check_space(max(self.electrons), self.capacity, self.orbitals)
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """Full and empty orbitals."""
@@ -60,9 +55,6 @@ class Fermi:
     orbitals: int
     temperature: float
     integer: bool = False
-
-    def __post_init__(self) -> None:
-        _check_space(max(self.electrons), self.capacity, self.orbitals)
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """Occupations and -T S, the sum over the spins."""
@@ -84,20 +76,20 @@ class Fermi:
                 low = mu
             else:
                 high = mu
-        # What bisection leaves open, in proportion: the number of electrons is exact.
+        # Scaled, so that the number of electrons is exact.
         return np.asarray(f_m * (electrons / (self.capacity * max(float(f_m.sum()), NEGLIGIBLE))))
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Given occupations, by the order of the orbital energies."""
+    """Given occupations, in the order of orbital energies."""
 
     n_sm: Array
     integer: bool = False
 
     @classmethod
     def of(cls, given: Sequence[Sequence[float]], electrons: tuple[int, ...], capacity: int, orbitals: int) -> Fixed:
-        """Checked against the number of electrons, filled up with empty orbitals."""
+        """Checked against the number of electrons, padded with empty orbitals."""
         if len(given) != len(electrons):
             raise InputError(f"occupations of {len(electrons)} spin(s) are needed, {len(given)} were given")
         n_sm = np.zeros((len(electrons), orbitals))
@@ -115,16 +107,13 @@ class Fixed:
         return self.n_sm, 0.0
 
 
-def _check_space(electrons: int, capacity: int, orbitals: int) -> None:
-    if electrons > capacity * orbitals:
-        raise InputError(f"{electrons} electrons do not fit into {orbitals} orbitals: use a larger basis")
-
-
 def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], orbitals: int) -> Occupations:
-    """What `options` ask for; `electrons` of both spins together, or of each."""
+    """The occupations selected by `options`; `electrons` of both spins together, or of each."""
     capacity = 2 if len(electrons) == 1 else 1
     if options.occupations is not None:
         return Fixed.of(options.occupations, electrons, capacity, orbitals)
+    if max(electrons) > capacity * orbitals:
+        raise InputError(f"{max(electrons)} electrons do not fit into {orbitals} orbitals: use a larger basis")
     if options.smearing:
         return Fermi(electrons, capacity, orbitals, options.smearing)
     return Aufbau(electrons, capacity, orbitals)

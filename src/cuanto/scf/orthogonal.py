@@ -1,4 +1,4 @@
-"""An orthonormal basis for the SCF, and the place where its matrices are treated.
+"""The orthonormal basis of the SCF, and the device on which its linear algebra runs.
 
 Canonical orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), doi:10.1016/S0065-3276(08)60339-1.
 """
@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Linalg, get_backend
 from cuanto.backends.blas import one_thread
 
-HOST_FUNCTIONS = 160
-"""Matrices up to this size are treated in main memory: there a small eigenproblem takes less time than the launches
-of a GPU's solver."""
+HOST_FUNCTIONS = tuning.size("cuda", "scf.host_functions")
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; the algebra is done at a `place`, which may be the host while terms are on
-    the backend's device.
+    """X_pm with X^T S X = 1; linear algebra runs on `place`, which may be the host while terms are on the backend.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
@@ -42,35 +40,35 @@ class Frame:
 
     @property
     def xp(self) -> Any:
-        """The array module of the algebra."""
+        """The array module of `place`."""
         return self.place.xp
 
     @property
     def linalg(self) -> Linalg:
-        """The factors and products of the algebra."""
+        """The linear algebra of `place`."""
         return self.place.linalg
 
     @property
     def blas_threads(self) -> AbstractContextManager[None]:
-        """Context of the algebra: one thread of the host for matrices that it has taken over from a device."""
+        """Context for linear algebra: one thread for small matrices of a device that are treated on the host."""
         return one_thread if self.algebra_on_host else self.linalg.threads(len(self.X_pm))
 
     def to_algebra(self, array: Any) -> Any:
-        """From where the terms are to where the algebra is done."""
+        """Copy from the backend to `place`."""
         return self.backend.to_host(array) if self.algebra_on_host else array
 
     def to_terms(self, *arrays: Any) -> list[Any]:
-        """From where the algebra is done to where the terms are, in one copy."""
+        """Copy from `place` to the backend, in one transfer."""
         if not self.algebra_on_host:
             return list(arrays)
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
-    def to_host(self, array: Any) -> NDArray[np.float64]:
+    def to_host(self, array: Any) -> Array:
         """To main memory; waits for the device."""
         return self.place.to_host(array)
 
     def free(self) -> float:
-        """Bytes free where the algebra is done; what the host has taken over from a device is small."""
+        """Free bytes at `place`; unlimited for the small matrices treated on the host."""
         return np.inf if self.algebra_on_host else float(self.backend.memory()[0])
 
     def matrix(self, F_spq: Any) -> Any:
@@ -78,12 +76,12 @@ class Frame:
         return self.transformed(self.to_algebra(F_spq))
 
     def transformed(self, F_spq: Any) -> Any:
-        """X^T F X of a matrix where the algebra is done."""
+        """X^T F X of a matrix at `place`."""
         return self.linalg.product(self.linalg.product(self.X_pm.T, F_spq), self.X_pm)
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
-        """D and F D here, of occupied orbitals times their numbers (of one spin, of both where they share them) and the
-        orbitals; `D_spq` is D on the backend, which a basis that is orthonormal by itself takes as it is."""
+        """D and F D in this basis, from occupied orbitals scaled by their occupations (of one spin; of both if they
+        share orbitals) and the orbitals; `D_spq`: D on the backend, for bases that are orthonormal by themselves."""
         product = self.linalg.product
         return product(own_sji, C_sij), product(product(F_sjk, both_sji), C_sij)
 
@@ -93,21 +91,21 @@ class Frame:
 
     @property
     def algebra_on_host(self) -> bool:
-        """The algebra is done in main memory, the terms on a device of their own."""
+        """Whether linear algebra runs on the host while the terms are on a device."""
         return self.place is not self.backend
 
 
 def place_of_algebra(size: int, backend: Backend) -> Backend:
-    """Where matrices of this size are treated: small ones in main memory."""
+    """The backend for matrices of this size: the host for small ones."""
     return get_backend("cpu") if size <= HOST_FUNCTIONS and not backend.traits.unified_memory else backend
 
 
 Place = Frame | Backend
-"""Where arrays are, with the module that computes with them (`xp`) and copies to main memory (`to_host`)."""
+"""Where arrays are: anything with an array module (`xp`) and copies to main memory (`to_host`)."""
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
-    """The basis that diagonalises the overlap of normalised functions, without what is nearly dependent."""
+    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations."""
     place = place_of_algebra(len(S_pq), backend)
     xp, S_pq = place.xp, S_pq if place is backend else backend.to_host(S_pq)
     # Cartesian functions are not normalised one by one; a threshold should not depend on that.

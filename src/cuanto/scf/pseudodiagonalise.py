@@ -1,15 +1,15 @@
-"""Next orbitals by rotating the ones at hand, with full diagonalisation where that is not safe.
+"""Pseudodiagonalisation: next orbitals by rotating the current ones, or by full diagonalisation if that is not safe.
 
-The density depends on the space of the occupied orbitals only, so it is enough to remove F_ov (see `rotations`). Full
-diagonalisation comes first (unless the orbitals at hand are eigenvectors already, as of a guess, or the variant begins
-from any), whenever rotations would be large or levels cross, and when F_ov does not shrink.
+The density depends only on the space of the occupied orbitals, so it is enough to remove F_ov (see `rotations`). Full
+diagonalisation comes first (unless the orbitals are eigenvectors already, as those of a guess, or the variant starts
+from any orbitals), when rotations would be large or levels cross, and when F_ov does not shrink.
 
 The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
-is small, F is multiplied with the smaller one of the two blocks only; diagonal elements of the other follow from the
-rotations to second order, and their mean from the trace of F, for as denominators they need not be exact. Small
-rotations need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density
-and all products of the iteration (the Fock matrix and the energy are made in double always). The last step of that kind
-ends with orbitals that are orthonormal in double; it changes the energy by about SETTLED^2, far from any convergence.
+is small, F is multiplied with the smaller of the two blocks only; diagonal elements of the other follow from the
+rotations to second order, and their mean from the trace of F: as denominators they need not be exact. Small rotations
+need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density and all
+products of the iteration (Fock matrix and energy are always in double). The last step in single precision makes the
+orbitals orthonormal in double; it changes the energy by about SETTLED^2, far from convergence.
 """
 
 from __future__ import annotations
@@ -18,44 +18,43 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.scf import rotations
-from cuanto.scf.diagonalise import Full
-from cuanto.scf.linear_algebra import diagonalise_blocks, eigenvectors, stack
+from cuanto.scf.diagonalise import Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.rotations import Limits, Split
 
 STALLED = 5
-"""Iterations in which |F_ov| must drop by a tenth."""
+"""Iterations within which |F_ov| must drop by a tenth."""
 RISE = 1e-3
 """Hartree by which the energy may rise."""
 NOISE = 1e-6
-"""The same per orbital of densities in single precision."""
+"""The same per orbital for densities in single precision."""
 REPAIR = 10
-"""Rotations after which rounding errors of the orthonormality are removed."""
+"""Rotations after which orbitals are orthonormalised again."""
 MANY_ORBITALS = 300
-"""Orbitals from which products are saved at the price of a cycle now and then."""
+"""Orbitals above which saved products are worth an occasional extra iteration."""
 CANONICAL = 0.04
-"""|F_ov| of the first step above which canonical orbitals pay."""
+"""|F_ov| of the first step above which canonicalisation pays."""
 WIDE_GAP = 0.1
-"""Hartree: from here on energies of orbitals need not be exact."""
+"""Hartree: gap above which orbital energies need not be exact."""
 DISTANT_GAP = 0.1
-"""Hartree: the least distance of levels that is assumed where molecules are computed in each other's field."""
+"""Hartree: lower bound on gaps between levels of distant molecules."""
 POLARISED = 5e-3
-"""|F_ov| (Hartree) from which levels of distant molecules must have found their places."""
+"""|F_ov| (Hartree) below which levels of distant molecules must be in their final order."""
 SETTLED = 1e-4
-"""|F_ov| (Hartree) below which orbital energies hardly change any more; above it single precision is good enough."""
+"""|F_ov| (Hartree) below which orbital energies hardly change; above it single precision is sufficient."""
 REFINED = 1e-3
 """|F_ov| (Hartree) above which the second order of rotations is worth its products."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to rotate: what its steps are called, limits, refinements of the angles.
+    """A way to rotate: name of its steps, limits, refinements (`sweeps`) of the angles.
 
-    `frozen`: with orbital energies of the last full diagonalisation, so that it must begin late. `one_by_one`: pair
-    after pair. `economical`: with the fewest operations.
+    `frozen`: uses orbital energies of the last full diagonalisation, and therefore starts late. `one_by_one`: rotates
+    pair after pair. `economical`: needs the fewest operations.
     """
 
     name: str
@@ -73,12 +72,12 @@ VARIANTS = {
     "jacobi": Variant("pseudo", Limits(coupling=0.01), frozen=True, one_by_one=True),
     "economical": Variant("block", Limits(norm=20.0), sweeps=1, economical=True),
 }
-"""Angles of `economical` are as many as the square of the system's size, and their norm grows with it."""
+"""The number of angles grows with the square of the system's size, and so does the limit on their norm."""
 
 
 @dataclass(frozen=True)
 class Coupling:
-    """Orbitals of one spin, F_ov between those of a split, angles that remove it, energies of orbitals before its end.
+    """Orbitals of one spin, F_ov of a split, angles that remove it, and energies of the orbitals up to its end.
 
     `numbers` of `rotations.measure`, still on the device.
     """
@@ -92,13 +91,13 @@ class Coupling:
 
 
 class Pseudo:
-    """A `Diagonaliser`: rotations, falling back to `Full`; occupied orbitals stand first, in restricted open shells
+    """A `Diagonaliser` by rotations with `Full` as fallback; occupied orbitals come first, in restricted open shells
     closed ones. `mixed`: early orbitals of the economical variant in single precision.
 
-    The economical variant diagonalises F within both blocks after its first rotation, where F_ov was large. First-order
-    rotations take F_oo and F_vv for diagonal, and the orbitals of a guess are far from that: it saves four of fifteen
-    cycles of a cluster of 333 waters. All eigenvectors at this point would cost more, and may exchange an occupied
-    orbital for an empty one far away, since potentials across a large system are not yet those of its final charges.
+    The economical variant diagonalises F within both blocks after its first rotation if F_ov was large. First-order
+    rotations assume that F_oo and F_vv are diagonal, which orbitals of a guess are far from: this saves four of fifteen
+    iterations for a cluster of 333 waters. A full diagonalisation would cost more, and might exchange an occupied
+    orbital with a distant empty one, because potentials across a large system are not yet converged.
     """
 
     def __init__(self, place: Place, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
@@ -110,30 +109,29 @@ class Pseudo:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what earlier calls have shown; the next diagonalises fully or finds orbital energies by itself."""
+        """Forget earlier calls; the next one diagonalises fully or determines orbital energies itself."""
         self._eps_s: Any = None
         self._distant, self._gap, self._settled = False, -np.inf, False
         self._smallest, self._since, self._energy, self._rotated = np.inf, 0, np.inf, 0
 
     def begin(self, C_sjm: Any, eps_sm: Any, distant: bool = False) -> tuple[Any, Any]:
-        """Orbitals to begin with and their energies: eigenvectors of a matrix that may be near to that of the next
-        call. `distant`: those of molecules far from each other.
+        """Start from orbitals and energies: eigenvectors of a matrix close to that of the next call.
 
-        Levels of two such molecules may cross, without any coupling, until they have polarised each other: a rotation
-        that goes downhill is all that is asked for meanwhile.
+        `distant`: orbitals of molecules far from each other. Levels of two such molecules may cross, without any
+        coupling, until they have polarised each other: until then rotations only need to lower the energy.
         """
         self._eps_s, self._distant = eps_sm, distant
         return C_sjm.astype(np.float32) if self._single(C_sjm) else C_sjm, eps_sm
 
     def first(self, F_sjk: Any) -> tuple[Any, Any]:
-        """Eigenvectors to begin with, and their energies."""
+        """Start from the eigenvectors of F."""
         return self.begin(*eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.xp))
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
-        """Rotated orbitals where it is safe, else eigenvectors."""
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
+        """Rotated orbitals if that is safe, else eigenvectors."""
         rises, self._energy = energy > self._energy + RISE + self.noise(F_sjk), energy
         if C_sjm is not None and (self.variant.economical or self._eps_s is not None) and not rises:
-            # Spins that share their orbitals: closed, open and empty ones.
+            # Spins that share orbitals: closed, open and empty ones.
             levels = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
             rotated = self._rotate(F_sjk, C_sjm, levels)
             if rotated is not None:
@@ -146,20 +144,20 @@ class Pseudo:
         return C_sjm, eps_sm, step
 
     def noise(self, F_sjk: Any) -> float:
-        """By which single precision may raise an energy, Hartree."""
+        """Hartree by which single precision may raise an energy."""
         return NOISE * len(F_sjk) * len(F_sjk[0]) if self._single(F_sjk) else 0.0
 
     def _single(self, F_sjk: Any) -> bool:
-        """Single precision is good enough for the next orbitals."""
+        """Whether single precision is sufficient for the next orbitals."""
         return self.mixed and len(F_sjk[0]) >= MANY_ORBITALS and not self._settled
 
-    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64]) -> tuple[Any, Any] | None:
-        """Rotated orbitals and their energies, or None when that is not safe. One read of the device for each split."""
+    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: Array) -> tuple[Any, Any] | None:
+        """Rotated orbitals and their energies, None if that is not safe; one device read per split."""
         eps_sm = None
-        for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # none: nothing to rotate
+        for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # empty if nothing can be rotated
             parts, measured = self.couple(F_sjk, C_sjm, levels, splits)
             numbers = self.place.to_host(measured)
-            # Of restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
+            # In restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
             if not (self.safe(numbers) if eps_sm is None else self.variant.limits.allow(numbers).all()):
                 return None
             own = [(part.X, norm) for part, norm in zip(parts, numbers[:, 3].tolist(), strict=True)]
@@ -167,10 +165,8 @@ class Pseudo:
             eps_sm = energies if eps_sm is None else eps_sm
         return None if eps_sm is None else (C_sjm, eps_sm)
 
-    def couple(
-        self, F_sjk: Any, C_sjm: Any, levels: NDArray[np.float64], splits: tuple[Split, ...]
-    ) -> tuple[list[Coupling], Any]:
-        """What F asks for of every spin, and the numbers of all, [s, 4], still on the device."""
+    def couple(self, F_sjk: Any, C_sjm: Any, levels: Array, splits: tuple[Split, ...]) -> tuple[list[Coupling], Any]:
+        """Couplings of every spin, and their numbers [s, 4], still on the device."""
         single, parts = self._single(F_sjk), []
         known = [None] * len(C_sjm) if self._eps_s is None else self._eps_s
         for F, C, eps, n_m, split in zip(F_sjk, C_sjm, known, levels, splits, strict=True):
@@ -179,7 +175,7 @@ class Pseudo:
             parts.append(self._coupling(F, C, eps, n_m, split))
         return parts, self.xp.stack([part.numbers for part in parts])
 
-    def _coupling(self, F: Any, C: Any, known: Any, n_m: NDArray[np.float64], split: Split) -> Coupling:
+    def _coupling(self, F: Any, C: Any, known: Any, n_m: Array, split: Split) -> Coupling:
         mid, end = split
         front = C[:, :end]
         wide = self._distant or self._gap > WIDE_GAP
@@ -201,7 +197,7 @@ class Pseudo:
         return Coupling(C, split, F_ov, X, eps, rotations.measure(F_ov, used, X, self.xp))
 
     def _smaller_block(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any]:
-        """F_ov and orbital energies from the product of F with the smaller block, whose energies alone are exact."""
+        """F_ov and orbital energies from the product of F with the smaller block; only its energies are exact."""
         virtual = C.shape[1] - o <= o
         block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
         FC = self.product(F, block)
@@ -214,9 +210,9 @@ class Pseudo:
     def apply(
         self, F_sjk: Any, parts: list[Coupling], angles: list[tuple[Any, float]], largest: float
     ) -> tuple[Any, Any]:
-        """Orbitals rotated by angles with their norms, and energies to go on with; `largest`: |F_ov|.
+        """Orbitals rotated by angles with their norms, and energies to continue with; `largest`: |F_ov|.
 
-        `canonicalised` tells whether elements between these orbitals have nothing to do with those before.
+        `canonicalised`: blocks were diagonalised, so that elements between earlier orbitals are void.
         """
         rotated, energies = [], []
         was_single = parts[0].C.dtype == np.float32
@@ -238,7 +234,7 @@ class Pseudo:
         return stack(rotated, self.xp), self.xp.stack(energies)
 
     def _rotated_by(self, part: Coupling, X: Any, norm: float, s: int) -> Any:
-        """Orthonormal orbitals of one spin."""
+        """Rotated orthonormal orbitals of one spin."""
         end = part.split[1]
         C = part.C[:, :end]
         if self.variant.one_by_one:
@@ -251,8 +247,8 @@ class Pseudo:
             front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
-    def safe(self, numbers: NDArray[np.float64]) -> bool:
-        """Rotations with these `numbers` may be made; remembers how far |F_ov| has come down."""
+    def safe(self, numbers: Array) -> bool:
+        """Whether rotations with these `numbers` are safe; keeps track of the smallest |F_ov|."""
         largest = float(numbers[:, 0].max())
         self._since = 0 if largest < 0.9 * self._smallest else self._since + 1
         self._smallest = min(self._smallest, largest)

@@ -1,11 +1,11 @@
-"""Rotations between occupied and virtual orbitals that remove F_ov: the equations, for single matrices and stacks.
+"""Rotations between occupied and virtual orbitals that remove F_ov, for single matrices and stacks.
 
 J. J. P. Stewart, P. Csaszar and P. Pulay, J. Comput. Chem. 3, 227 (1982), doi:10.1002/jcc.540030214 (one pair after
 the other); J. D. C. Maia et al., J. Chem. Theory Comput. 8, 3072 (2012), doi:10.1021/ct3004645 (all pairs at once).
 The block forms rotate all pairs at once, X_ia = F_ia/(e_i - e_a), and need only matrix products: C_o + C_v X^T and
-C_v - C_o X are orthogonal to each other exactly, so that only the Gram matrices 1 + X X^T and 1 + X^T X are left to be
-removed: by their inverse roots, which change orbitals least, by Cholesky factors, which cost least, or, where rotations
-are small, by the first terms of the series of the inverse root.
+C_v - C_o X are exactly orthogonal to each other, so that only the Gram matrices 1 + X X^T and 1 + X^T X remain to be
+removed: by their inverse roots, which change orbitals least; by Cholesky factors, which cost least; or, for small
+rotations, by the first terms of the series of the inverse root.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from operator import matmul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Linalg
-from cuanto.backends.linalg import transpose
-from cuanto.scf.linear_algebra import add_to_diagonal
+from cuanto.backends.linalg import add_to_diagonal, transpose
 
 Product = Callable[[Any, Any], Any]
 """The product of two matrices, or of two stacks of them."""
 Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
 SMALL_NORM = 2e-3
-"""Norm of rotations whose fourth power does not matter: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
+"""Norm of rotations whose fourth power is negligible: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
 
 
-def splits(n_m: NDArray[np.float64]) -> list[Split]:
-    """Where rotations change the density: between occupied and empty orbitals, then (where there are singly occupied
-    ones) between the closed and the open shell, and so on inwards."""
+def splits(n_m: Array) -> list[Split]:
+    """Pairs of blocks whose rotations change the density: occupied and empty orbitals, then (if there are singly
+    occupied ones) the closed and the open shell, and so on inwards."""
     edges = [int(edge) + 1 for edge in np.flatnonzero(np.diff(n_m))]
     return list(pairwise([*edges, len(n_m)]))[::-1]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Within these rotations are safe: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""
+    """Limits of safe rotations: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""
 
     coupling: float = 0.2
     norm: float = 2.0
@@ -48,7 +47,7 @@ class Limits:
     gap: float = 0.01
 
     def allow(self, numbers: Any) -> Any:
-        """Whether `numbers` of `measure` are within the limits; what is not a number never is."""
+        """Whether `numbers` of `measure` are within the limits; NaN never is."""
         coupling, gap, angle, norm = (numbers[..., k] for k in range(4))
         within = (coupling < self.coupling) & (angle < self.angle) & (norm < self.norm)
         return within & (gap > self.gap)
@@ -61,13 +60,13 @@ def couple(F: Any, C: Any, mid: int, product: Product = matmul) -> tuple[Any, An
 
 
 def gaps(eps_m: Any, mid: int) -> Any:
-    """e_i - e_a, negative where levels do not cross."""
+    """e_i - e_a, negative unless levels cross."""
     return eps_m[..., :mid, None] - eps_m[..., None, mid:]
 
 
 def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int, product: Product = matmul) -> Any:
-    """Angles nearer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
-    blocks rotated by X, before they are normalised."""
+    """Angles closer to the exact decoupling F_ov + X F_vv - F_oo X - X F_vo X = 0, whose left side is F between the
+    blocks rotated by X before normalisation."""
     mid = X.shape[-2]
     for _ in range(sweeps):
         occupied = C[..., :mid] + product(C[..., mid:], transpose(X))
@@ -77,7 +76,7 @@ def refine(X: Any, C: Any, FC: Any, gap: Any, sweeps: int, product: Product = ma
 
 
 def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
-    """Largest |F_ov|, smallest gap, largest angle, norm of the angles: what `Limits` look at, [..., 4]."""
+    """Largest |F_ov|, smallest gap, largest angle, norm of the angles, [..., 4]: the numbers of `Limits`."""
     mid, both = X.shape[-2], (-2, -1)
     squared = xp.vdot(X, X) if X.ndim == 2 else (X * X).sum(axis=both)
     gap = eps_m[..., mid:].min(axis=-1) - eps_m[..., :mid].max(axis=-1)
@@ -86,7 +85,7 @@ def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
 
 
 def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
-    """All pairs at once, not orthonormal: errors of second order remain."""
+    """All pairs at once, orthonormal to first order only."""
     mid = X.shape[-2]
     rotated = xp.empty_like(C)
     xp.add(C[..., :mid], product(C[..., mid:], transpose(X)), out=rotated[..., :mid])
@@ -95,7 +94,7 @@ def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
 
 
 def rotate_nearest(C: Any, X: Any, norm: float, xp: Any, product: Product = matmul) -> Any:
-    """Orthonormal orbitals as near as possible to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
+    """Orthonormal orbitals closest to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
 
     With W = 1 + X X^T: C_o W^(-1/2), and (1 + X^T X)^(-1/2) = 1 - X^T (W + W^(1/2))^(-1) X for the virtual ones.
     """
@@ -126,7 +125,7 @@ def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     return xp.concatenate(parts, axis=-1)
 
 
-def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray[np.float64]], xp: Any) -> Any:
+def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> Any:
     """Orbitals of every spin with occupations `levels`, rotated by host arrays of angles: one for each of its `splits`,
     all of one spin after the other."""
     angles, rotated = iter(X_ov), []
@@ -139,8 +138,15 @@ def rotate_spins(C_sjm: Any, levels: NDArray[np.float64], X_ov: Iterable[NDArray
     return xp.stack(rotated)
 
 
-def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """The angles of `rotate_spins` that are joined in one vector."""
+def join_blocks(M_smm: Iterable[Array], levels: Array) -> Array:
+    """Elements between the orbitals of all `splits` of every spin as one vector, in the order of `split_angles`."""
+    spins = zip(M_smm, levels, strict=True)
+    parts = [M_mm[:mid, mid:end].reshape(-1) for M_mm, n_m in spins for mid, end in splits(n_m)]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def split_angles(x: Array, levels: Array) -> list[Array]:
+    """The angles of `rotate_spins` from one vector."""
     angles, begin = [], 0
     for mid, end in (split for n_m in levels for split in splits(n_m)):
         size = mid * (end - mid)
@@ -152,9 +158,8 @@ def split_angles(x: NDArray[np.float64], levels: NDArray[np.float64]) -> list[ND
 def make_orthonormal(C: Any, product: Product = matmul) -> Any:
     """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
 
-    A Newton-Schulz step, and one order more where orbitals were in single precision: every orbital would keep E^2 of
-    about 1e-11, and a thousand of them are seen in the energy. E itself is so small that products with it are good
-    enough in the precision that orbitals had.
+    A Newton-Schulz step, with one more order for orbitals in single precision, whose E^2 of about 1e-11 would be seen
+    in the energy of a thousand orbitals. E is so small that products with it may be in the precision of the orbitals.
     """
     kind, C = C.dtype.type, C.astype(np.float64, copy=False)
     E = product(C.T, C)
@@ -183,7 +188,7 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
 
 
 def jacobi(C_jm: Any, F_ov: Any, eps_m: Any) -> Any:
-    """One pair after the other on vectors already rotated, with F_ov and energies as they were; a NumPy reference.
+    """Rotate one pair after the other with fixed F_ov and energies, in NumPy.
 
     Elements below a twentieth of the largest are left for the next iteration. The angle is taken from tau = tan(angle),
     which keeps its digits where it is small.

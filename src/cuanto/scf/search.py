@@ -1,4 +1,4 @@
-"""From a guess to a converged state: DIIS, descent where it is lost, and away from saddle points."""
+"""From a guess to a converged state: DIIS, descent if DIIS fails, and escape from saddle points."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import HANDOVER, descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
-from cuanto.scf.stability import CLEARLY, Mode, improve, leave, lowest_mode
+from cuanto.scf.stability import CLEARLY_UNSTABLE, Mode, improve, leave, lowest_mode
 from cuanto.scf.state import State
 
-FURTHER = 0.03
-"""Factor of the gradient to which descent goes where DIIS was lost, or did not keep what descent had gained."""
-FALLS = 1e-7
+HANDOVER_FACTOR = 0.03
+"""Factor on the gradient at which descent ends, after DIIS failed or lost what descent had gained."""
+MIN_GAIN = 1e-7
 """Hartree by which a solution must lie below the saddle point that was left."""
-
-CLOSE = 1e-4
-"""Gradient from which a stationary point is so close that curvatures say where it is."""
+CLOSE_GRADIENT = 1e-4
+"""Gradient below which curvatures predict the stationary point."""
 IMPROVEMENTS = 5
-"""How often a converged state is left for a minimum that is predicted farther away than tolerances allow."""
+"""Maximum number of times a converged state is left for a predicted minimum outside the tolerances."""
 
 Start = Density | tuple[Any, Any]
 
 
 @dataclass
 class Counter:
-    """Iterations of several stages as one sequence."""
+    """Numbers the iterations of several stages consecutively."""
 
     left: int
     done: int = 0
 
     def __call__(self, states: Iterator[State]) -> Iterator[State]:
-        """The states with running numbers."""
+        """The states with consecutive numbers."""
         for state in states:
             self.done, self.left = self.done + 1, self.left - 1
             yield replace(state, iteration=self.done)
@@ -48,7 +47,7 @@ class Counter:
 def search(
     problem: Problem, start: Start, options: ScfOptions, diagonaliser: Diagonaliser, criteria: Criteria, S_pq: Any
 ) -> Iterator[State]:
-    """States until one is converged (and a minimum, where that is asked for), or until iterations run out."""
+    """States until one is converged (and a minimum, if requested), or until iterations run out."""
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
     accelerator = Accelerator(options, frame, watched, frame.free)
@@ -64,47 +63,47 @@ def search(
                 yield state
         if best is None or not (state.converged or accelerator.lost):
             return
-        away = frame.coefficients(best.C_spm, S_pq), best.eps_sm
-        there = state if state.converged else best
+        escape = frame.coefficients(best.C_spm, S_pq), best.eps_sm
+        nearest = state if state.converged else best
         with problem.timings.measure("stability"):
-            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE)
-            mode = lowest_mode(problem, there) if examined else None
-        stays = mode is None or mode.stable or options.stability != "follow"
-        if mode is not None and stays and improvements < IMPROVEMENTS and not _settled(mode, criteria):
+            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE_GRADIENT)
+            mode = lowest_mode(problem, nearest) if examined else None
+        accepted = mode is None or mode.stable or options.stability != "follow"
+        if mode is not None and accepted and improvements < IMPROVEMENTS and not _settled(mode, criteria):
             if state.converged:
                 yield replace(state, converged=False)
             improvements += 1
-            start = improve(problem, there, mode, S_pq)
+            start = improve(problem, nearest, mode, S_pq)
             accelerator.restart()
             diagonaliser.restart()
             continue
         if state.converged:
             yield replace(state, curvature=None if mode is None else mode.curvature)
-            if mode is None or stays:
+            if mode is None or accepted:
                 return
-            if mode.curvature > CLEARLY and state.energy > saddle - FALLS:  # left already, and nothing lay below
-                return
-            away = leave(problem, state, mode, S_pq)
+            if mode.curvature > CLEARLY_UNSTABLE and state.energy > saddle - MIN_GAIN:
+                return  # left before, without a lower state
+            escape = leave(problem, state, mode, S_pq)
         if accelerator.lost:
-            handover = min(handover, FURTHER * best.gradient)
-        elif state.energy > saddle - FALLS:
-            handover = FURTHER * handover
+            handover = min(handover, HANDOVER_FACTOR * best.gradient)
+        elif state.energy > saddle - MIN_GAIN:
+            handover = HANDOVER_FACTOR * handover
         handover = max(handover, 0.5 * criteria.gradient)
         saddle = min(saddle, state.energy) if state.converged else saddle
-        start = yield from _descend(problem, away, counted, handover, S_pq)
+        start = yield from _descend(problem, escape, counted, handover, S_pq)
         accelerator.restart()
         diagonaliser.restart()
 
 
 def _settled(mode: Mode, criteria: Criteria) -> bool:
-    """Energy and dipole moment would not change by more than is allowed on the way to the minimum."""
-    return mode.gain < criteria.energy and criteria.calm(mode.change_spq)
+    """Whether energy and dipole moment change by less than the thresholds on the way to the minimum."""
+    return mode.gain < criteria.energy and criteria.keeps_dipole(mode.change_spq)
 
 
 def _descend(
     problem: Problem, start: Start, counted: Counter, handover: float, S_pq: Any
 ) -> Generator[State, None, tuple[Any, Any]]:
-    """Downhill to where DIIS is safe."""
+    """Descend until DIIS is safe; returns orbitals and energies."""
     orbitals = first_orbitals(problem, start) if isinstance(start, Density) else start
     state: State | None = None
     for state in counted(descend(problem, orbitals, counted.left, handover)):
@@ -113,10 +112,10 @@ def _descend(
 
 
 def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
-    """The start with random rotations of its occupied orbitals, as far as `guess_mixing` says.
+    """The start with random rotations of its occupied orbitals, whose norm is `guess_mixing`.
 
-    They come from a random antisymmetric matrix of the basis functions, so that signs of orbitals and the choice among
-    degenerate ones, which differ from machine to machine, do not matter.
+    They come from a random antisymmetric matrix in the basis functions, so that signs of orbitals and the choice among
+    degenerate ones, which differ between machines, do not matter.
     """
     if not options.guess_mixing:
         return start

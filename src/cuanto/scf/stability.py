@@ -1,4 +1,4 @@
-"""Is a converged determinant a minimum? The lowest curvature of its energy under real rotations of its own orbitals.
+"""Stability of a converged determinant: the lowest curvature of its energy under real rotations of its own orbitals.
 
 R. Seeger and J. A. Pople, J. Chem. Phys. 66, 3045 (1977), doi:10.1063/1.434318. The lowest eigenvector is found by
 E. R. Davidson's method, J. Comput. Phys. 17, 87 (1975), doi:10.1016/0021-9991(75)90065-0; the response of the Fock
@@ -7,44 +7,46 @@ matrix to a rotation is a difference of two Fock matrices, exact for Hartree-Foc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cuanto.scf import rotations
+from cuanto.arrays import Array
 from cuanto.scf.loop import Density, Problem, fock
-from cuanto.scf.state import Array, State
+from cuanto.scf.rotations import join_blocks, rotate_spins, split_angles, splits
+from cuanto.scf.state import State
 
 UNSTABLE = -5e-6
 """Hartree: curvatures above this are zero within their errors, as those of rotations of the whole molecule."""
-CLEARLY = -1e-4
-"""Hartree: so far from zero that no error explains it."""
+CLEARLY_UNSTABLE = -1e-4
+"""Hartree: a negative curvature that no error explains."""
 TOLERANCE = 1e-3
 """Residual of the eigenvector: its direction matters, not its digits."""
-FINE = 1e-4
+TOLERANCE_NEAR_ZERO = 1e-4
 """The same for curvatures near zero, whose error is its square over their distance to the next one."""
-FINEST = 1e-5
+TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, along which slopes are small beside those that a wrong direction has."""
-FLATTEST = 2e-6
+FLAT = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
 STEP = 0.3
-"""Angle (norm of all rotations) by which an unstable state is left."""
+"""Norm of the rotations by which an unstable state is left."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """Lowest curvature (Hartree) and the rotations X_ov of every split that belong to it, their norm 1.
+    """Lowest curvature (Hartree) and its direction: angles of all splits as one vector, of norm 1.
 
-    `newton`: rotations to the lowest energy among those that were examined, by their slopes and positive curvatures;
-    `gain`: how much lower that is (Hartree); `change_spq`: of the density on the way there, on the backend. In a flat
-    valley both are more than a small gradient suggests.
+    `newton`: angles to the lowest energy in the space that was examined, by its slopes and positive curvatures;
+    `gain`: how much lower that is (Hartree); `change_spq`: the density's change on the way there, on the backend. In a
+    flat valley both are larger than a small gradient suggests.
     """
 
     curvature: float
-    X_ov: list[Array]
-    newton: list[Array]
+    direction: Array
+    newton: Array
     gain: float
     change_spq: Any
 
@@ -55,40 +57,39 @@ class Mode:
 
 
 class _Hessian:
-    """Products of the orbital Hessian with rotations, all of which are kept as one vector on the host."""
+    """Products of the orbital Hessian with vectors of angles on the host, in units of 2 `capacity`."""
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = problem, state
         to_host = problem.frame.backend.to_host
-        spins = len(state.n_sm)
-        self.C_s = np.broadcast_to(to_host(state.C_spm), (spins, *state.C_spm.shape[1:]))
+        self.C_s = np.broadcast_to(to_host(state.C_spm), (len(state.n_sm), *state.C_spm.shape[1:]))
         self.F_spq = to_host(state.F_spq)
         self.F_mm = [C.T @ F @ C for C, F in zip(self.C_s, self.F_spq, strict=True)]
         self.levels = problem.levels(state.n_sm)
         self.capacity = float(self.levels.max())
         eps_sm = problem.frame.to_host(state.eps_sm)
-        self.splits = [(k, mid, end) for k, n_m in enumerate(self.levels) for mid, end in rotations.splits(n_m)]
-        gaps = [
-            (n_m[:mid, None] - n_m[None, mid:end]) * (eps_m[None, mid:end] - eps_m[:mid, None])
-            for k, mid, end in self.splits
-            for n_m, eps_m in [(self.levels[k], eps_sm[k])]
-        ]
-        self.diagonal = np.concatenate([np.zeros(0), *(gap.reshape(-1) / self.capacity for gap in gaps)])
+        gaps = [_differences(n_m) * -_differences(eps_m) for n_m, eps_m in zip(self.levels, eps_sm, strict=False)]
+        self.diagonal = join_blocks(gaps, self.levels) / self.capacity
 
     def slope(self) -> Array:
-        """What `__call__` is the derivative of: sum_s (n_sp - n_sq) F_pq, zero at a stationary point."""
-        G_kmm = np.zeros((len(self.levels), *self.F_mm[0].shape))
-        for s, (F, n) in enumerate(zip(self.F_mm, self.state.n_sm, strict=True)):
-            G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * F
-        return np.concatenate([G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]) / self.capacity
+        """sum_s (n_sp - n_sq) F_pq, zero at a stationary point; `__call__` is its derivative."""
+        return self._project(self.F_mm)
+
+    def _project(self, M_smm: Sequence[Array]) -> Array:
+        """sum_s (n_sp - n_sq) M_spq between the orbitals of all splits."""
+        G_kmm = np.zeros((len(self.levels), *M_smm[0].shape))
+        for s, (M_mm, n_m) in enumerate(zip(M_smm, self.state.n_sm, strict=True)):
+            G_kmm[min(s, len(G_kmm) - 1)] += _differences(n_m) * M_mm
+        return join_blocks(G_kmm, self.levels) / self.capacity
 
     def _generators(self, x: Array) -> Array:
         """T = -T^T of every spin, whose exponential rotates the orbitals."""
-        M = self.C_s.shape[2]
+        M, angles = self.C_s.shape[2], iter(split_angles(x, self.levels))
         T_kmm = np.zeros((len(self.levels), M, M))
-        for (k, mid, end), X in zip(self.splits, rotations.split_angles(x, self.levels), strict=True):
-            T_kmm[k, mid:end, :mid] += X.T
-            T_kmm[k, :mid, mid:end] -= X
+        for T_mm, n_m in zip(T_kmm, self.levels, strict=True):
+            for mid, end in splits(n_m):
+                T_mm[:mid, mid:end] -= next(angles)
+            T_mm -= T_mm.T
         return np.broadcast_to(T_kmm, (len(self.C_s), M, M))
 
     def change(self, x: Array) -> Any:
@@ -102,14 +103,15 @@ class _Hessian:
 
         dF is the response to dD = C (T n - n T) C^T.
         """
-        T_s, n_sm = self._generators(x), self.state.n_sm
         D_spq = self.state.D_spq + self.change(x)
         dF_s = self.problem.frame.backend.to_host(fock(self.problem, Density(D_spq, None))[1]) - self.F_spq
-        G_kmm = np.zeros((len(self.levels), *T_s.shape[1:]))
-        for s, (C, T, F, dF, n) in enumerate(zip(self.C_s, T_s, self.F_mm, dF_s, n_sm, strict=True)):
-            G_kmm[min(s, len(G_kmm) - 1)] += (n[:, None] - n[None, :]) * (F @ T - T @ F + C.T @ dF @ C)
-        parts = [G_kmm[k, :mid, mid:end].reshape(-1) for k, mid, end in self.splits]
-        return np.concatenate(parts) / self.capacity
+        spins = zip(self.C_s, self._generators(x), self.F_mm, dF_s, strict=True)
+        return self._project([F @ T - T @ F + C.T @ dF @ C for C, T, F, dF in spins])
+
+
+def _differences(x_m: Array) -> Array:
+    """x_p - x_q of all pairs."""
+    return np.asarray(x_m[:, None] - x_m[None, :])
 
 
 def lowest_mode(problem: Problem, state: State) -> Mode | None:
@@ -131,7 +133,13 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
             W = np.vstack([W, hessian(V[-1])])
         values, U = np.linalg.eigh(0.5 * (V @ W.T + W @ V.T))
         residual = U[:, 0] @ W - values[0] * (U[:, 0] @ V)
-        enough = TOLERANCE if abs(values[0]) > TOLERANCE else FINE if abs(values[0]) > -CLEARLY else FINEST
+        enough = (
+            TOLERANCE
+            if abs(values[0]) > TOLERANCE
+            else TOLERANCE_NEAR_ZERO
+            if abs(values[0]) > -CLEARLY_UNSTABLE
+            else TOLERANCE_FLAT
+        )
         if np.linalg.norm(residual) < enough or len(V) >= min(MAX_VECTORS, size):
             return _mode(hessian, values, U.T @ V)
         shift = hessian.diagonal - values[0]
@@ -139,27 +147,25 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
 
 
 def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
-    """The lowest of some (nearly) eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
-    slopes, steep = vectors @ hessian.slope(), values > FLATTEST
+    """The lowest of approximate eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
+    slopes, steep = vectors @ hessian.slope(), values > FLAT
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
-    lowest = vectors[0] / np.linalg.norm(vectors[0])
+    direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
     gain = -hessian.capacity * float(slopes @ steps)
-    newton = steps @ vectors
-    X_ov, newton_ov = (rotations.split_angles(x, hessian.levels) for x in (lowest, newton))
-    return Mode(float(values[0]), X_ov, newton_ov, gain, hessian.change(newton))
+    return Mode(float(values[0]), direction, newton, gain, hessian.change(newton))
 
 
 def leave(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
-    """Orbitals (in the orthonormal basis) rotated along a mode, and their former energies: where to start again."""
-    return _rotate(problem, state, [STEP * X for X in mode.X_ov], S_pq)
+    """Orbitals (in the orthonormal basis) rotated along a mode, and their former energies: a new start."""
+    return _rotate(problem, state, STEP * mode.direction, S_pq)
 
 
 def improve(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
     """The same for orbitals rotated to the minimum that slopes and curvatures predict."""
-    norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in mode.newton)))
-    return _rotate(problem, state, [X * min(1.0, STEP / max(norm, 1e-300)) for X in mode.newton], S_pq)
+    shorter = min(1.0, STEP / max(float(np.linalg.norm(mode.newton)), 1e-300))
+    return _rotate(problem, state, shorter * mode.newton, S_pq)
 
 
-def _rotate(problem: Problem, state: State, X_ov: list[Array], S_pq: Any) -> tuple[Any, Any]:
+def _rotate(problem: Problem, state: State, x: Array, S_pq: Any) -> tuple[Any, Any]:
     C_sjm, levels = problem.frame.coefficients(state.C_spm, S_pq), problem.levels(state.n_sm)
-    return rotations.rotate_spins(C_sjm, levels, X_ov, problem.frame.xp), state.eps_sm
+    return rotate_spins(C_sjm, levels, split_angles(x, levels), problem.frame.xp), state.eps_sm

@@ -1,7 +1,7 @@
-"""Many molecules at once: those of one composition share kernels, launches and every array operation.
+"""SCF of many molecules of one composition at once: they share kernels, launches and every array operation.
 
-Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), with a
-diagonalisation of those molecules for which that is not safe. Stragglers are handed to the common SCF, one by one.
+Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), or
+diagonalised for molecules for which rotations are not safe. Molecules that do not converge are left to the common SCF.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.linalg import transpose
+from cuanto.memory import Budget
 from cuanto.scf import rotations
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import History
@@ -25,24 +28,29 @@ from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.terms import start_density
 
-Array = NDArray[np.float64]
-
 HISTORY = 8
 LIMITS = Limits(norm=np.inf)
-"""Beyond them orbitals are diagonalised."""
-SHARE = 0.4
-"""Of the free memory."""
-MOLECULES = {"cpu": 64, "cuda": 1024}
-"""Most at once, by the language of the kernels."""
+"""Limits of rotations, beyond which orbitals are diagonalised."""
+MEMORY_FRACTION = 0.45
+"""Part of the budget that a batch may take."""
+BATCH = "batch of molecules"
+"""Name of the reservation."""
+MOLECULES = tuning.sizes("semiempirical.molecules")
 AUFBAU = 1e-5
-"""Electrons outside the lowest orbitals of the converged Fock matrix."""
+"""Tolerated electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
-def chunk(layout: Layout, backend: Backend, count: int, threads: int) -> int:
-    """Molecules at once: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads)."""
+def batch_size(layout: Layout, budget: Budget, count: int, threads: int = 1) -> int:
+    """Molecules per batch: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads).
+
+    Memory is reserved for them, in place of the last batch.
+    """
+    budget.release(BATCH)
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
-    room = int(SHARE * backend.memory()[0] / (threads * bytes_each))
-    return max(1, min(room, MOLECULES[backend.traits.language], -(-count // threads)))
+    room = int(MEMORY_FRACTION * budget.available() / (threads * bytes_each))
+    size = max(1, min(room, MOLECULES[budget.backend.traits.language], -(-count // threads)))
+    budget.reserve(BATCH, min(size * threads * bytes_each, budget.available()))
+    return size
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class Converged:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
-    """One iteration of all molecules: which of them meet the criteria `now`, and how many each has taken so far."""
+    """One iteration of all molecules: which meet the criteria `now`, which have met them, after how many iterations."""
 
     energy_b: Array
     now_b: NDArray[np.bool_]
@@ -72,13 +80,13 @@ class _Evaluation:
 
     @property
     def converged(self) -> bool:
-        """All of them do."""
+        """Whether all molecules meet the criteria."""
         return bool(self.now_b.all())
 
 
 @dataclass(frozen=True)
 class _BatchScf:
-    """The fixed-point map of many molecules: from their orbitals to the next ones."""
+    """The fixed-point map of the orbitals of many molecules."""
 
     fock: Fock
     filled: list[int]
@@ -87,7 +95,7 @@ class _BatchScf:
     backend: Backend
     history: History
 
-    def evaluate(self, C_bsjm: Any, iteration: int, before: _Evaluation | None) -> _Evaluation:
+    def evaluate(self, C_bsjm: Any, iteration: int, previous: _Evaluation | None) -> _Evaluation:
         """Densities, energies and Fock matrices; energies and gradients are read in one transfer."""
         fock, D = self.fock, self.density(C_bsjm)
         electronic_b, F = fock.two_electron(D)
@@ -97,16 +105,16 @@ class _BatchScf:
         norm_b = self.history.absorb(self.history.push(F, FD - transpose(FD)))
         electronic_b, norm_b = self.backend.download([electronic_b, norm_b])
         energy_b = electronic_b + fock.screened_b
-        change_b = energy_b - (np.inf if before is None else before.energy_b)
+        change_b = energy_b - (np.inf if previous is None else previous.energy_b)
         now_b = self.criteria.met(change_b, norm_b, energy_b)
-        if before is None:
+        if previous is None:
             return _Evaluation(energy_b, now_b, now_b, np.ones(len(D), dtype=np.int64), C_bsjm, D, F)
-        taken_b = np.where(before.done_b, before.iterations_b, iteration)
-        return _Evaluation(energy_b, now_b, before.done_b | now_b, taken_b, C_bsjm, D, F)
+        taken_b = np.where(previous.done_b, previous.iterations_b, iteration)
+        return _Evaluation(energy_b, now_b, previous.done_b | now_b, taken_b, C_bsjm, D, F)
 
-    def advance(self, made: _Evaluation) -> Any:
-        """Orbitals rotated where that is safe for a molecule, eigenvectors where it is not."""
-        xp, C, F = self.backend.xp, made.C_bsjm, self.history.extrapolate()
+    def advance(self, current: _Evaluation) -> Any:
+        """Rotated orbitals of molecules for which that is safe, eigenvectors of the others."""
+        xp, C, F = self.backend.xp, current.C_bsjm, self.history.extrapolate()
         found, safe_b = [], np.ones(len(F), dtype=bool)
         for s, o in enumerate(self.filled):
             rotated = C[:, s]
@@ -121,7 +129,7 @@ class _BatchScf:
         return C
 
     def _rotate(self, F: Any, C: Any, o: int) -> tuple[Any, Any]:
-        """Orbitals of one spin, as they are where it is not safe to rotate them; and where it is."""
+        """Orbitals of one spin, rotated if that is safe; and for which molecules it is."""
         xp = self.backend.xp
         _, F_ov, eps = rotations.couple(F, C, o)
         X = F_ov / xp.minimum(rotations.gaps(eps, o), -LIMITS.gap)
@@ -130,7 +138,7 @@ class _BatchScf:
         return rotations.rotate_by_factors(C, safe, xp, self.backend.linalg), fine_b
 
     def density(self, C_bsjm: Any) -> Any:
-        """Of the lowest orbitals."""
+        """Density of the lowest orbitals."""
         occupied = [C_bsjm[:, s, :, :o] for s, o in enumerate(self.filled)]
         return self.capacity * self.backend.xp.stack([C @ transpose(C) for C in occupied], axis=1)
 

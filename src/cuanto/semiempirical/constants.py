@@ -1,7 +1,7 @@
 """Constants of the NDDO methods: CODATA 2018, as current parameter sets and their reference data assume.
 
-They are not those of `cuanto.units`: a heat of formation is a small difference of large energies, and other constants
-shift it by hundredths of a kcal/mol.
+They differ from those of `cuanto.units`: a heat of formation is a small difference of large energies, and other
+constants shift it by hundredths of a kcal/mol.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ HARTREE_IN_KCAL: Final = HARTREE * EV_IN_KCAL
 DEBYE: Final = 1.602176634 * 2.99792458 * BOHR
 """One e Bohr in Debye."""
 RESCALE: Final = BOHR_IN_ANGSTROM / BOHR
-"""From the Bohr of `Molecule` to this one: what people give is Angstrom."""
+"""Converts coordinates of `Molecule` to this Bohr; input is in Angstrom."""

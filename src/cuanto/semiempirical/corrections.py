@@ -1,4 +1,4 @@
-"""What PM6 adds to a heat of formation after the SCF, as in MOPAC 23: triple bonds of carbon, and planar nitrogen.
+"""Corrections of PM6 to heats of formation, as in MOPAC 23: triple bonds of carbon and planar nitrogen.
 
 J. J. P. Stewart, J. Mol. Model. 13, 1173 (2007), doi:10.1007/s00894-007-0233-4. Energies in kcal/mol, gradients in
 kcal/mol/Angstrom.
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cuanto.arrays import Array
 
 TRIPLE = 12.0
 SHORT, LONG = 1.21, 1.33
-"""Angstrom between which the energy of a triple bond is switched off."""
+"""Angstrom: range in which the energy of a triple bond is switched off."""
 PLANAR, STEEPNESS = -0.5, 10.0
 RADII = {"H": 0.31, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "P": 1.07, "S": 1.05, "Cl": 1.02, "Br": 1.20}
 RADII |= {"I": 1.39}
 """Covalent radii, B. Cordero et al., Dalton Trans. 2832 (2008), doi:10.1039/b801115j."""
 BONDED = 1.2
-"""Times the sum of two radii: nearer atoms are bonded."""
+"""Atoms are bonded below this multiple of the sum of their radii."""
 
 
 def corrections(symbols: Sequence[str], R_ax: Array) -> tuple[float, Array]:
@@ -74,7 +74,7 @@ def _planar_nitrogen(names: NDArray[np.str_], R_ax: Array, gradient: Array) -> f
     cosine = np.sum(u_nkx[:, first] * u_nkx[:, second], axis=2)
     angle = np.arccos(np.clip(cosine, -1.0, 1.0))
     energy_n = PLANAR * np.exp(-STEEPNESS * (2.0 * np.pi - angle.sum(axis=1)))
-    # d angle/d r_k = -(u_l - cos u_k)/(sin |r_k|), and energy grows by its own tenfold with the angles
+    # d angle/d r_k = -(u_l - cos u_k)/(sin |r_k|); d energy/d angle = STEEPNESS energy
     factor = -STEEPNESS * energy_n[:, None] / np.sqrt(np.maximum(1.0 - cosine**2, 1e-30))
     for k, l in ((first, second), (second, first)):
         across = (u_nkx[:, l] - cosine[:, :, None] * u_nkx[:, k]) / length_nk[:, k, None]

@@ -1,4 +1,4 @@
-"""Quantities of an element that follow from its parameters: charge separations, additive terms, radial integrals.
+"""Quantities derived from the parameters of an element: charge separations, additive terms, radial integrals.
 
 M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977), doi:10.1007/BF00548085 (s and p); W. Thiel and
 A. A. Voityuk, J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o (d). Bohr and Hartree.
@@ -14,7 +14,7 @@ Radial = tuple[int, float]
 
 
 def norm(radial: Radial) -> float:
-    """Of R(r) = N r^(n-1) exp(-zeta r)."""
+    """N of R(r) = N r^(n-1) exp(-zeta r)."""
     n, zeta = radial
     return float((2.0 * zeta) ** (n + 0.5) / sqrt(factorial(2 * n)))
 
@@ -26,7 +26,7 @@ def moment(a: Radial, b: Radial, k: int) -> float:
 
 
 def slater_condon(k: int, a: Radial, b: Radial, c: Radial, d: Radial) -> float:
-    """R^k(ab, cd): a and b of the first electron, Hartree."""
+    """R^k(ab, cd) in Hartree; a and b belong to the first electron."""
     n, m = a[0] + b[0], c[0] + d[0]
     zeta, eta = a[1] + b[1], c[1] + d[1]
     inner = _inside(n + k, m - k - 1, zeta, eta) + _inside(m + k, n - k - 1, eta, zeta)
@@ -63,7 +63,7 @@ def additive_square(D: float, target: float) -> float:
 
 
 def _root(falling: Callable[[float], float], target: float) -> float:
-    """By bisection: the functions fall from infinity to zero."""
+    """Root by bisection of a function that falls from infinity to zero."""
     low, high = 1e-3, 1e3
     for _ in range(200):
         middle = 0.5 * (low + high)

@@ -1,10 +1,11 @@
-"""Which way to the next orbitals a calculation takes."""
+"""Choice of the diagonaliser."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from cuanto import tuning
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Diagonaliser, Full
@@ -12,17 +13,16 @@ from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
 from cuanto.semiempirical.purify import Purification
 
-PSEUDO_ORBITALS = {"cpu": 200, "cuda": 450}
-"""Orbitals from which rotations are faster than a full diagonalisation (measured)."""
+PSEUDO_ORBITALS = tuning.sizes("semiempirical.pseudo_orbitals")
 SINGLE_PAYS = {"cpu": True, "cuda": False}
-"""Early rotations take half the time in single precision."""
+"""Whether early rotations in single precision are faster."""
 SP2 = "sp2"
-"""Name of purification, which only these methods offer."""
+"""Name of purification, which only NDDO methods offer."""
 
 
 def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = None) -> Diagonaliser:
-    """What `options` ask for. `mixed`: early block rotations in single precision (None: where that pays, unless
-    the energy may be converged as loosely as they leave it)."""
+    """The diagonaliser selected by `options`. `mixed`: early block rotations in single precision (None: if that pays
+    and the energy tolerance is tighter than what they reach)."""
     integer = not options.smearing and options.occupations is None
     language = frame.place.traits.language
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
@@ -36,12 +36,12 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = 
 
 
 def purification(frame: Frame) -> Diagonaliser:
-    """SP2."""
+    """The diagonaliser by SP2 purification."""
     return Purification(frame)
 
 
 def settings(given: dict[str, Any]) -> tuple[ScfOptions, Callable[[Frame], Diagonaliser] | None]:
-    """Checked options, and what makes a diagonaliser that they do not know."""
+    """Checked options, and the factory of a diagonaliser that `ScfOptions` does not know."""
     if given.get("diagonaliser") != SP2:
         return ScfOptions.of(**given), None
     options = ScfOptions.of(**{**given, "diagonaliser": "full"})

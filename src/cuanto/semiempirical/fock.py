@@ -1,12 +1,12 @@
-"""Fock matrices of NDDO methods: core Hamiltonian, and everything of two electrons.
+"""Fock matrices of NDDO methods.
 
 J. A. Pople, D. P. Santry and G. A. Segal, J. Chem. Phys. 43, S129 (1965), doi:10.1063/1.1701475. Matrices have a
 leading axis of molecules of one composition (index b).
 
-Electrons and cores of a large system attract and repel each other by far more than its energy: 256 waters by 2e5
-Hartree, whose rounding would be seen. So the potential is that of electrons and cores together, which nearly cancel
-atom by atom before anything is added up; the core Hamiltonian lacks the attraction, and the repulsion of the cores
-is left with what it has beyond the same integrals.
+Attraction and repulsion of electrons and cores in a large system are far larger than its energy (256 waters: 2e5
+Hartree), so that their rounding errors would be seen. The potential is therefore that of electrons and cores together,
+which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the repulsion of
+the cores is only what exceeds the same integrals.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.semiempirical import one_centre
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.layout import Layout, products
 from cuanto.semiempirical.parameters import Element
 
-Array = NDArray[np.float64]
-
 
 class Packing:
-    """Between matrices of all orbitals and vectors over the products on atoms."""
+    """Converts between matrices of all orbitals and vectors of the products on atoms."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
         rows, columns = (place.astype(np.int64) for place in layout.places)
@@ -40,7 +38,7 @@ class Packing:
         self.arrays = backend.upload(arrays)
 
     def packed(self, M_pq: Any) -> Any:
-        """Elements of symmetric matrices, as they are."""
+        """Elements on atoms of symmetric matrices."""
         flat = M_pq.reshape(*M_pq.shape[:-2], -1)
         return flat[..., self.arrays["upper"]]
 
@@ -52,10 +50,10 @@ class Packing:
 
 
 class Fock:
-    """All that depends on the geometries, ready to make Fock matrices.
+    """Fock matrices of molecules at given geometries.
 
-    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, `attraction_bP`: that of unit densities.
-    `core_repulsion_b`: as MOPAC has it; `screened_b`: without that of two charge distributions, both on the host.
+    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores; `attraction_bP`: the attraction of unit
+    densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two charge distributions. Both on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:
@@ -73,7 +71,7 @@ class Fock:
         self.screened_b = np.array([fsum(row) for row in np.concatenate([repulsion_ba, halves_ba], axis=1)])
 
     def _element(self, symbol: str) -> tuple[Any, Any, Any]:
-        """Places of the products of an element's atoms, and its maps for direct and exchange parts."""
+        """Places of the products of an element's atoms, and its maps from densities to J and K."""
         element = self.layout.parameters.element(symbol)
         atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
         count = element.orbitals * (element.orbitals + 1) // 2
@@ -83,7 +81,7 @@ class Fock:
         return to_device(places), to_device(J.T), to_device(K.T)
 
     def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
-        """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J is also that of the cores of other atoms."""
+        """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J includes the cores of other atoms."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
         q_bsP = self.packing.packed(D_bspq) * self.packing.arrays["copies"]
@@ -103,14 +101,14 @@ class Fock:
 
 
 def scalar_products(A_bspq: Any, B_bspq: Any) -> Any:
-    """Of matrices of every molecule; of a single one by the library's product of vectors."""
+    """<A|B> of every molecule; for a single one by a product of vectors."""
     if len(A_bspq) == 1:
         return (A_bspq.reshape(-1) @ B_bspq.reshape(-1)).reshape(1)
     return (A_bspq * B_bspq).sum(axis=(1, 2, 3))
 
 
 def one_centre_maps(element: Element) -> tuple[Array, Array]:
-    """From packed densities (elements off the diagonal twice) to packed direct and exchange parts."""
+    """Maps from packed densities (off-diagonal elements doubled) to packed J and K of one atom."""
     I_pqrt = one_centre.integrals(element)
     m, n = np.array(products(element.orbitals)).T
     J = I_pqrt[m[:, None], n[:, None], m, n]

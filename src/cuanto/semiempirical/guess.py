@@ -1,42 +1,62 @@
-"""Where a calculation begins: at neutral atoms, or at the molecules of a cluster."""
+"""Where a calculation begins: at neutral atoms, or at the orbitals of a cluster's molecules, each converged by itself.
+
+Neutral atoms spread over a large cluster have levels whose order is not that of the converged state, and filling the
+lowest moves electrons from one end to the other. Molecules keep theirs; what remains to be found is how they polarise
+each other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
+from cuanto.arrays import Array
+from cuanto.log import logger
+from cuanto.memory import Budget
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.loop import fock as fock_matrix
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.semiempirical import fragments
+from cuanto.semiempirical import batch
+from cuanto.semiempirical.constants import BOHR
+from cuanto.semiempirical.corrections import RADII
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.rotation_steps import projectors
 from cuanto.semiempirical.terms import start_density
 
-FRAGMENT_ORBITALS = 200
-"""Orbitals from which molecules are worth being computed first."""
+Atoms = NDArray[np.int64]
+
+FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
+BONDED = 1.3
+"""Atoms belong to one molecule below this multiple of the sum of their radii."""
+MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")
+FRAGMENT_TOLERANCES = (1e-6, 1e-4)
+"""Tolerances of the molecules' energies (Hartree) and gradients: neighbours will change them by more, but with a
+gradient of 1e-2 it is not certain that the lowest orbitals are occupied."""
 
 
 def begin(
     problem: Problem,
     layout: Layout,
-    R_ax: NDArray[np.float64],
+    R_ax: Array,
     electrons: tuple[int, int],
     spins: int,
-    made: Diagonaliser,
+    diagonaliser: Diagonaliser,
     given: Density | None,
+    budget: Budget,
 ) -> Density | tuple[Any, Any]:
-    """The density to begin with, `given` or not; economical rotations begin from orbitals and their energies: those of
-    the molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
+    """The initial density, unless one is `given`; for economical rotations orbitals and their energies: those of the
+    molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
     frame, timings, start = problem.frame, problem.timings, given
-    rotations = made if isinstance(made, Pseudo) and made.variant.economical else None
+    rotations = diagonaliser if isinstance(diagonaliser, Pseudo) and diagonaliser.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
     if start is None and neutral and layout.orbitals >= FRAGMENT_ORBITALS:
         with timings.measure("guess"):
-            found = fragments.orbitals(layout, R_ax, frame.backend)
+            found = fragment_orbitals(layout, R_ax, budget)
         if found is not None:
             C_sjm, eps_sm = (frame.backend.xp.stack([array] * spins) for array in found)
             if rotations is not None:
@@ -49,3 +69,60 @@ def begin(
     F_sjk = frame.matrix(fock_matrix(problem, start)[1])
     with timings.measure("diagonalisation"), frame.blas_threads:
         return rotations.first(F_sjk)
+
+
+def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
+    """Atoms of every molecule, by distances in Angstrom, in the order of their first atoms."""
+    from scipy.sparse import coo_array  # here, because they are slow to import
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    radius_a = np.array([RADII[symbol] for symbol in symbols])
+    a, b = cKDTree(R_ax).query_pairs(2.0 * BONDED * float(radius_a.max()), output_type="ndarray").T
+    near = np.linalg.norm(R_ax[a] - R_ax[b], axis=1) < BONDED * (radius_a[a] + radius_a[b])
+    graph = coo_array((np.ones(int(near.sum())), (a[near], b[near])), shape=(len(symbols), len(symbols)))
+    count, label_a = connected_components(graph, directed=False)
+    return [np.flatnonzero(label_a == k) for k in range(count)]
+
+
+def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any, Any] | None:
+    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None if there is one molecule
+    only, a large one, a radical, or one that does not converge by itself. `R_ax` in the Bohr of these methods."""
+    parts = find_molecules(layout.symbols, R_ax * BOHR)
+    groups: dict[tuple[str, ...], list[Atoms]] = {}
+    for atoms in parts:
+        groups.setdefault(tuple(layout.symbols[a] for a in atoms), []).append(atoms)
+    layouts = {symbols: Layout(layout.parameters, symbols) for symbols in groups}
+    odd = any(int(one.core_charges.sum()) % 2 for one in layouts.values())
+    if len(parts) == 1 or odd or max(one.orbitals for one in layouts.values()) > MAX_FRAGMENT_ORBITALS:
+        return None
+    n, backend = layout.orbitals, budget.backend
+    C_jm, eps_m = backend.zeros((n, n), np.float64), backend.zeros((n,), np.float64)
+    filled, empty = 0, int(layout.core_charges.sum()) // 2
+    for symbols, members in groups.items():
+        own = layouts[symbols]
+        o, v = int(own.core_charges.sum()) // 2, own.orbitals - int(own.core_charges.sum()) // 2
+        size = batch.batch_size(own, budget, len(members))
+        for begin in range(0, len(members), size):
+            atoms_ba = np.stack(members[begin : begin + size])
+            solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, FRAGMENT_TOLERANCES)
+            if not solved.converged_b.all():
+                budget.release(batch.BATCH)
+                logger.info("guess: neutral atoms, because a molecule of the cluster does not converge by itself")
+                return None
+            first = np.arange(len(atoms_ba))[:, None]
+            columns = np.concatenate([filled + o * first + np.arange(o), empty + v * first + np.arange(v)], axis=1)
+            place = backend.upload({"rows": _orbitals_of(layout, atoms_ba), "columns": columns})
+            C_jm[place["rows"][:, :, None], place["columns"][:, None, :]] = solved.C_bsjm[:, 0]
+            eps_m[place["columns"]] = solved.eps_bsm[:, 0]
+            filled, empty = filled + o * len(atoms_ba), empty + v * len(atoms_ba)
+    budget.release(batch.BATCH)
+    return C_jm, eps_m
+
+
+def _orbitals_of(layout: Layout, atoms_ba: Atoms) -> Atoms:
+    """Orbitals of molecules of one composition."""
+    begin, end = layout.first[atoms_ba], layout.first[atoms_ba + 1]
+    return np.stack(
+        [np.concatenate([np.arange(i, j) for i, j in zip(*row, strict=True)]) for row in zip(begin, end, strict=True)]
+    ).astype(np.int64)

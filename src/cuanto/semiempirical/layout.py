@@ -1,7 +1,7 @@
-"""Where everything of a molecule stands: orbitals, products of orbitals on an atom, kinds of atoms.
+"""Order of orbitals, of products of orbitals on an atom, and of kinds of atoms.
 
 Products on one atom are packed by pairs of shells: ss; sx sy sz; xx xy xz yy yz zz; then s with d, p with d, and d with
-d (orbitals s, x, y, z, x2-y2, xz, z2, yz, xy), so that a rotation acts within contiguous blocks.
+d (orbitals s, x, y, z, x2-y2, xz, z2, yz, xy), so that a rotation acts on contiguous blocks.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.parameters import Element, Parameters
 from cuanto.system import Molecule
 from cuanto.system.molecule import possible_multiplicities
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Kind = tuple[int, int]
 """Principal quantum number and number of orbitals."""
@@ -47,15 +47,17 @@ class Layout:
 
     @cached_property
     def elements(self) -> tuple[Element, ...]:
-        """Of every atom."""
+        """Element of every atom."""
         return tuple(self.parameters.element(symbol) for symbol in self.symbols)
 
     @cached_property
     def kinds(self) -> dict[Kind, Indices]:
-        """Atoms of every kind, those with most orbitals first."""
-        order = sorted({element.kind for element in self.elements}, key=lambda kind: (-kind[1], -kind[0]))
-        of_atom = [element.kind for element in self.elements]
-        return {kind: np.array([a for a, one in enumerate(of_atom) if one == kind], dtype=np.int32) for kind in order}
+        """Atoms of every kind, kinds with most orbitals first."""
+        found: dict[Kind, list[int]] = {}
+        for a, element in enumerate(self.elements):
+            found.setdefault(element.kind, []).append(a)
+        order = sorted(found, key=lambda kind: (-kind[1], -kind[0]))
+        return {kind: np.array(found[kind], dtype=np.int32) for kind in order}
 
     @cached_property
     def by_orbitals(self) -> dict[int, Indices]:
@@ -76,23 +78,21 @@ class Layout:
 
     @property
     def orbitals(self) -> int:
-        """Of all atoms."""
+        """Number of orbitals."""
         return int(self.first[-1])
 
     @property
     def products(self) -> int:
-        """Of all atoms."""
+        """Number of packed products."""
         return int(self.first_product[-1])
 
     @cached_property
     def places(self) -> tuple[Indices, Indices]:
         """Row and column, in the matrices of all orbitals, of every packed product."""
-        rows, columns = [], []
-        for element, first in zip(self.elements, self.first[:-1], strict=True):
-            pairs = np.array(products(element.orbitals), dtype=np.int32) + first
-            rows.append(pairs[:, 0])
-            columns.append(pairs[:, 1])
-        return np.concatenate(rows), np.concatenate(columns)
+        atoms = zip(self.elements, self.first[:-1], strict=True)
+        pairs = [np.array(products(element.orbitals), dtype=np.int32) + first for element, first in atoms]
+        rows, columns = np.concatenate(pairs).T
+        return rows, columns
 
     @cached_property
     def core_charges(self) -> Array:
@@ -101,7 +101,7 @@ class Layout:
 
     @cached_property
     def cores(self) -> Array:
-        """Core charges as a packed density: each at the s s product of its atom."""
+        """Core charges as a packed density: each in the ss product of its atom."""
         vector = np.zeros(self.products)
         vector[self.first_product[:-1]] = self.core_charges
         return vector
@@ -139,5 +139,5 @@ class Layout:
 
 
 def positions(molecules: Sequence[Molecule]) -> Array:
-    """R_ax of every molecule, in the Bohr of these methods."""
+    """Positions of every molecule, in the Bohr of these methods."""
     return np.stack([molecule.R_ax for molecule in molecules]) * RESCALE

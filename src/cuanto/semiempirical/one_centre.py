@@ -2,7 +2,7 @@
 
 Integrals over s and p are parameters; those with d functions follow from radial integrals of the internal exponents
 and angular factors of real harmonics (W. Thiel and A. A. Voityuk, J. Phys. Chem. 100, 616 (1996),
-doi:10.1021/jp952148o), all orders kept, so that they are invariant under rotation.
+doi:10.1021/jp952148o), with all orders, so that they are invariant under rotation.
 Orbitals: s, x, y, z, then x2-y2, xz, z2, yz, xy.
 """
 
@@ -11,13 +11,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
 from cuanto.semiempirical.derived import slater_condon
 from cuanto.semiempirical.parameters import Element
-
-Array = NDArray[np.float64]
 
 D_ORDER = (4, 3, 2, 1, 0)
 """x2-y2, xz, z2, yz, xy among m = -2..2 = xy, yz, z2, xz, x2-y2."""
@@ -52,7 +50,7 @@ def _with_d(element: Element) -> Array:
         angular = 4.0 * np.pi / (2 * k + 1) * np.einsum("mpq,mrt->pqrt", G_mpq, G_mpq)
         R = np.zeros((3, 3, 3, 3))
         for a, b, c, d in np.ndindex(3, 3, 3, 3):
-            # what vanishes by the triangle rule may diverge as a radial integral
+            # radial integrals that vanish by the triangle rule may diverge
             allowed = all(abs(x - y) <= k <= x + y and (x + y + k) % 2 == 0 for x, y in ((a, b), (c, d)))
             R[a, b, c, d] = slater_condon(k, radial[a], radial[b], radial[c], radial[d]) if allowed else 0.0
         I_pqrt += angular * R[np.ix_(SHELL, SHELL, SHELL, SHELL)]
@@ -61,7 +59,7 @@ def _with_d(element: Element) -> Array:
 
 @cache
 def gaunt() -> tuple[Array, ...]:
-    """<Y_p Y_q Y_km>[m, p, q] for k = 0..4, by quadrature that is exact for these polynomials."""
+    """<Y_p Y_q Y_km>[m, p, q] for k = 0..4, by exact quadrature."""
     x, w = np.polynomial.legendre.leggauss(24)
     phi = 2.0 * np.pi * np.arange(48) / 48
     sine = np.sqrt(1.0 - x * x)

@@ -1,4 +1,4 @@
-"""Parameters of a method: data with provenance (`cuanto/data/semiempirical`), completed by what follows from them."""
+"""Parameters of a method: data with provenance (`cuanto/data/semiempirical`), and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.semiempirical import derived
 from cuanto.semiempirical.constants import HARTREE
@@ -20,16 +20,14 @@ from cuanto.semiempirical.constants import HARTREE
 METHODS = ("mndo", "am1", "pm3", "pm6")
 SMALLEST_HSP = 1e-7
 SMALLEST_HPP = 0.1
-"""eV; no smaller ones are used for the additive terms."""
+"""eV: lower bounds in the additive terms."""
 GAUSSIANS = 4
-"""Most Gaussians of an element in the core repulsion."""
-
-Array = NDArray[np.float64]
+"""Maximum number of Gaussians of an element in the core repulsion."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """Atomic units, but `alpha`, `gaussians` (K, L, M): Angstrom; `heat`: kcal/mol.
+    """Parameters of an element in atomic units, except `alpha` and `gaussians` (K, L, M): Angstrom; `heat`: kcal/mol.
 
     `D` and `rho` by pair of shells: `sp`, `pp`, and with d functions `sd`, `pd`, `dd`; rho also of the monopoles `0`
     and `0dd`. `slater_condon` has the radial integrals with d functions, by name as in Thiel and Voityuk.
@@ -54,7 +52,7 @@ class Element:
 
     @property
     def kind(self) -> tuple[int, int]:
-        """Principal quantum number and number of orbitals: what kernels are specialised for."""
+        """Principal quantum number and number of orbitals, for which kernels are specialised."""
         return self.n, self.orbitals
 
     def per_orbital(self, values: tuple[float, ...]) -> Array:
@@ -64,14 +62,14 @@ class Element:
 
 @dataclass(frozen=True)
 class Parameters:
-    """A method; `pairs` have (alpha, x) of PM6 by both symbols in either order."""
+    """Parameters of a method; `pairs`: (alpha, x) of PM6 by both symbols in either order."""
 
     method: str
     elements: Mapping[str, Element]
     pairs: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
 
     def element(self, symbol: str) -> Element:
-        """Refused by name where nothing was validated."""
+        """The element; an error if it has no validated parameters."""
         if symbol not in self.elements:
             known = ", ".join(self.elements)
             raise InputError(f"{self.method} has no validated parameters for {symbol}: there are {known}")
@@ -80,7 +78,7 @@ class Parameters:
 
 @cache
 def parameters(method: str) -> Parameters:
-    """Read once."""
+    """Parameters of a method, cached."""
     if method not in METHODS:
         raise InputError(f"unknown semiempirical method {method!r}: choose {', '.join(METHODS)}")
     text = (files("cuanto") / "data" / "semiempirical" / f"{method}.json").read_text()

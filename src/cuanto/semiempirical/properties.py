@@ -7,11 +7,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
 from cuanto.system.masses import MASSES, dipole_origin
-
-Array = NDArray[np.float64]
 
 T = 1.0 / sqrt(3.0)
 P_WITH_D = {
@@ -23,13 +22,13 @@ P_WITH_D = {
 
 
 def charges(layout: Layout, D_pq: Array) -> Array:
-    """Net charge of every atom (`D_pq`: both spins)."""
+    """Net charge of every atom; `D_pq` is the sum of the spins."""
     populations = np.bincount(layout.atom_of_orbital, weights=np.diagonal(D_pq), minlength=len(layout.symbols))
     return np.asarray(layout.core_charges - populations)
 
 
 def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Rows, columns and weights[axis] of the elements of D in the electrons' dipole moment (negative)."""
+    """Rows, columns and weights[axis] of the elements of D that make up the dipole moment of the electrons."""
     rows = columns = np.arange(layout.orbitals)
     weights = -R_ax[layout.atom_of_orbital]
     names = np.array(layout.symbols)
@@ -42,7 +41,7 @@ def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDAr
 
 
 def _hybrids(element: Element) -> tuple[NDArray[np.int64], Array]:
-    """Pairs of an atom's orbitals that have a dipole moment, and its weights (both triangles of D, negative)."""
+    """Pairs of an atom's orbitals with a dipole moment, and their weights (for both triangles of D)."""
     found = [] if element.orbitals == 1 else [((0, 1 + x), x, element.D["sp"]) for x in range(3)]
     if element.orbitals == 9:
         found += [(pair, x, element.D["pd"] * c) for x, table in P_WITH_D.items() for pair, c in table.items()]

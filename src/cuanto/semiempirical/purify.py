@@ -1,4 +1,4 @@
-"""The density without orbitals: second-order spectral projection (SP2), as a competitor of rotations.
+"""Density matrix purification by second-order spectral projection (SP2), an alternative to rotations.
 
 A. M. N. Niklasson, Phys. Rev. B 66, 155115 (2002), doi:10.1103/PhysRevB.66.155115; on GPUs M. J. Cawkwell et al.,
 J. Chem. Theory Comput. 8, 4094 (2012), doi:10.1021/ct300442w.
@@ -9,28 +9,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.scf.diagonalise import Full
 from cuanto.scf.orthogonal import Place
 
-LARGEST = 100
-"""Most products of one purification."""
+MAX_PRODUCTS = 100
+"""Maximum number of products of a purification."""
 IDEMPOTENT = 1e-11
-"""|tr(X) - tr(X^2)| per orbital at which rounding takes over."""
+"""|tr(X) - tr(X^2)| per orbital at the level of rounding errors."""
 DEPENDENT = 1e-3
-"""Smallest diagonal element of a Cholesky factor of projected orbitals; below, they are dependent."""
+"""Diagonal element of a Cholesky factor below which projected orbitals are linearly dependent."""
 
 
 def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
-    """The projector on the lowest eigenvectors of F, and how many products it took.
+    """The projector on the lowest eigenvectors of F, and the number of products.
 
-    X starts as F mapped to [0, 1] with the order reversed (Gershgorin's bounds); X^2 moves eigenvalues down,
-    2 X - X^2 up: each step takes the one that brings the trace nearer to the number of electrons. Where the `frontier`
-    is known, estimates of the highest occupied and the lowest empty level, X is stretched first so far that all empty
-    (all occupied) levels fold into the place of the lowest (highest): a third fewer steps (E. H. Rubensson, J. Chem.
-    Theory Comput. 7, 1233 (2011), arXiv:1101.0265). Where estimates were so wrong that this does not end with all
-    electrons, once more without.
+    X starts as F mapped to [0, 1] in reversed order (Gershgorin's bounds); X^2 moves eigenvalues down, 2 X - X^2 up:
+    each step takes the one that brings the trace closer to the number of electrons. With estimates of the highest
+    occupied and the lowest empty level (`frontier`), X is first scaled so that empty (occupied) levels fold onto the
+    lowest (highest), which saves a third of the steps (E. H. Rubensson, J. Chem. Theory Comput. 7, 1233 (2011),
+    arXiv:1101.0265). If the estimates were so wrong that the trace is not the number of electrons, it is repeated
+    without them.
     """
     n, xp = len(F_pq), place.xp
     diagonal = F_pq.diagonal()
@@ -41,7 +41,7 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
     if frontier is not None and low < frontier[0] < frontier[1] < high:
         full, empty = ((high - level) / (high - low) for level in frontier)
     trace, previous = float(X.trace()), np.inf
-    for products in range(1, LARGEST + 1):  # noqa: B007
+    for products in range(1, MAX_PRODUCTS + 1):  # noqa: B007
         square = place.linalg.product(X, X.T)
         squared = float(square.trace())
         error = abs(trace - squared)
@@ -49,7 +49,7 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
             break
         previous = error
         a, b = 2.0 / (2.0 - empty), 2.0 / (1.0 + full)
-        down, up = (a * a, 2.0 * a * (1.0 - a), (1.0 - a) ** 2), (-b * b, 2.0 * b, 0.0)  # of X^2, X and 1
+        down, up = (a * a, 2.0 * a * (1.0 - a), (1.0 - a) ** 2), (-b * b, 2.0 * b, 0.0)  # coefficients of X^2, X and 1
         of_down, of_up = (c[0] * squared + c[1] * trace + c[2] * n for c in (down, up))
         c, trace = (down, of_down) if abs(of_down - electrons) < abs(of_up - electrons) else (up, of_up)
         full, empty = (c[0] * x * x + c[1] * x + c[2] for x in (full, empty))
@@ -64,10 +64,10 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
 
 
 class Purification:
-    """A `Diagonaliser` that makes orbitals into those of SP2's projector; the last levels are its estimates.
+    """A `Diagonaliser` whose orbitals span SP2's projector; the last levels are the estimates of the next call.
 
-    The density needs no orbitals, but the common loop asks for them: those at hand are projected and made orthonormal.
-    Where the occupied space moves too far for that (some orbital is nearly orthogonal to the new space), eigenvectors.
+    The density needs no orbitals, but the common loop does: the current ones are projected and orthonormalised. If the
+    occupied space changes too much (an orbital is nearly orthogonal to the new space), F is diagonalised.
     """
 
     def __init__(self, place: Place) -> None:
@@ -76,10 +76,10 @@ class Purification:
         self.restart()
 
     def restart(self) -> None:
-        """The last levels say nothing about the next."""
+        """Forget the last levels."""
         self._frontiers: list[tuple[float, float] | None] = []
 
-    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: NDArray[np.float64], energy: float) -> tuple[Any, Any, str]:
+    def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Orbitals that span the projector, occupied ones first."""
         projected, energies, filled = [], [], [int(np.count_nonzero(n_m)) for n_m in n_sm]
         frontiers = self._frontiers or [None] * len(filled)
@@ -111,14 +111,14 @@ class Purification:
         return C
 
     def _orthonormal(self, C: Any) -> bool:
-        """In place by Cholesky's factors, twice, since projected orbitals may be far from orthonormal at first; whether
-        they are independent (a GPU's factor is not finite where they are not, LAPACK's an error)."""
+        """Orthonormalise in place by Cholesky factors, twice, because projected orbitals may be far from orthonormal;
+        False if they are linearly dependent (a GPU's factor is NaN, LAPACK's raises)."""
         for _ in range(2):
             try:
                 own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
-            if not float(own.L.diagonal().min()) > DEPENDENT:  # also where it is not a number
+            if not float(own.L.diagonal().min()) > DEPENDENT:  # also if it is NaN
                 return False
             own.divide(C)
         return True

@@ -1,16 +1,16 @@
-"""Steps of the SCF by rotations alone, for thousands of orbitals: besides density and Fock matrix all arrays are blocks
-o x v.
+"""Steps of the SCF by rotations alone, for thousands of orbitals: except density and Fock matrix, all arrays are o x v
+blocks.
 
-The commutator of Fock and density matrix is F_ov, which rotations need anyway. Elements between orbitals that rotate
-keep their meaning from one iteration to the next (to second order in the rotations: it is how tangent vectors are
-carried along; A. Edelman, T. A. Arias and S. T. Smith, SIAM J. Matrix Anal. Appl. 20, 303 (1998),
+The commutator of Fock and density matrix is F_ov, which rotations need anyway. Elements between rotating orbitals stay
+comparable from one iteration to the next (to second order in the rotations, which transport tangent vectors;
+A. Edelman, T. A. Arias and S. T. Smith, SIAM J. Matrix Anal. Appl. 20, 303 (1998),
 doi:10.1137/S0895479895290954), so that DIIS can combine rotations instead of Fock matrices, as it does with geometries
 (P. Csaszar and P. Pulay, J. Mol. Struct. 114, 31 (1984), doi:10.1016/S0022-2860(84)87198-7):
 
     X = sum_n c_n (x_n + X_n) - x,   with the c_n that make sum_n c_n F_ov,n smallest,
 
-where x_n are the rotations that had led to iteration n, X_n those that it asked for. That saves a matrix product, and
-half of what the others cost, in every iteration. Where rotations are not safe, it is left to the common step.
+where x_n are the rotations that led to iteration n and X_n those that it proposed. This saves a matrix product, and
+half the cost of the others, in every iteration. If rotations are not safe, the common step takes over.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
+from cuanto.backends.linalg import add_to_diagonal
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
+from cuanto.scf.diagonalise import stack
 from cuanto.scf.diis import History, flatten, unflatten
-from cuanto.scf.linear_algebra import add_to_diagonal, stack
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
 from cuanto.scf.orthogonal import Place
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
@@ -33,14 +34,13 @@ from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
 from cuanto.semiempirical.terms import Moment
 
-Array = NDArray[np.float64]
 Angles = list[tuple[Any, float]]
-"""Of every spin, with their norms."""
+"""Angles of every spin, with their norms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What an iteration leaves for the next: couplings, their numbers, and the dipole moment of the electrons."""
+    """Data of an iteration for the next: couplings, their numbers, and the dipole moment of the electrons."""
 
     parts: list[Coupling]
     numbers: Array
@@ -48,7 +48,7 @@ class Kept:
 
 
 class RotationStep:
-    """A `Step` by rotations whose angles DIIS extrapolates; `history`: how many it remembers."""
+    """A `Step` by rotations whose angles are extrapolated by DIIS with `history` entries."""
 
     def __init__(self, problem: Problem, pseudo: Pseudo, moment: Moment, history: int) -> None:
         self.problem, self.pseudo, self.moment = problem, pseudo, moment
@@ -56,7 +56,7 @@ class RotationStep:
         self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
-        """By the smaller block; the orbitals as they are."""
+        """The orbitals themselves, and the density from the smaller block."""
         filled = np.count_nonzero(n_sm, axis=1).tolist()
         return C_sjm, Density(projectors(C_sjm, filled, float(n_sm.max()), self.problem.frame), None)
 
@@ -75,41 +75,41 @@ class RotationStep:
         gradient = float(n_sm.max()) * np.sqrt(2.0) * float(self.angles.history.absorb(products))
         return gradient, read, Kept(parts, numbers, moment)
 
-    def propose(self, made: Evaluation) -> Angles:
+    def propose(self, current: Evaluation) -> Angles:
         """Extrapolated angles."""
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            return self.angles.next(made.kept.parts)
+            return self.angles.next(current.kept.parts)
 
-    def changes(self, made: Evaluation, before: Evaluation) -> tuple[float, float]:
-        """Of the dipole moment: by the rotations, to first order, and by the last step."""
+    def changes(self, current: Evaluation, previous: Evaluation) -> tuple[float, float]:
+        """Changes of the dipole moment: by the rotations, to first order, and by the last step."""
         halves = []
-        for part, (X, _), n_m in zip(made.kept.parts, made.proposal, made.state.n_sm, strict=True):
+        for part, (X, _), n_m in zip(current.kept.parts, current.proposal, current.state.n_sm, strict=True):
             mid = part.split[0]
             occupied = self.problem.frame.linalg.product(part.C[:, :mid], float(n_m.max()) * X)
             halves.append((occupied, part.C[:, mid:]))
-        return self.moment.of_change(halves), float(np.abs(made.kept.moment - before.kept.moment).max())
+        return self.moment.of_change(halves), float(np.abs(current.kept.moment - previous.kept.moment).max())
 
-    def finish(self, made: Evaluation) -> State:
-        """Canonical orbitals, converged if they have the same density and are aufbau."""
-        state = made.state
+    def finish(self, current: Evaluation) -> State:
+        """Canonical orbitals, converged if they are valid."""
+        state = current.state
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            C_sjm, eps_sm, sound = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
-        return replace(state, converged=sound, C_spm=C_sjm, eps_sm=eps_sm)
+            C_sjm, eps_sm, valid = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
+        return replace(state, converged=valid, C_spm=C_sjm, eps_sm=eps_sm)
 
-    def follow(self, made: Evaluation) -> Point | None:
-        """Rotated orbitals, unless that is not safe."""
-        pseudo, F_spq, numbers = self.pseudo, made.state.F_spq, made.kept.numbers
-        if made.stationary or not pseudo.safe(numbers) or made.state.energy_change > RISE + pseudo.noise(F_spq):
+    def follow(self, current: Evaluation) -> Point | None:
+        """Rotated orbitals, None if that is not safe."""
+        pseudo, F_spq, numbers = self.pseudo, current.state.F_spq, current.kept.numbers
+        if current.stationary or not pseudo.safe(numbers) or current.state.energy_change > RISE + pseudo.noise(F_spq):
             return None
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            C_sjm, eps_sm = pseudo.apply(F_spq, made.kept.parts, made.proposal, float(numbers[:, 0].max()))
+            C_sjm, eps_sm = pseudo.apply(F_spq, current.kept.parts, current.proposal, float(numbers[:, 0].max()))
         if pseudo.canonicalised:
             self.angles.history.clear()
         return C_sjm, eps_sm, f"{self.angles.method}, {pseudo.variant.name}"
 
 
 class AngleHistory:
-    """Rotations so far, and what DIIS makes of them; all spins in one row. `method`: what gave the last ones."""
+    """Rotations so far and their DIIS extrapolation, all spins in one row; `method`: name of the last one."""
 
     def __init__(self, history: History, place: Place, limits: Limits) -> None:
         self.history, self.place, self.xp, self.limits = history, place, place.xp, limits
@@ -117,11 +117,11 @@ class AngleHistory:
         self.method = ""
 
     def push(self, parts: list[Coupling]) -> Any:
-        """Keep what belongs together; numbers for the history to absorb, still on the device."""
+        """Add an entry; returns the products for the history to absorb, still on the device."""
         return self.history.push(self._position + self._row(part.X for part in parts), self._row(p.F_ov for p in parts))
 
     def next(self, parts: list[Coupling]) -> Angles:
-        """Angles of every spin with their norms: DIIS's, or those asked for last where they are too large."""
+        """Angles of every spin with their norms: by DIIS, or those of the couplings if its angles are too large."""
         own, self.method = [part.X for part in parts], "plain"
         if len(self.history) > 1:
             row = self.history.extrapolate() - self._position
@@ -144,7 +144,7 @@ class AngleHistory:
 
 
 def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
-    """Nothing is asked for that only the common step has, and there are orbitals enough to gain from this one."""
+    """Whether no option needs the common step, and there are enough orbitals to gain from this one."""
     if not problem.occupations.integer or problem.frame.algebra_on_host or problem.frame.size < MANY_ORBITALS:
         return False
     filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)
@@ -154,7 +154,7 @@ def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
 
 
 def projectors(C_sjm: Any, filled: list[int], capacity: float, place: Place) -> Any:
-    """Densities by the smaller block: with n orbitals in all, C_o C_o^T = 1 - C_v C_v^T."""
+    """Densities from the smaller block: C_o C_o^T = 1 - C_v C_v^T."""
     found = []
     for C, o in zip(C_sjm, filled, strict=True):
         few = 2 * o <= len(C)

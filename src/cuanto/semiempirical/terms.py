@@ -1,4 +1,4 @@
-"""Energy terms of an NDDO method for the common SCF loop, and the frame of its orthonormal orbitals."""
+"""Energy terms of an NDDO method for the common SCF loop, and its orthonormal basis."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
 from cuanto.scf.orthogonal import Frame, place_of_algebra
@@ -16,17 +16,15 @@ from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
 from cuanto.terms.base import Term
 
-Array = NDArray[np.float64]
-
 
 class Constant(Term):
-    """Core repulsion or a correction: the density does not enter."""
+    """Core repulsion or a correction, independent of the density."""
 
     def __init__(self, name: str, energy: float) -> None:
         self.name, self.energy = name, energy
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """The same always."""
+        """A constant."""
         return self.energy, None
 
 
@@ -45,7 +43,7 @@ class Core(Term):
 
 
 class Repulsion(Term):
-    """Direct and exchange energy of the electrons, in the field of the cores (see `Fock`)."""
+    """Coulomb and exchange energy of the electrons in the field of the cores (see `Fock`)."""
 
     name = "two-electron"
 
@@ -60,7 +58,7 @@ class Repulsion(Term):
 
 
 class Moment:
-    """Dipole moments of densities, e Bohr, from their elements on atoms."""
+    """Dipole moments of densities (e Bohr), from their elements on atoms."""
 
     def __init__(self, layout: Layout, R_ax: Array, backend: Backend) -> None:
         rows, columns, weights = properties.dipole_vectors(layout, R_ax)
@@ -68,23 +66,23 @@ class Moment:
         self._given = backend.upload({"rows": rows, "columns": columns, "weights": weights})
 
     def at(self, D_spq: Any) -> Any:
-        """The electrons' moment, still on the device."""
+        """Dipole moment of the electrons, still on the device."""
         total = sum(D_pq[self._given["rows"], self._given["columns"]] for D_pq in D_spq)
         return self._given["weights"] @ total
 
     def __call__(self, change_spq: Any) -> float:
-        """Largest component of a change."""
+        """Largest component of the dipole moment of a density change."""
         return float(np.abs(self._backend.to_host(self.at(change_spq))).max())
 
     def of_change(self, halves: Sequence[tuple[Any, Any]]) -> float:
-        """The same of the sum of A B^T + B A^T, without the matrices."""
+        """The same for a change sum of A B^T + B A^T, without forming it."""
         rows, columns = self._given["rows"], self._given["columns"]
         total = sum((A[rows] * B[columns]).sum(axis=1) + (A[columns] * B[rows]).sum(axis=1) for A, B in halves)
         return float(np.abs(self._backend.to_host(self._given["weights"] @ total)).max())
 
 
 class Identity:
-    """The matrix of an orthonormal basis in itself: products with it cost nothing."""
+    """The identity matrix; products with it cost nothing."""
 
     __array_ufunc__ = None
 
@@ -102,30 +100,29 @@ class Identity:
     def __matmul__(self, other: Any) -> Any:
         return other
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return other
+    __rmatmul__ = __matmul__
 
 
 class OrthonormalFrame(Frame):
-    """Orbitals are orthonormal already."""
+    """The frame of a basis that is orthonormal by itself."""
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
-        """The density as it is, in single precision while the orbitals are."""
+        """The density itself, in the precision of the orbitals."""
         D_sjk = self.to_algebra(D_spq)
         return D_sjk, self.linalg.product(F_sjk.astype(D_sjk.dtype, copy=False), D_sjk)
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
-        """As they are, in double."""
+        """The orbitals themselves, in double."""
         return self.to_algebra(C_spm).astype(np.float64, copy=False)
 
 
 def orthonormal_frame(size: int, backend: Backend) -> Frame:
-    """Small matrices are treated in main memory."""
+    """The frame of NDDO orbitals."""
     return OrthonormalFrame(backend, place_of_algebra(size, backend), Identity(size), 0.0, 1.0, 0)
 
 
 def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:
-    """Neutral atoms: valence electrons spread over s and p, none in d; the spins have their shares."""
+    """Density of neutral atoms: valence electrons spread over s and p, none in d, divided between the spins."""
     share_p = np.concatenate(
         [
             np.r_[np.full(min(e.orbitals, 4), e.core_charge / min(e.orbitals, 4)), np.zeros(max(e.orbitals - 4, 0))]

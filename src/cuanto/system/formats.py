@@ -1,10 +1,10 @@
-"""Which format a text has, told by its beginning: QCSchema (JSON), Molden, else XYZ."""
+"""Readers of molecules whose format, QCSchema (JSON), Molden or XYZ, is recognised by the beginning of the text."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.molden import MOLDEN, parse_molden
 from cuanto.system.nuclei import ghost_of
 from cuanto.system.structure import Structure
@@ -15,19 +15,18 @@ KNOWN = "XYZ, QCSchema (JSON) or Molden"
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:
-    """One molecule; `source` begins every message."""
+    """Read one molecule; `source` begins every message."""
     start = text.lstrip()[:100].lower()
     if start.startswith("{"):
         return qcschema_structure(parse_json(text, source), source)
     if start.startswith(MOLDEN):
         return parse_molden(text, source)
-    if not start:
-        raise InputError(f"{source} is empty: expected a molecule as {KNOWN}")
+    require(start, f"{source} is empty: expected a molecule as {KNOWN}")
     return parse_xyz(text, source)
 
 
 def parse_json(text: str, source: str) -> dict[str, Any]:
-    """An object; numbers are finite."""
+    """Parse a JSON object, whose numbers must be finite."""
     try:
         found = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -42,23 +41,23 @@ def _no_number(text: str) -> float:
 
 
 def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
-    """Of a QCSchema Molecule, or of the one within an AtomicInput or AtomicResult."""
+    """The structure in a QCSchema Molecule, AtomicInput or AtomicResult."""
     inner = schema.get("molecule")
     if isinstance(inner, Mapping):
         schema = inner
     symbols, geometry = schema.get("symbols"), schema.get("geometry")
     if not isinstance(symbols, list) or not isinstance(geometry, list):
         raise InputError(f"{source}: JSON without symbols and geometry; give a QCSchema Molecule or AtomicInput")
-    if not all(isinstance(symbol, str) for symbol in symbols):
-        raise InputError(f"{source}: symbols must be a list of texts such as ['O', 'H', 'H']")
+    texts = all(isinstance(symbol, str) for symbol in symbols)
+    require(texts, f"{source}: symbols must be a list of texts such as ['O', 'H', 'H']")
     real = schema.get("real") or [True] * len(symbols)
-    if not isinstance(real, list) or len(real) != len(symbols) or not all(isinstance(one, bool) for one in real):
-        raise InputError(f"{source}: real must be true or false for each of the {len(symbols)} atoms")
+    good = isinstance(real, list) and len(real) == len(symbols) and all(isinstance(one, bool) for one in real)
+    require(good, f"{source}: real must be true or false for each of the {len(symbols)} atoms")
     numbers = _flat(geometry, source)
-    if len(numbers) != 3 * len(symbols):
-        raise InputError(
-            f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates in geometry, found {len(numbers)}"
-        )
+    require(
+        len(numbers) == 3 * len(symbols),
+        f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates in geometry, found {len(numbers)}",
+    )
     return Structure(
         symbols=tuple(symbol if there else ghost_of(symbol) for symbol, there in zip(symbols, real, strict=True)),
         coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),

@@ -24,14 +24,9 @@ _WEIGHTS = """
 """
 
 MASSES: dict[str, float] = dict(zip(SYMBOLS, map(float, _WEIGHTS.split()), strict=True))
-"""By symbol, in atomic mass units."""
-
-
-def centre_of_mass(mass_a: Array, R_ax: Array) -> Array:
-    """In the units of the positions."""
-    return np.asarray(mass_a @ R_ax / mass_a.sum())
+"""Masses by symbol, in atomic mass units."""
 
 
 def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:
-    """Where a dipole moment is taken about: the centre of mass of an ion; zero where it does not matter."""
-    return centre_of_mass(mass_a, R_ax) if charge else np.zeros(3)
+    """Origin of a dipole moment: the centre of mass for an ion; zero otherwise, where it does not matter."""
+    return np.asarray(mass_a @ R_ax / mass_a.sum()) if charge else np.zeros(3)

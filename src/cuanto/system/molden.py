@@ -1,13 +1,12 @@
 """The molecule of a Molden file: its atoms and, from the occupations of its orbitals, charge and multiplicity."""
 
-import math
 import re
 from collections.abc import Iterator
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.nuclei import Nuclei, atom_symbol, ghost_of
-from cuanto.system.structure import Structure
+from cuanto.system.structure import Position, Structure, parse_position
 from cuanto.system.text import parse_real, quoted, split_lines
 
 MOLDEN = "[molden format]"
@@ -16,11 +15,10 @@ _ENTRY = re.compile(r"\s*(spin|occup)\s*=\s*(\S+)", re.IGNORECASE)
 
 
 def parse_molden(text: str, source: str = "molden") -> Structure:
-    """`source` begins every message."""
+    """Read the molecule; `source` begins every message."""
     sections = list(_sections(text))
     atoms = [(rest, lines) for name, rest, lines in sections if name == "atoms"]
-    if not atoms:
-        raise InputError(f"{source}: a Molden file without a section [Atoms]")
+    require(atoms, f"{source}: a Molden file without a section [Atoms]")
     unit, lines = atoms[0]
     if unit.strip("() ").lower() not in ("au", "angs"):
         raise InputError(f"{source}: unit {quoted(unit)} of [Atoms]; write [Atoms] AU or [Atoms] Angs")
@@ -39,7 +37,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Name in lower case, what follows it on its line, and its lines."""
+    """Sections: name in lower case, rest of its line, following lines."""
     name, rest, lines = "", "", list[str]()
     for line in split_lines(text):
         head = _SECTION.fullmatch(line)
@@ -51,22 +49,19 @@ def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
     yield name, rest, lines
 
 
-def _atom(line: str, source: str) -> tuple[str, tuple[float, float, float]]:
-    """'label number atomic-number x y z': the atomic number decides, and where it is 0 the label names the ghost."""
+def _atom(line: str, source: str) -> tuple[str, Position]:
+    """Atom of a line 'label number atomic-number x y z'; atomic number 0 means a ghost of the label's element."""
     tokens = line.split()
-    numbers = [parse_real(token) for token in tokens[3:6]]
-    if len(tokens) < 6 or None in numbers or not all(math.isfinite(x) for x in numbers if x is not None):
-        raise InputError(f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
+    require(len(tokens) >= 6, f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
     try:
         symbol = ghost_of(atom_symbol(tokens[0])) if tokens[2] == "0" else symbol_of(tokens[2])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-    x, y, z = (float(number or 0.0) for number in numbers)
-    return symbol, (x, y, z)
+    return symbol, parse_position(tokens[3:6], source)
 
 
 def _electrons(lines: list[str], protons: int) -> tuple[int | None, int | None]:
-    """Charge and multiplicity, where occupations are whole numbers; None where there are no orbitals."""
+    """Charge and multiplicity from whole occupations; None if there are no orbitals, or others."""
     spin, sums, single = "alpha", {"alpha": 0.0, "beta": 0.0}, 0
     spins = set()
     for line in lines:

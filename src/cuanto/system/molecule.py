@@ -1,4 +1,4 @@
-"""The molecule: atoms, charge and spin, checked once here and trusted everywhere else."""
+"""The molecule: atoms, charge and spin, validated here and trusted everywhere else."""
 
 import operator
 import os
@@ -11,26 +11,26 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted, read_text
+from cuanto.system.text import quoted, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
 Array = NDArray[np.float64]
 
 MIN_DISTANCE = 0.3
-"""Angstrom. Shorter than any bond (H2: 0.74); what is closer is a slip of units or a doubled atom."""
+"""Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""
 
 MOST_SHOWN = 6
-"""Multiplicities that a message lists."""
+"""Largest number of multiplicities that a message lists."""
 
 MAX_COORDINATE = 1e4
-"""Angstrom, one micrometre: larger coordinates are a slip of units."""
+"""Angstrom, one micrometre: larger coordinates have wrong units."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -75,16 +75,15 @@ class Molecule:
 
         What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
         """
-        xyz = parse_xyz(read_text(path, "XYZ file"), _shown(path))
-        return cls._from_parsed(xyz, charge, multiplicity, xyz.name or Path(path).stem, f"{_shown(path)}: ")
+        found = parse_xyz(read_text(path, "XYZ file"), shown(path))
+        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
 
     @classmethod
     def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from the text of an XYZ file; otherwise as `from_xyz`."""
         if not isinstance(xyz_text, str):
             raise InputError(f"from_string takes the text of an XYZ file, not {type(xyz_text).__name__}")
-        xyz = parse_xyz(xyz_text)
-        return cls._from_parsed(xyz, charge, multiplicity, xyz.name, "")
+        return cls._from_parsed(parse_xyz(xyz_text), charge, multiplicity, "", "")
 
     @classmethod
     def from_file(
@@ -92,7 +91,7 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ, QCSchema (JSON) or Molden file, told by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
-        return cls.from_text(text, charge, multiplicity, source=_shown(path), name=Path(path).stem)
+        return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
 
     @classmethod
     def from_text(
@@ -104,14 +103,12 @@ class Molecule:
         name: str = "",
     ) -> "Molecule":
         """Molecule from the text of such a file; `source` begins messages, `name` is used where the text has none."""
-        found = parse_structure(text, source)
-        return cls._from_parsed(found, charge, multiplicity, found.name or name, f"{source}: ")
+        return cls._from_parsed(parse_structure(text, source), charge, multiplicity, name, f"{source}: ")
 
     @classmethod
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
-        found = parse_smiles(smiles)
-        return cls._from_parsed(found, charge, multiplicity, found.name, f"{quoted(smiles)}: ")
+        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quoted(smiles)}: ")
 
     @classmethod
     def _from_parsed(
@@ -121,10 +118,10 @@ class Molecule:
             multiplicity = found.multiplicity  # the file's multiplicity belongs to the file's charge
         if charge is None:
             charge = found.charge or 0
-        with np.errstate(over="ignore"):  # found below, as a coordinate that is not finite
+        with np.errstate(over="ignore"):  # overflow is reported as a coordinate that is not finite
             R_ax = np.array(found.coordinates) / (BOHR_IN_ANGSTROM if found.angstrom else 1.0)
         try:
-            return cls(found.symbols, R_ax, charge, multiplicity, name)
+            return cls(found.symbols, R_ax, charge, multiplicity, found.name or name)
         except InputError as error:
             raise InputError(f"{prefix}{error}") from None
 
@@ -135,7 +132,7 @@ class Molecule:
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """Element of every atom, of ghosts as well: what decides basis functions, radii and parameters."""
+        """Element of every atom, including ghosts: it determines basis functions, radii and parameters."""
         return tuple(map(element_of, self.symbols))
 
     @property
@@ -177,12 +174,6 @@ class Molecule:
         return energy
 
 
-def _shown(path: str | os.PathLike[str]) -> str:
-    """A path for messages: bare when it fits on a line, else quoted."""
-    text = os.fspath(path)
-    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
-
-
 def _whole(value: SupportsIndex, what: str) -> int:
     try:
         return operator.index(value)
@@ -202,10 +193,10 @@ def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
         a = int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0])
         raise InputError(f"atom {a + 1} ({symbols[a]}) has a coordinate that is not finite")
     largest = float(np.abs(positions).max()) * BOHR_IN_ANGSTROM
-    if largest > MAX_COORDINATE:
-        raise InputError(
-            f"a coordinate of {largest:.3g} Angstrom is beyond {MAX_COORDINATE:g}: are the units Angstrom?"
-        )
+    require(
+        largest <= MAX_COORDINATE,
+        f"a coordinate of {largest:.3g} Angstrom is beyond {MAX_COORDINATE:g}: are the units Angstrom?",
+    )
     _check_distances(positions, symbols)
     positions.setflags(write=False)
     return positions
@@ -224,18 +215,15 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     b = int(next(b for b in neighbours[a] if b != a))
     a, b = sorted((a, b))
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
-    if distance < 1e-3:
-        raise InputError(f"{pair} are at the same place: is an atom listed twice?")
+    require(distance >= 1e-3, f"{pair} are at the same place: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
-    if protons == 0:
-        raise InputError("all atoms are ghosts, which have no electrons: at least one atom must be real")
+    require(protons != 0, "all atoms are ghosts, which have no electrons: at least one atom must be real")
     nuclei = f"the {protons} protons" if protons > 1 else "the proton"
     possible = f"it can be {-protons - 2:+d} to {_signed(protons - 1)}"
-    if nelectron < 1:
-        raise InputError(f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
+    require(nelectron >= 1, f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
     if nelectron > 2 * protons + 2:
         many = f"{nelectron} electrons are more than {nuclei} can bind"
         raise InputError(f"charge {charge:+d} is impossible: {many}; {possible}")
@@ -251,7 +239,7 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
 
 
 def possible_multiplicities(nelectron: int) -> str:
-    """For messages: 1, 3 or 5."""
+    """The possible multiplicities for a message: '1, 3 or 5'."""
     possible = range(1 + nelectron % 2, nelectron + 2, 2)
     first, last = [str(one) for one in possible[:MOST_SHOWN]], str(possible[-1])
     if len(possible) > MOST_SHOWN:

@@ -1,4 +1,4 @@
-"""Nuclei apart from basis centres: an atom's element says which functions it carries, its nucleus which charge it has.
+"""Nuclei as opposed to basis centres: the element of an atom determines its basis functions, the nucleus its charge.
 
 A ghost atom has the functions, the radius and the grid of its element, but no nucleus: no charge, no electron, no mass.
 It is read in the spellings of the common programs (Gh-O, Gh(O), Ghost-O, GHOST.O, X-O, BqO, O-Bq, @O, O:) and written
@@ -20,7 +20,7 @@ from cuanto.system.text import quoted
 Ints = NDArray[np.int64]
 
 GHOST = "Gh-"
-"""What stands before the element in the symbol of a ghost atom."""
+"""Prefix of the element in the symbol of a ghost atom."""
 
 _DUMMY = re.compile(r"(?:x|xx|bq|gh|ghost|du|q|lp)[-_.]?\d*|0", re.ASCII | re.IGNORECASE)
 _ELEMENT = r"([a-z]+\d*)"
@@ -52,7 +52,7 @@ def ghost_of(symbol: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Nuclei:
-    """The nucleus of every atom; none (no protons) where there is a ghost.
+    """The nuclei of all atoms; ghosts have no protons.
 
     `core_electrons` are those that an effective core potential replaces.
     """
@@ -62,21 +62,21 @@ class Nuclei:
 
     @classmethod
     def of(cls, symbols: Sequence[str]) -> "Nuclei":
-        """Of atoms without core potentials."""
+        """Nuclei of atoms without core potentials."""
         protons = np.array([ATOMIC_NUMBERS.get(symbol, 0) for symbol in symbols], dtype=np.int64)
         return cls(protons, np.zeros_like(protons))
 
     @property
     def charges(self) -> Ints:
-        """Z_a that electrons and other nuclei see."""
+        """Effective charges Z_a."""
         return self.protons - self.core_electrons
 
     @property
     def ghosts(self) -> NDArray[np.bool_]:
-        """Whether there is no nucleus."""
+        """Whether each atom is a ghost."""
         return np.asarray(self.protons == 0)
 
     @property
     def masses(self) -> NDArray[np.float64]:
-        """In atomic mass units; zero for ghosts."""
+        """Masses in atomic mass units; zero for ghosts."""
         return np.array([0.0, *MASSES.values()])[self.protons]

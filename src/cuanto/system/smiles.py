@@ -8,11 +8,11 @@ from cuanto.system.structure import Structure
 from cuanto.system.text import quoted
 
 SEED = 1
-"""The same SMILES gives the same geometry."""
+"""Seed of the embedding, so that a SMILES always gives the same geometry."""
 
 
 def parse_smiles(smiles: str) -> Structure:
-    """Hydrogens are added; charge and unpaired electrons are those of the SMILES."""
+    """A structure with added hydrogens; charge and unpaired electrons are those of the SMILES."""
     chem, all_chem, base = _rdkit()
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None

@@ -1,15 +1,35 @@
-"""What a file says about a molecule, whatever its format."""
+"""The contents of a molecule file, whatever its format."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from cuanto.errors import InputError
+from cuanto.system.text import parse_real, quoted
+
+Position = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Atoms in Angstrom or Bohr, nothing checked beyond the format; None where the file does not say."""
+    """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give."""
 
     symbols: tuple[str, ...]
-    coordinates: tuple[tuple[float, float, float], ...]
+    coordinates: tuple[Position, ...]
     charge: int | None
     multiplicity: int | None
     name: str
     angstrom: bool
+
+
+def parse_position(tokens: Sequence[str], where: str) -> Position:
+    """Three finite coordinates; `where` begins the message."""
+    numbers = []
+    for token in tokens:
+        value = parse_real(token)
+        if value is None or not math.isfinite(value):
+            problem = "a number" if value is None else "finite"
+            raise InputError(f"{where}: coordinate {quoted(token)} is not {problem}")
+        numbers.append(value)
+    x, y, z = numbers
+    return x, y, z

@@ -1,16 +1,23 @@
-"""Reading numbers and text files that people wrote, and quoting them in messages of one line.
+"""Parsing of numbers and text files written by people, and quoting in one-line messages.
 
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
 
+import math
 import os
 import re
 from pathlib import Path
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path for messages: bare if it fits on a line, else quoted."""
+    text = os.fspath(path)
+    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
 
 
 def quoted(text: object, limit: int = 40) -> str:
@@ -26,13 +33,19 @@ def parse_real(text: str) -> float | None:
     return float(text.translate(str.maketrans("dD", "eE")))
 
 
+def parse_finite(text: str) -> float | None:
+    """A real number that does not overflow, or None."""
+    value = parse_real(text)
+    return value if value is not None and math.isfinite(value) else None
+
+
 def parse_whole(text: str) -> int | None:
     """A whole number of at most nine digits, or None."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
-    """The text of a file; `what` names it in messages. Everything that can go wrong is an `InputError`."""
+    """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
     shown = quoted(os.fspath(path), 200)
     try:
         data = Path(path).read_bytes()
@@ -47,13 +60,12 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
 
 
 def decoded(data: bytes, problem: str) -> str:
-    """Text in UTF-8; what is none is the `problem`."""
+    """Decode UTF-8; `problem` begins the message if that fails."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{problem} (it is not UTF-8)") from None
-    if "\0" in text:
-        raise InputError(f"{problem} (it has zero bytes)")
+    require("\0" not in text, f"{problem} (it has zero bytes)")
     return text
 
 

@@ -3,13 +3,12 @@
 The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file.
 """
 
-import math
 import re
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.nuclei import atom_symbol
-from cuanto.system.structure import Structure
-from cuanto.system.text import parse_real, parse_whole, quoted, split_lines
+from cuanto.system.structure import Position, Structure, parse_position
+from cuanto.system.text import parse_whole, quoted, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
@@ -22,9 +21,8 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     lines = split_lines(text)
     while lines and not lines[-1].strip():
         lines.pop()
-    if not lines:
-        raise InputError(f"{source} is empty: expected the number of atoms, a comment line and the atoms")
-    natom = _announced(lines[0], source)
+    require(lines, f"{source} is empty: expected the number of atoms, a comment line and the atoms")
+    natom = _atom_count(lines[0], source)
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
@@ -40,19 +38,17 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     )
 
 
-def _announced(line: str, source: str) -> int:
+def _atom_count(line: str, source: str) -> int:
     natom = parse_whole(line.strip())
     if natom is None:
         raise InputError(f"{source}, line 1: expected the number of atoms, found {quoted(line.strip())}")
-    if natom < 1:
-        raise InputError(f"{source}, line 1: announces {natom} atoms, at least one is needed")
+    require(natom >= 1, f"{source}, line 1: announces {natom} atoms, at least one is needed")
     return natom
 
 
 def _check_length(lines: list[str], natom: int, source: str) -> None:
     found = len(lines) - 2
-    if found < natom:
-        raise InputError(f"{source}: announces {natom} atoms but has only {max(found, 0)} lines of atoms")
+    require(found >= natom, f"{source}: announces {natom} atoms but has only {max(found, 0)} lines of atoms")
     if found == natom:
         return
     if parse_whole(next(line for line in lines[2 + natom :] if line.strip()).strip()) is not None:
@@ -61,39 +57,27 @@ def _check_length(lines: list[str], natom: int, source: str) -> None:
 
 
 def _check_columns(comment: str, source: str) -> None:
-    """Extended XYZ may put other columns first; guessing there would read forces as positions."""
+    """Refuse extended XYZ with other columns first, where forces could be read as positions."""
     properties = _PROPERTIES.search(comment)
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quoted(properties[1])}")
 
 
-def _atom(line: str, where: str) -> tuple[str, tuple[float, float, float]]:
+def _atom(line: str, where: str) -> tuple[str, Position]:
     tokens = line.split()
-    if len(tokens) < 4:
-        raise InputError(f"{where}: expected 'element x y z', found {quoted(line.strip())}")
+    require(len(tokens) >= 4, f"{where}: expected 'element x y z', found {quoted(line.strip())}")
     try:
         symbol = atom_symbol(tokens[0])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    x, y, z = (_coordinate(token, where) for token in tokens[1:4])
-    return symbol, (x, y, z)
-
-
-def _coordinate(token: str, where: str) -> float:
-    value = parse_real(token)
-    if value is None and token.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
-        raise InputError(f"{where}: coordinate {quoted(token)} is not a number")
-    if value is None or not math.isfinite(value):
-        raise InputError(f"{where}: coordinate {quoted(token)} is not finite")
-    return value
+    return symbol, parse_position(tokens[1:4], where)
 
 
 def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:
     found = {text.strip("\"',;") for text in pattern.findall(comment)}
     if not found:
         return None
-    if len(found) > 1:
-        raise InputError(f"{source}, line 2: gives more than one {what}")
+    require(len(found) <= 1, f"{source}, line 2: gives more than one {what}")
     text = found.pop()
     value = parse_whole(text)
     if value is None:

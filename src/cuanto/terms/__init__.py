@@ -6,10 +6,11 @@ from cuanto.terms.coulomb import Coulomb
 from cuanto.terms.dispersion import Dispersion
 from cuanto.terms.exchange import Exchange
 from cuanto.terms.exchange_correlation import ExchangeCorrelation
-from cuanto.terms.external import Surroundings
+from cuanto.terms.external import EXTERNAL_OPERATORS, Surroundings
 from cuanto.terms.nuclear_repulsion import NuclearRepulsion
 
 __all__ = [
+    "EXTERNAL_OPERATORS",
     "CoreHamiltonian",
     "Coulomb",
     "Dispersion",

@@ -1,4 +1,4 @@
-"""What an energy term is: a functional of the density together with its derivatives."""
+"""Protocol of an energy term: a functional of the density together with its derivatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ class Term(Protocol):
         """Energy (a number, or a scalar on the device) and dE/dD_spq (or with one spin: the same for all; or None)."""
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
-        """dE/dR_ax at a fixed density, Hartree/Bohr; None where it is not known."""
+        """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
+
+        Rows are the atoms, followed by the point charges of the surroundings where they are affected.
+        """
         return None
 
     def response(self, D_spq: Any, change_spq: Any) -> Any | None:
@@ -26,9 +29,9 @@ class Term(Protocol):
         return None
 
     def notes(self) -> Sequence[str]:
-        """What a reader of the result should know."""
+        """Notes for the result."""
         return ()
 
     def in_double(self) -> Term | None:
-        """The same term in double precision; None where it is so already."""
+        """The same term in double precision; None if it is already."""
         return None

@@ -1,4 +1,4 @@
-"""Electrons alone: kinetic energy, attraction to nuclei and point charges, a uniform electric field."""
+"""One-electron energy: kinetic energy, attraction to nuclei and point charges, external operators such as a field."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.forces import electron_density, forces, point_charges
 from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + field . r; made beside it: the overlap S."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; computed with it: the overlap S."""
 
     name = "core"
 
@@ -31,14 +34,29 @@ class CoreHamiltonian(Term):
     ) -> None:
         Z = np.concatenate([molecule.nuclei.charges, surroundings.charges])
         R = np.concatenate([molecule.R_ax, surroundings.positions])
+        self._basis, self._backend, self._surroundings, self._charges = basis, backend, surroundings, (Z, R)
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
         h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
-        if any(surroundings.field):
-            r_xpq = integrals.dipole(basis, backend=backend)
-            for x in range(3):
-                h_pq = h_pq + surroundings.field[x] * r_xpq[x]
+        for operator, weights in surroundings.weighted_operators():
+            M_xpq = integrals.one_electron(basis, operator.integrals, len(weights), backend=backend)
+            for x, weight in enumerate(weights):
+                h_pq = h_pq + weight * M_xpq[x]
         self.h_pq = h_pq
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Linear in the density."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """Basis functions, nuclei and point charges move."""
+        xp, backend, D_pq = self._backend.xp, self._backend, D_spq.sum(axis=0)
+        weights = {"kinetic": D_pq}
+        for operator, factors in self._surroundings.weighted_operators():
+            weights[operator.integrals] = xp.stack([factor * D_pq for factor in factors])
+        moved = two_centre_gradient(self._basis, weights, backend)
+        density = electron_density(self._basis, D_pq, backend)
+        charges, positions = self._charges
+        points = point_charges(-charges.astype(float), positions, backend)
+        found = forces(points, density, backend)
+        found[: len(moved)] += moved + forces(density, points, backend)
+        return found

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuanto.coulomb.base import JKBuilder
 from cuanto.terms.base import Term
 
@@ -23,8 +26,12 @@ class Coulomb(Term):
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
 
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """That of the builder."""
+        return self.builder.coulomb_gradient(D_spq.sum(axis=0))
+
     def notes(self) -> Sequence[str]:
-        """Those of the builder."""
+        """Notes of the builder."""
         return self.builder.notes()
 
     def in_double(self) -> Coulomb | None:

@@ -1,4 +1,4 @@
-"""London dispersion by D3(BJ) and D4, computed by the packages `dftd3` and `dftd4`: a constant of the SCF.
+"""London dispersion by D3(BJ) and D4, from the packages `dftd3` and `dftd4`; constant during the SCF.
 
 S. Grimme, S. Ehrlich, L. Goerigk, J. Comput. Chem. 32, 1456 (2011), doi:10.1002/jcc.21759 (D3 with rational damping,
 two-body terms); E. Caldeweyher et al., J. Chem. Phys. 150, 154122 (2019), doi:10.1063/1.5090222 (D4).
@@ -6,13 +6,12 @@ two-body terms); E. Caldeweyher et al., J. Chem. Phys. 150, 154122 (2019), doi:1
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -20,30 +19,15 @@ PACKAGES = {"d3bj": "dftd3", "d4": "dftd4"}
 LAST_ELEMENT = {"d3bj": 94, "d4": 86}
 """Highest atomic number of the published parameters."""
 
-_BOTH = {
-    "hf": "hf",
-    "blyp": "blyp",
-    "bp86": "bp",
-    "pbe": "pbe",
-    "revpbe": "revpbe",
-    "pw91": "pw91",
-    "tpss": "tpss",
-    "scan": "scan",
-    "r2scan": "r2scan",
-    "b3lyp": "b3lyp",
-    "b3lyp5": "b3lyp",
-    "pbe0": "pbe0",
-    "bhandhlyp": "bhlyp",
-    "tpssh": "tpssh",
-    "cam-b3lyp": "cam-b3lyp",
-}
+_SAME = ["hf", "blyp", "pbe", "revpbe", "pw91", "tpss", "scan", "r2scan", "b3lyp", "pbe0", "tpssh", "cam-b3lyp"]
+_BOTH = {**dict(zip(_SAME, _SAME, strict=True)), "bp86": "bp", "b3lyp5": "b3lyp", "bhandhlyp": "bhlyp"}
 METHODS = {"d3bj": _BOTH, "d4": {**_BOTH, "m06-l": "m06l"}}
-"""Our names, with the packages' names of their damping parameters. What is missing was never parametrised (M06-2X,
-local densities) or was so for another functional of nearly the same name (omega-B97X)."""
+"""Our names, and the packages' names for the damping parameters. Missing functionals were never parametrised (M06-2X,
+LDA), or only as another functional of nearly the same name (omega-B97X)."""
 
 
 class Dispersion(Term):
-    """Energy (Hartree) and gradient_ax (Hartree/Bohr) of the atoms that are no ghosts; the density does not enter."""
+    """Energy (Hartree) and gradient_ax (Hartree/Bohr) of all atoms but ghosts; independent of the density."""
 
     name = "dispersion"
 
@@ -59,11 +43,11 @@ class Dispersion(Term):
         self.gradient_ax[atoms] = found["gradient"]
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """The density does not enter."""
+        """Independent of the density."""
         return self.energy, None
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """The density does not enter here either."""
+        """Independent of the density."""
         return self.gradient_ax
 
 
@@ -72,16 +56,13 @@ def _parameters_name(functional: str, kind: str) -> str:
         raise InputError(f"unknown dispersion correction {kind!r}: choose {' or '.join(PACKAGES)}")
     if functional not in METHODS[kind]:
         known = ", ".join(METHODS[kind])
-        raise InputError(f"{kind} has no parameters for {functional!r}: there are those for {known}")
+        raise InputError(f"{kind} has no parameters for {functional!r}: choose one of {known}")
     return METHODS[kind][functional]
 
 
 def _result(molecule: Molecule, atoms: NDArray[np.int64], parameters: str, kind: str) -> dict[str, Any]:
     package = PACKAGES[kind]
-    try:
-        interface = import_module(f"{package}.interface")
-    except ImportError as error:
-        raise MissingDependencyError(f"{kind} needs the package {package} ({error}): `pip install {package}`") from None
+    interface = import_optional(f"{package}.interface", f"{kind} needs the package {package}: `pip install {package}`")
     numbers, positions = molecule.numbers[atoms], molecule.R_ax[atoms]
     if kind == "d3bj":
         model = interface.DispersionModel(numbers, positions)

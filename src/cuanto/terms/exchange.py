@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuanto.coulomb.base import JKBuilder
 from cuanto.terms.base import Term
 
@@ -16,13 +19,17 @@ class Exchange(Term):
         self.builder, self.fraction, self.name = builder, fraction, name
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """dE/dD_s = -K[D_s], of both electrons together -K[D]/2."""
+        """dE/dD_s = -K[D_s]; with one spin, -K[D]/2."""
         _, K_spq = self.builder(D_spq, C_spi, False, True)
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
 
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
+        """That of the builder."""
+        return self.fraction * self.builder.exchange_gradient(D_spq, C_spi)
+
     def notes(self) -> Sequence[str]:
-        """Those of the builder."""
+        """Notes of the builder."""
         return self.builder.notes()
 
     def in_double(self) -> Exchange | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
+from cuanto.grid.base import Quadrature
 from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
-from cuanto.grid.quadrature import Quadrature, make_quadrature
+from cuanto.grid.quadrature import make_quadrature
 from cuanto.grid.settings import GridSettings
 from cuanto.memory import Budget
 from cuanto.options import PRECISIONS
@@ -20,10 +22,9 @@ from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
 POOR = 1e-4
-"""Relative error of the number of electrons from which a grid is called too coarse."""
+"""Relative error of the number of electrons above which a grid is too coarse."""
 GRID_BYTES = 256
-"""Memory of a point of a grid, with what is made on the way there: a little more than measured (benzene, ultrafine:
-210)."""
+"""Memory per grid point, including intermediates; slightly more than measured (benzene, ultrafine: 210)."""
 
 
 def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
@@ -32,10 +33,10 @@ def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
 
 
 class ExchangeCorrelation(Term):
-    """E = int e(rho, |grad rho|^2, tau); exact exchange, where the functional has any, is a term of its own.
+    """E = int e(rho, |grad rho|^2, tau); exact exchange is a term of its own.
 
-    `potential`: the functional on a backend, compiled while the grid is made. `electrons` is the integral of the last
-    density: how far it is from their number says how good the grid is.
+    `potential`: the functional on a backend, compiled while the grid is made. `electrons`: integral of the last
+    density, whose error is a measure of the quality of the grid.
     """
 
     name = "exchange-correlation"
@@ -60,40 +61,41 @@ class ExchangeCorrelation(Term):
         self.grid = grid or make_grid(molecule, basis, self.settings, backend)
         self._w_g = backend.to_device(self.grid.w_g)
         first = self._quadrature("float" if precision == "single" else "double")
-        self._plain = Integration(potential, first, self._w_g, functional.family, self.settings.density)
+        self._plain = Integration(potential, first, self._w_g, self.settings.density)
         self._integrate: Integration | MixedIntegration = self._plain
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))
         self.electrons: Any = None
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """E and dE/dD of each spin, or with one spin of both electrons together."""
-        energy, self.electrons, F_spq = self._integrate(D_spq, C_spi)
+        """E and dE/dD of each spin; with one spin, of both electrons together."""
+        parts = self._integrate(D_spq, C_spi)
+        energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
 
-    def gradient(self, D_spq: Any, C_spi: Any | None) -> Any:
-        """dE/dR_ax in double precision, with the response of the grid where the settings have it."""
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """dE/dR_ax in double precision, with the response of the grid if the settings include it."""
         if self.precision == "single" and (double := self.in_double()) is not None:
             return double.gradient(D_spq, C_spi)
-        return energy_gradient(
-            self._plain, D_spq, C_spi, self.molecule, self.settings.partition, self.settings.response
-        )
+        settings = self.settings
+        part = energy_gradient(self._plain, D_spq, C_spi, self.molecule, settings.partition, settings.response)
+        return self.backend.to_host(self.backend.communicator.sum(self.backend.to_device(part)))
 
     def notes(self) -> Sequence[str]:
-        """Of the grid, and how well it integrates."""
+        """Size of the grid and number of electrons, with a warning if the grid is too coarse."""
         size = f"grid: {len(self.grid.w_g)} points, density integrates to {float(self.electrons):.6f} electrons"
         warning = self.warning(self.molecule.nelectron)
         return (size,) if warning is None else (size, f"WARNING: {warning}")
 
     def in_double(self) -> ExchangeCorrelation | None:
-        """On the same grid."""
+        """The same term in double precision, on the same grid."""
         if self.precision == "double":
             return None
         common = (self._potential, self.molecule, self.basis, self.settings)
         return ExchangeCorrelation(*common, budget=self._budget, grid=self.grid)
 
     def warning(self, electrons: int) -> str | None:
-        """One line where the grid is too coarse for so many electrons, else None."""
+        """A warning if the grid is too coarse for this number of electrons, else None."""
         found = float(self.electrons)
         if abs(found - electrons) <= POOR * electrons:
             return None

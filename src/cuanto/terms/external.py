@@ -1,58 +1,116 @@
-"""What surrounds a molecule: point charges and a uniform electric field."""
+"""Surroundings of a molecule: point charges, and one-electron operators such as a uniform electric field.
+
+A new operator is an entry of `EXTERNAL_OPERATORS`; CONTRIBUTING.md shows how to add one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field as _field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuanto.errors import InputError
+from cuanto.options import about_option
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Point charges (e) at positions (Bohr), and a field (Hartree/(e Bohr)): a dipole mu has the energy -mu . field.
+@dataclass(frozen=True)
+class ExternalOperator:
+    """A one-electron operator that the option of the same name adds to the core Hamiltonian.
 
-    The charges do not interact with each other or with the field here: that energy is a constant of whoever set them.
+    `integrals` names it in `kernels.recurrences.one_electron`. `weights` turns the value of the option into a factor
+    for each of its components. `nuclear_energy` (weights, Z_a, R_ax) is the energy of the nuclei, if it acts on them,
+    and `nuclear_gradient` its derivative with respect to R_ax.
     """
 
-    charges: Array = _field(default_factory=lambda: np.zeros(0))
-    positions: Array = _field(default_factory=lambda: np.zeros((0, 3)))
-    field: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    integrals: str
+    weights: Callable[[Any], Sequence[float]]
+    nuclear_energy: Callable[[Sequence[float], Array, Array], float] | None = None
+    nuclear_gradient: Callable[[Sequence[float], Array, Array], Array] | None = None
+
+
+def _three_components(value: Any) -> list[float]:
+    if np.shape(value) != (3,):
+        raise InputError(f"a field has three components, an array of shape {np.shape(value)} was given")
+    return list(value)
+
+
+def _energy_in_field(field: Sequence[float], Z_a: Array, R_ax: Array) -> float:
+    return -float(Z_a @ R_ax @ np.array(field))
+
+
+def _gradient_in_field(field: Sequence[float], Z_a: Array, R_ax: Array) -> Array:
+    return -np.outer(Z_a, field)
+
+
+EXTERNAL_OPERATORS: Mapping[str, ExternalOperator] = {
+    "field": ExternalOperator("dipole", _three_components, _energy_in_field, _gradient_in_field),
+}
+"""By the name of their option in `cuanto.options`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Point charges (e) at positions (Bohr), and values of external operators such as a uniform electric field.
+
+    The field is in Hartree/(e Bohr): a dipole mu has the energy -mu . field. The point charges interact neither with
+    each other nor with the external operators: that energy does not depend on the molecule.
+    """
+
+    charges: Array = field(default_factory=lambda: np.zeros(0))
+    positions: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    operators: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, field: ArrayLike | None = None
+        cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, **operators: ArrayLike | None
     ) -> Surroundings:
-        """From what a user gave."""
-        if (charges is None) != (positions is None):
-            raise InputError("point charges need both charges and positions")
-        q = _numbers([] if charges is None else charges, "point charges").reshape(-1)
-        R = _numbers([] if positions is None else positions, "positions of point charges").reshape(-1, 3)
-        if len(q) != len(R):
-            raise InputError(f"{len(q)} point charges have {len(R)} positions: give one row of three for each")
-        x, y, z = _vector(field)
-        return cls(q, R, (x, y, z))
+        """Check what a user gave; `operators` by name, None for those that are not wanted."""
+        with about_option("point_charges"):
+            if (charges is None) != (positions is None):
+                raise InputError("point charges need both charges and positions")
+            q = _numbers([] if charges is None else charges, "point charges").reshape(-1)
+            R = _numbers([] if positions is None else positions, "positions of point charges").reshape(-1, 3)
+            if len(q) != len(R):
+                raise InputError(f"{len(q)} point charges have {len(R)} positions: give one row of three for each")
+        values = {}
+        for name, given in operators.items():
+            with about_option(name):
+                value = None if given is None else _numbers(given, name).tolist()
+                if value is not None and any(EXTERNAL_OPERATORS[name].weights(value)):
+                    values[name] = value
+        return cls(q, R, values)
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `cuanto.energy`, as plain data; none for a molecule that is alone."""
-        found: dict[str, Any] = {}
-        if len(self.charges):
-            found["point_charges"] = [self.charges.tolist(), self.positions.tolist()]
-        return found | ({"field": list(self.field)} if any(self.field) else {})
+        """Those of `cuanto.energy`, as plain data; none for an isolated molecule."""
+        charges = {"point_charges": [self.charges.tolist(), self.positions.tolist()]} if len(self.charges) else {}
+        return {**charges, **self.operators}
 
+    def weighted_operators(self) -> Iterator[tuple[ExternalOperator, Sequence[float]]]:
+        """The external operators, each with the weights of its components."""
+        for name, value in self.operators.items():
+            operator = EXTERNAL_OPERATORS[name]
+            yield operator, operator.weights(value)
 
-def _vector(given: ArrayLike | None) -> list[float]:
-    vector = _numbers(np.zeros(3) if given is None else given, "field")
-    if vector.shape != (3,):
-        raise InputError(f"a field has three components, an array of shape {vector.shape} was given")
-    return [float(value) for value in vector]
+    def nuclear_energy(self, Z_a: Array, R_ax: Array) -> float:
+        """Energy of nuclei in the external operators, Hartree."""
+        pairs = self.weighted_operators()
+        return sum(one.nuclear_energy(weights, Z_a, R_ax) for one, weights in pairs if one.nuclear_energy)
+
+    def nuclear_gradient(self, Z_a: Array, R_ax: Array) -> Array:
+        """Derivative of `nuclear_energy` with respect to R_ax."""
+        found = np.zeros_like(R_ax)
+        for one, weights in self.weighted_operators():
+            if one.nuclear_gradient is not None:
+                found += one.nuclear_gradient(weights, Z_a, R_ax)
+            elif one.nuclear_energy is not None:
+                raise InputError(f"the gradient of the operator {one.integrals!r} is not implemented for nuclei")
+        return found
 
 
 def _numbers(given: ArrayLike, what: str) -> Array:

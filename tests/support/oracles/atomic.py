@@ -1,7 +1,7 @@
 """The slow, obvious twin of everything the kernels compute, from the formulas alone: the oracle of the tests.
 
 Functions are lists of (coefficient, power of r) with one exponent; every integral is a sum over monomials of
-W(n, m; alpha, beta), the part of the repulsion in which the first distribution is inside (docs/atoms.md).
+W(n, m; alpha, beta), the part of the repulsion in which the first distribution is inside (docs/develop/atom_notes.md).
 """
 
 from __future__ import annotations

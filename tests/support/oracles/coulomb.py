@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cuanto.backends.reference.hermite import Array, HermiteExpansion, coulomb_derivatives, expand_pair, hermite_indices
-from cuanto.backends.reference.matrices import BasisLike, eri_4c_tensor
+from oracles.integrals.hermite import Array, HermiteExpansion, coulomb_derivatives, expand_pair, hermite_indices
+from oracles.integrals.matrices import BasisLike, eri_4c_tensor
 
 
 def coulomb_matrix(basis: BasisLike, D_pq: Array, omega: float | None = None) -> Array:

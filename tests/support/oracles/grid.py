@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cuanto.basis import Basis
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.grid.radii import bragg_slater_radii
+from cuanto.grid.rules import bragg_slater_radii
 
 Array = NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""The CPU: kernels compiled by the system's C++ compiler, called through ctypes from a pool of threads."""
+"""The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads."""

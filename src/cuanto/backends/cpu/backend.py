@@ -1,7 +1,7 @@
 """The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
-Tiers: the general kernel (index tables) is compiled once and serves every class at once; straight-line kernels of the
-classes with real work are compiled politely in the background and take over, in the middle of a launch if need be.
+Tiers: the general kernel (index tables) is compiled once and serves every class; straight-line kernels of classes with
+much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
 """
 
 from __future__ import annotations
@@ -15,33 +15,34 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import tuning
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.base import Job, Launch, Linalg, Program, Traits, when_ready
+from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
-from cuanto.backends.cpu.compiler import compile_library, library_path, load_library
+from cuanto.backends.cpu.compiler import library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
-from cuanto.backends.host import HostMemory
+from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.errors import InputError
-from cuanto.kernels.build import straight_source, table_source, unrolled
+from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
 
-WORTH_COMPILING = 3.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation, if not now then at the next call."""
-L1_VALUES = 2048
-"""Lane values (of 8 bytes) of a stage that the table kernel may keep in use per vector width: half of a usual L1."""
-CACHE_BYTES = 500_000
-"""Rows of results that a thread fills at once: inside a usual L2, beside the kernels' own values."""
-PORTION_BYTES = 64_000_000
-"""Arguments of jobs that are collected before they are run together."""
+WORTH_COMPILING = tuning.number("cpu", "integrals.worth_compiling")
+L1_VALUES = tuning.size("cpu", "integrals.l1_values")
+CACHE_BYTES = tuning.size("cpu", "integrals.cache_bytes")
+PORTION_BYTES = tuning.size("cpu", "integrals.portion_bytes")
 
 
 def cores() -> int:
-    """$CUANTO_THREADS, or the processors this process may use."""
+    """$CUANTO_THREADS, or the number of processors available to this process."""
     if given := os.environ.get("CUANTO_THREADS"):
         if not given.isdecimal() or int(given) < 1:
             raise InputError(f"CUANTO_THREADS={given}: give a positive number of threads")
@@ -59,15 +60,15 @@ class CpuProgram:
 
     @property
     def ready(self) -> bool:
-        """Has it been compiled?"""
+        """Whether it has been compiled."""
         return ready(self._library)
 
     def wait(self) -> None:
-        """Until it is compiled."""
+        """Wait until it is compiled."""
         self._loaded()
 
     def _loaded(self) -> ctypes.CDLL:
-        """Compiled here and now if it still waits for its turn."""
+        """The library; compiled in this thread if it is still queued."""
         return self._compilers.result(self._library, partial(load_library, self.source))
 
     @cached_property
@@ -82,7 +83,7 @@ class CpuProgram:
 
     @cached_property
     def merge(self) -> int:
-        """Address of the text's own way to add up sums, 0 where it has none."""
+        """Address of the source's merge function, 0 if it has none."""
         return self._address(merge_entry(self.source)) if self.source.merge else 0
 
     def variant(self, arguments: Mapping[str, Any]) -> Variant:
@@ -95,26 +96,56 @@ class CpuProgram:
         return ctypes.cast(getattr(self._loaded(), name), ctypes.c_void_p).value or 0
 
 
-class CpuBackend(HostMemory):
-    """The system's processor."""
+class CpuBackend:
+    """The system's processor; its arrays are NumPy's, so that nothing has to be copied."""
 
     name = "cpu"
+    xp: Any = np
 
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
-        self.schedule = schedule_name(schedule, "cpu")
-        self.traits = Traits("cpu", self.schedule, True, self.threads, WORTH_COMPILING)
+        self.traits = Traits("cpu", schedule_name(schedule, "cpu"), True, self.threads, WORTH_COMPILING)
         self.pool = Pool(self.threads)
         self.linalg: Linalg = HostLinalg(self)
+        self.communicator: Communicator = SingleRank()
         self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
-        self._special: dict[tuple[Any, ...], CpuProgram] = {}
         self._lock = threading.RLock()
+
+    # ---- memory -------------------------------------------------------------------------------------------
+
+    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself, contiguous."""
+        return np.ascontiguousarray(array)
+
+    def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """The arrays themselves, contiguous."""
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return array
+
+    def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
+        """The arrays themselves."""
+        return list(arrays)
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        """Pages are cleared by the operating system when first touched."""
+        return np.zeros(shape, dtype=dtype)
+
+    def memory(self) -> tuple[int, int]:
+        """Free and total main memory."""
+        return main_memory()
+
+    def address(self, target: Any) -> int:
+        """Address of an array, or of the code of a kernel, once it is compiled."""
+        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- compilation --------------------------------------------------------------------------------------
 
     def compile(self, source: Source, later: bool = False) -> CpuProgram:
-        """From the cache at once, else from the background; what is needed `later` yields to everything else."""
+        """Load it from the cache or compile it in the background, at low priority if it is needed `later`."""
         with self._lock:
             if source.hash not in self._programs:
                 self._programs[source.hash] = CpuProgram(source, self._load(source, later), self._compilers)
@@ -123,20 +154,16 @@ class CpuBackend(HostMemory):
     def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
             if not self._programs:
-                self._compilers.submit(load_pool)  # it will be needed as well
-            return self._compilers.submit(partial(_compile, source, later))
+                self._compilers.submit(load_pool)  # needed as well
+            return self._compilers.submit(partial(load_library, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
 
     def finish_compiling(self) -> None:
-        """Wait for the background."""
+        """Wait for background compilations."""
         for program in list(self._programs.values()):
             program.wait()
-
-    def address(self, target: Any) -> int:
-        """Where an array lies, or the code of a kernel begins, as soon as it is compiled."""
-        return target.entry if isinstance(target, CpuProgram) else address(target)
 
     # ---- launches -----------------------------------------------------------------------------------------
 
@@ -153,7 +180,7 @@ class CpuBackend(HostMemory):
             self.pool.run(native)
 
     def _native(self, launch: Launch) -> NativeLaunch:
-        """In chunks that depend on the number of threads only where nothing is added up."""
+        """The launch for the pool; chunks depend on the number of threads only if nothing is summed."""
         program, grain = self.compile(launch.program.source), launch.grain
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
@@ -175,12 +202,12 @@ class CpuBackend(HostMemory):
             yield None if launch is None else self.compile(launch.program.source).variant(launch.arguments)
 
     def synchronize(self) -> None:
-        """A launch is done when it returns."""
+        """Launches are complete when they return."""
 
     # ---- batches of integrals -----------------------------------------------------------------------------
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """All kets of a few bras follow each other, while the rows of these are in the cache."""
+        """All kets of a few bras in a row, while the result rows of these bras are in the cache."""
         launches, size = [], 0
         for jobs in groups:
             launches.append(self._batch(jobs))
@@ -205,55 +232,37 @@ class CpuBackend(HostMemory):
         return NativeLaunch(variants, jobs[0].bras, grain, better=better)
 
     def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
-        """The best kernel there is now, and the one to come."""
+        """The best kernel compiled so far, and a better one if it is being compiled."""
         schedule = self._schedule(job)
         special = self._specialised(job) if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
             return special.variant(job.arguments), None
-        general = self._general(job)
-        return general, None if special is None else _when_ready(special, job.arguments)
+        better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
+        return self._general(job), better
 
     def _schedule(self, job: Job) -> str:
-        """`lane`, `table`, or `auto`: straight-line code as soon as it is there."""
-        if self.schedule != "auto":
-            return self.schedule
+        """`lane`, `table`, or `auto`: the straight-line kernel once it is compiled."""
+        if self.traits.schedule != "auto":
+            return self.traits.schedule
         cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
     def _specialised(self, job: Job) -> CpuProgram:
-        """The straight-line kernel of a class, compiled once, in the background."""
-        key = (job.operator, job.bra, job.ket, job.algorithm, job.real_name)
-        with self._lock:
-            if key not in self._special:
-                spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-                self._special[key] = self.compile(straight_source(spec), later=True)
-            return self._special[key]
+        """The straight-line kernel of a class, compiled in the background."""
+        spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
+        return self.compile(source_of(spec), later=True)
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
         known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
-        real = job.arguments["out"].dtype
-        tables: dict[str, Any] = {"width": known.width, "bra_functions": known.bra_functions}
-        for stage, program in zip(("primitive", "ket", "bra"), known.programs, strict=True):
-            tables |= {f"{stage}_table": program.table, f"{stage}_constants": program.constants.astype(real)}
+        tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
-        return self.compile(table_source("cpu", job.real_name)).variant({**job.arguments, **tables})
-
-
-def _compile(source: Source, polite: bool) -> ctypes.CDLL:
-    compile_library(source, polite)
-    return load_library(source)
-
-
-def _when_ready(program: CpuProgram, arguments: Mapping[str, Any]) -> Iterator[Variant | None]:
-    while not program.ready:
-        yield None
-    yield program.variant(arguments)
+        return self.compile(general_source("table", job.real_name)).variant({**job.arguments, **tables})
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:
-    """How many vectors of kets a statement treats at once: more amortise its decoding, fewer stay in the cache."""
+    """Vectors of kets per statement: more amortise its decoding, fewer stay in the cache."""
     values = program.slots + width
     for vectors in (4, 2):
         if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):

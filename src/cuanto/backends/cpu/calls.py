@@ -1,7 +1,7 @@
 """The calling convention of kernels on the CPU: a range of items, and all other arguments packed in words of 8 bytes.
 
-Arguments with the names of `OWN` come from the pool of threads (`pool.h`): the range of items, scratch memory of the
-thread, and the sums of the chunk. All others are the same for every item of a launch.
+Arguments named in `OWN` come from the thread pool (`pool.h`): the range of items, scratch memory of the thread, and
+the sums of the chunk. All others are the same for every item of a launch.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def items_entry(source: Source) -> str:
 
 
 def merge_entry(source: Source) -> str:
-    """Name of the entry point that adds the sums of a chunk to the results, where a text defines its own."""
+    """Name of the entry point that adds the sums of a chunk to the results, for sources that define one."""
     return f"{source.entry}_merge"
 
 
 @cache
 def native_text(source: Source) -> str:
-    """The text with the entry points that the pool calls; texts without a range of items stay as they are."""
+    """The text with the entry points that the pool calls; a text without a range of items is left as it is."""
     if "begin" not in (name for _, name in source.arguments):
         return source.text
     word = "union CuantoWord { void* pointer; long long whole; double real; };"
@@ -52,7 +52,7 @@ extern "C" void {name}(const void* packed, long long begin, long long end, void*
 
 
 def _given(arguments: Arguments) -> list[str]:
-    """The arguments of the kernel's own function, from the pool or from packed words."""
+    """Expressions for the arguments of the kernel's function: from the pool or from packed words."""
     given, words = [], 0
     for kind, name in arguments:
         if name in OWN:
@@ -73,18 +73,18 @@ class Packing:
         self._struct = struct.Struct("".join("d" if kind in REALS else "q" for kind, _ in kept))
 
     def __call__(self, values: Mapping[str, Any]) -> bytes:
-        """Arrays become addresses, None becomes a null pointer."""
+        """Pack values; arrays become addresses, None a null pointer."""
         return self._struct.pack(*[plain(values[name]) for name in self.names])
 
 
 def plain(value: Any) -> Any:
-    """What a word holds."""
+    """The value of a word."""
     if isinstance(value, np.ndarray):
         return address(value)
     return 0 if value is None else value
 
 
 def address(array: Any) -> int:
-    """Where an array begins."""
+    """Address of the first element."""
     found: int = array.__array_interface__["data"][0]  # a third of the time that `ctypes.data` takes
     return found

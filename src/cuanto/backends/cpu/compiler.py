@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -32,7 +33,7 @@ class Compiler:
 
     @property
     def path(self) -> str:
-        """For people."""
+        """The command as text."""
         return " ".join(self.command)
 
 
@@ -67,7 +68,7 @@ def find_compiler() -> Compiler:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """What -march=native depends on."""
+    """Description of the processor, which -march=native depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -84,18 +85,25 @@ def native_flag() -> str:
     return "-march=native"
 
 
-def library_path(source: Source) -> Path:
-    """Where the compiled text is, or will be."""
+def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Path:
+    """Where the compiled text is, or will be; in the cache unless a folder is given."""
     compiler = find_compiler()
-    parts = (native_text(source), *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
-    return cache.cache_folder() / f"{cache.key(parts)}.so"
+    parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
+    return (folder or cache.cache_folder()) / f"{cache.key(parts)}.so"
 
 
-def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subprocess.Popen[bytes], Path, Path]:
+def library_path(source: Source) -> Path:
+    """Where the compiled source is, or will be."""
+    return text_path(native_text(source), FLAGS)
+
+
+def start_compiler(
+    content: str, flags: Sequence[str], final: Path, polite: bool
+) -> tuple[subprocess.Popen[bytes], Path, Path]:
     """Compile in a session of its own, which outlives this process; `polite` ones yield to everything else."""
-    text, draft = _drafts(source, final)
-    command = [*find_compiler().command, *FLAGS, native_flag(), "-o", str(draft), str(text)]
-    # The rename is part of the child's work: a result is complete or absent, whatever happens to this process.
+    text, draft = _drafts(content, final)
+    command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
+    # The child renames the result, so that it is complete or absent whatever happens to this process.
     script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
     prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
     process = subprocess.Popen(
@@ -109,12 +117,12 @@ def start_compiler(source: Source, final: Path, polite: bool) -> tuple[subproces
     return process, draft, text
 
 
-def _drafts(source: Source, final: Path) -> tuple[Path, Path]:
-    """The text in a file, and a place for the library."""
+def _drafts(content: str, final: Path) -> tuple[Path, Path]:
+    """The text in a temporary file, and a temporary file for the library."""
     text = None
     try:
         text = cache.temporary(final.with_suffix(".cpp"))
-        text.write_text(native_text(source))
+        text.write_text(content)
         return text, cache.temporary(final)
     except OSError as error:
         if text is not None:
@@ -126,11 +134,15 @@ def _drafts(source: Source, final: Path) -> tuple[Path, Path]:
 
 
 def compile_library(source: Source, polite: bool = False) -> Path:
-    """The compiled text, from the cache when it is there."""
-    final = library_path(source)
+    """The compiled source, from the cache when it is there."""
+    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), polite)
+
+
+def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, polite: bool = False) -> Path:
+    """The compiled text of a kernel `entry` in the file `final`, made unless it is there; an error has the log."""
     if cache.complete(final):
         return final
-    process, draft, text = start_compiler(source, final, polite)
+    process, draft, text = start_compiler(content, flags, final, polite)
     try:
         log, _ = process.communicate()
     except BaseException:
@@ -140,15 +152,13 @@ def compile_library(source: Source, polite: bool = False) -> Path:
         draft.unlink(missing_ok=True)
         text.unlink(missing_ok=True)
     if process.returncode != 0 or not final.exists():
-        raise CompilerError(
-            f"compiling {source.entry} with {find_compiler().path} failed:\n{log.decode(errors='replace')}"
-        )
+        raise CompilerError(f"compiling {entry} with {find_compiler().path} failed:\n{log.decode(errors='replace')}")
     return final
 
 
-def load_library(source: Source) -> ctypes.CDLL:
-    """The compiled text; a library that was made elsewhere and does not load here is made again."""
-    library = compile_library(source)
+def load_library(source: Source, polite: bool = False) -> ctypes.CDLL:
+    """Load the compiled source; a library from another machine that does not load is compiled again."""
+    library = compile_library(source, polite)
     try:
         return ctypes.CDLL(str(library))
     except OSError:

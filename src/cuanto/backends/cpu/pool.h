@@ -1,12 +1,11 @@
-// The native threads of a process. A job is a list of launches; a launch is a kernel with so many items, handed out in chunks
-// of `grain` items by an atomic counter. The calling thread works too, and comes back every `slice` seconds so that the
-// interpreter can handle signals. Several jobs may be under way at once: each has a caller of its own and the number of
-// threads that it may occupy, and idle workers help whichever has chunks left. A forked child begins without workers.
+// The native threads of a process. A job is a list of launches; a launch is a kernel with a number of items, handed out
+// in chunks of `grain` items by an atomic counter. The calling thread works too, and returns every `slice` seconds so that
+// the interpreter can handle signals. Several jobs may run at once: each has its own caller and a limit on its threads,
+// and idle workers help any job with chunks left. A forked child starts without workers.
 //
-// Workers are woken when the caller has worked for a while (`patience`): small jobs are done before a thread has woken
-// up, and where other programs keep the cores busy a short job would wait for a worker that has been put to sleep with a
-// chunk in its hands. Patience grows when callers wait at the end for workers that other programs kept from their cores,
-// and shrinks again.
+// Workers are woken after the caller has worked for a while (`patience`): small jobs are done before a thread has woken
+// up, and on busy cores a short job would wait for a worker that was descheduled in the middle of a chunk. Patience grows
+// when callers wait at the end of jobs for descheduled workers, and decays again.
 //
 // Sums: where items add to one array, every chunk has a zeroed array of its own, and these are added to the target in
 // the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
@@ -26,13 +25,13 @@ struct Variant {
 };
 
 struct Launch {
-    const Variant** variants;     // done one after the other on the items of a chunk; faster ones may take their places
+    const Variant** variants;     // run one after the other on the items of a chunk; faster ones may replace them
     INDEX count;
-    INDEX items, grain, scratch;  // scratch: bytes for a thread
+    INDEX items, grain, scratch;  // scratch: bytes per thread
     INDEX sums;                   // numbers that a chunk adds to; 0: none
-    void* target;                 // doubles to which they are added one by one, or the arguments of `merge`
-    Entry merge;                  // a kernel that has its own way to add sums clears them itself
-    INDEX first;                  // chunk of the job with which this launch begins
+    void* target;                 // doubles to which they are added, or the arguments of `merge`
+    Entry merge;                  // a kernel with its own merge function clears its sums itself
+    INDEX first;                  // first chunk of this launch in the job
 };
 
 struct Job {
@@ -41,7 +40,7 @@ struct Job {
     INDEX next;       // chunk to be handed out
     INDEX completed;  // chunks
     int helpers, failed, posted;
-    double lost;      // seconds that a helper was kept from its core; the most of all
+    double lost;      // seconds for which a helper was descheduled, the maximum of all
     Job* following;
     // sums of chunks that wait for their turn
     pthread_mutex_t merging;
@@ -51,10 +50,10 @@ struct Job {
     INDEX slots, idle_count, merged, bytes;
 };
 
-static const double LEAST_PATIENCE = 20e-6;  // what it takes to wake a thread
+static const double LEAST_PATIENCE = 20e-6;  // time to wake a thread
 static const double MOST_PATIENCE = 20e-3;
-static const double LONG_WAIT = 0.2;         // of the time of a job, at its end
-static const size_t STACK = 8 << 20;         // bytes; some systems give threads less than kernels need
+static const double LONG_WAIT = 0.2;         // fraction of a job's time spent waiting at its end
+static const size_t STACK = 8 << 20;         // bytes; the default of some systems is too small for kernels
 
 static struct {
     pthread_mutex_t lock;
@@ -99,7 +98,7 @@ static double seconds(clockid_t clock) {
 
 static double now() { return seconds(CLOCK_MONOTONIC); }
 
-// Seconds that this thread neither ran nor waited for arrays; only differences mean something.
+// Seconds in which this thread neither ran nor waited for arrays; only differences are meaningful.
 static double time_lost() { return now() - seconds(CLOCK_THREAD_CPUTIME_ID) - own.waited; }
 
 static const Launch* launch_of(const Job* job, INDEX chunk, const Launch* from) {
@@ -115,8 +114,8 @@ static INDEX end_of(const Launch* launch, INDEX chunk) {
     return end < launch->items ? end : launch->items;
 }
 
-// An array for the sums of a chunk, asked for before the chunk is taken: the first chunk that is not merged always has
-// one, so that those who wait here do not wait for ever.
+// An array for the sums of a chunk, taken before the chunk: the first unmerged chunk always has one, so that waiting
+// here always ends.
 static double* take_sums(Job* job) {
     pthread_mutex_lock(&job->merging);
     while (!job->idle_count && !__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
@@ -162,7 +161,7 @@ static void merge_one(const Launch* launch, INDEX chunk, const double* sums) {
     add((double*)launch->target, sums, launch->sums);
 }
 
-// Leaves the sums of a chunk, and adds all whose turn it is; one thread at a time adds.
+// Leaves the sums of a chunk and merges those whose turn it is; one thread merges at a time.
 static void leave_sums(Job* job, INDEX chunk, double* sums) {
     pthread_mutex_lock(&job->merging);
     job->waiting[chunk % job->slots] = sums;
@@ -172,7 +171,7 @@ static void leave_sums(Job* job, INDEX chunk, double* sums) {
         double* ready = turn < job->chunks ? job->waiting[turn % job->slots] : 0;
         if (!ready) break;
         job->waiting[turn % job->slots] = 0;
-        job->merged = -1;  // others only leave theirs
+        job->merged = -1;  // other threads only leave their sums
         pthread_mutex_unlock(&job->merging);
         launch = launch_of(job, turn, launch);
         if (launch->sums) merge_one(launch, turn, ready);
@@ -195,7 +194,7 @@ static void fail(Job* job) {
 
 static void post(Job* job);
 
-// Chunks of a job until there are none, or until `deadline` (0: never); a caller posts the job when it is `late`.
+// Works on chunks of a job until none is left or until `deadline` (0: none); a caller posts the job when it is `late`.
 static void work_on(Job* job, double deadline, double late) {
     const Launch* launch = job->launches;
     while (!__atomic_load_n(&job->failed, __ATOMIC_RELAXED)) {
@@ -270,7 +269,7 @@ static void start_workers(INDEX wanted) {
     pthread_attr_setstacksize(&detached, STACK);
     for (; pool.started < wanted; ++pool.started) {
         pthread_t thread;
-        if (pthread_create(&thread, &detached, worker, 0)) break;  // as many as the system gives
+        if (pthread_create(&thread, &detached, worker, 0)) break;  // as many as the system allows
     }
     pthread_attr_destroy(&detached);
     pthread_sigmask(SIG_SETMASK, &before, 0);
@@ -295,7 +294,7 @@ static void remove_job(Job* job) {
     job->posted = 0;
 }
 
-// Waits for helpers, at most until the deadline (0: for ever).
+// Waits for helpers, at most until the deadline (0: without limit).
 static int helpers_gone(Job* job, double deadline) {
     while (job->helpers) {
         if (!deadline) {
@@ -339,8 +338,8 @@ extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
     return job;
 }
 
-// Callers that wait long for workers which were kept from their cores wake them later next time. A wait for the last of
-// a few large chunks is none of these.
+// A caller that waited long for descheduled workers wakes them later next time. Waiting for the last of a few large
+// chunks does not count.
 static void learn(const Job* job, double began, double waiting) {
     const double time = now(), waited = time - waiting, before = pool.patience;
     const bool kept = waited > LONG_WAIT * (time - began) && job->lost > 0.5 * waited;
@@ -374,12 +373,12 @@ extern "C" void pool_replace(Job* job, INDEX launch, INDEX i, const Variant* var
     __atomic_store_n(job->launches[launch].variants + i, variant, __ATOMIC_RELEASE);
 }
 
-// Chunks that are done, of all.
+// Fraction of chunks that are done.
 extern "C" double pool_progress(const Job* job) {
     return (double)__atomic_load_n(&job->completed, __ATOMIC_RELAXED) / (double)job->chunks;
 }
 
-// Hands out nothing more and waits for what is under way; also after a job that is done.
+// Hands out no more chunks and waits for running ones; also called after a finished job.
 extern "C" void pool_end(Job* job) {
     if (job->posted) {
         fail(job);

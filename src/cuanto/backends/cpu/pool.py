@@ -1,4 +1,4 @@
-"""Native threads for kernels: one call hands all items of a list of launches to them (`pool.h`)."""
+"""The pool of native threads (`pool.h`): one call runs all items of a list of launches."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
+from cuanto import tuning
 from cuanto.backends.cpu.compiler import load_library
 from cuanto.kernels.text import Source
 from cuanto.log import report_progress
 
 SLICE = 0.1
-"""Seconds after which the calling thread comes back to the interpreter, for signals such as Ctrl-C."""
+"""Seconds after which the calling thread returns to the interpreter, for signals such as Ctrl-C."""
 PROGRESS = 5.0
-"""Seconds after which a long job says how far it is."""
+"""Seconds between progress reports of a long job."""
 CHUNKS = 64
-"""Chunks of a launch that adds up, whatever the number of threads: its result has the same bits everywhere."""
-CHUNKS_PER_THREAD = 8
-"""Chunks of other launches: enough to balance the work."""
+"""Chunks of a launch with sums, for any number of threads: results are bitwise reproducible."""
+CHUNKS_PER_THREAD = tuning.size("cpu", "threads.chunks")
 
 _LAUNCH = struct.Struct("9q")
 _VARIANT = struct.Struct("2q")
 
 
 class Variant:
-    """A compiled entry point (its address) with packed arguments, and whatever must live as long as they do."""
+    """Address of a compiled entry point with packed arguments, and the objects that they point to."""
 
     def __init__(self, entry: int, arguments: bytes, keep: Any) -> None:
         self._alive = arguments, keep
@@ -42,11 +42,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class NativeLaunch:
-    """Items in chunks of `grain`, with kernels that are run one after the other on a chunk.
+    """Items in chunks of `grain`; kernels are run one after the other on each chunk.
 
-    `scratch`: bytes for a thread. `sums`: numbers of a chunk that are added to the array at the address `target`, or
-    given to the entry point `merge` with the arguments of the first kernel. `better` are asked now and then for a
-    variant that takes the place of the one of the same number, until they end; None: not yet.
+    `scratch`: bytes per thread. `sums`: numbers per chunk, which are added to the array at the address `target` or
+    passed to the entry point `merge` with the arguments of the first kernel. `better`: iterators by the number of a
+    variant, polled for a replacement until they end; None: not yet.
     """
 
     variants: Sequence[Variant]
@@ -63,14 +63,14 @@ class NativeLaunch:
         return (ctypes.c_void_p * len(self.variants))(*(variant.address for variant in self.variants))
 
     def packed(self) -> bytes:
-        """The record that the pool reads; its last number is the pool's own."""
+        """The record that the pool reads; its last number is set by the pool."""
         target = self.variants[0].packed if self.merge else self.target
         numbers = self.items, self.grain, self.scratch, self.sums, target, self.merge
         return _LAUNCH.pack(ctypes.addressof(self._addresses), len(self.variants), *numbers, 0)
 
 
 _loading = threading.Lock()
-"""Held while the pool is compiled: whoever needs it meanwhile waits instead of compiling it again."""
+"""Held while the pool is compiled, so that other threads wait instead of compiling it again."""
 
 
 def load_pool() -> ctypes.CDLL:
@@ -85,7 +85,7 @@ def _forget_lock() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)  # who held it does not exist there
+    os.register_at_fork(after_in_child=_forget_lock)  # its holder does not exist there
 
 
 @cache
@@ -107,16 +107,16 @@ def _library() -> ctypes.CDLL:
 
 
 class Pool:
-    """So many threads of the process, the calling one included; the others begin when they are needed first.
+    """Native threads, the calling one included; the others are started at the first need.
 
-    Calls from several Python threads and from forked processes are safe.
+    Safe to use from several Python threads and from forked processes.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
     def run(self, launches: Sequence[NativeLaunch]) -> None:
-        """All items of all launches, in any order; sums are added in the order of the chunks."""
+        """Run all items of all launches, in any order; sums are added in the order of the chunks."""
         library, records = load_pool(), b"".join(launch.packed() for launch in launches)
         job = library.pool_job(records, len(launches), self.threads)
         if not job:
@@ -137,7 +137,7 @@ class Pool:
 
 
 def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
-    """Put better variants that are ready in their places; they must live until the job is done."""
+    """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
     found = []
     for place, better in list(pending.items()):
         try:

@@ -6,37 +6,39 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
-from itertools import cycle
+from itertools import accumulate, cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
-from cuanto.backends.cuda.launch import GROUP_THREADS, WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.communicator import Communicator, SingleRank
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, typed
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
+from cuanto.kernels.build import GROUP_THREADS
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 
 OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024
-"""Bytes of shared memory that a kernel may have without asking."""
+"""Bytes of shared memory that a kernel may use without a request."""
 ALIGNMENT = 256
-"""Bytes at a multiple of which an array begins."""
+"""Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Of all memory: so much in CuPy's pool would be missed."""
-STREAMS = 16
-"""Jobs at work at once."""
+"""Fraction of all memory that CuPy's pool may hold back from a memory plan."""
+STREAMS = tuning.size("cuda", "integrals.streams")
 
 
 @cache
 def why_no_gpu() -> str:
-    """Empty when there is CuPy and a GPU, else what is missing."""
+    """Reason why CUDA cannot be used; empty if there is CuPy and a GPU."""
     try:
         import cupy
     except ImportError as error:
@@ -49,11 +51,11 @@ def why_no_gpu() -> str:
 
 
 def describe_gpu() -> str:
-    """The first GPU and what drives it; an error where it counts but refuses to work."""
+    """Description of the first GPU and its driver; raises if the GPU does not work."""
     import cupy
 
     runtime = cupy.cuda.runtime
-    cupy.zeros(1).get()  # it may be taken by another process, or have no memory
+    cupy.zeros(1).get()  # fails if another process owns it or its memory is full
     count = runtime.getDeviceCount()
     properties = runtime.getDeviceProperties(0)
     memory = properties["totalGlobalMem"] / 2**30
@@ -66,18 +68,18 @@ def describe_gpu() -> str:
 
 
 class CudaProgram:
-    """A kernel on a GPU; `binary` is under way, None where it lies in the cache."""
+    """A kernel on a GPU; `binary` is being compiled, None if it is in the cache."""
 
     def __init__(self, source: Source, binary: Future[bytes] | None) -> None:
         self.source, self._binary = source, binary
 
     @property
     def ready(self) -> bool:
-        """Has it been compiled?"""
+        """Whether it has been compiled."""
         return self._binary is None or ready(self._binary)
 
     def wait(self) -> None:
-        """Until it is compiled."""
+        """Wait until it is compiled."""
         if self._binary is not None:
             self._binary.result()
 
@@ -86,8 +88,6 @@ class CudaBackend:
     """The current CUDA device."""
 
     name = "cuda"
-    group_threads, quartet_threads = GROUP_THREADS, 0
-    worth_compiling = WORTH_COMPILING
 
     def __init__(self, schedule: str = "auto") -> None:
         if reason := why_no_gpu():
@@ -95,15 +95,14 @@ class CudaBackend:
         import cupy
 
         self.xp = cupy
-        self.schedule = schedule_name(schedule, "cuda")
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.device_name = properties["name"].decode()
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
-        self.shared_limit = int(properties["sharedMemPerBlockOptin"])
-        self.multiprocessors = int(properties["multiProcessorCount"])
-        tuning = WORTH_COMPILING, GROUP_THREADS, self.shared_limit
-        self.traits = Traits("cuda", self.schedule, False, self.multiprocessors, *tuning)
+        sizes = WORTH_COMPILING, GROUP_THREADS, int(properties["sharedMemPerBlockOptin"])
+        workers = int(properties["multiProcessorCount"])
+        self.traits = Traits("cuda", schedule_name(schedule, "cuda"), False, workers, *sizes)
         self.linalg: Linalg = DeviceLinalg(cupy, CudaLibrary(cupy))
+        self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}
@@ -117,9 +116,8 @@ class CudaBackend:
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
-        xp, ends = self.xp, np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays.values()])
-        packed = np.empty(int(ends[-1]), dtype=np.uint8)
-        starts = [0, *ends[:-1].tolist()]
+        xp, (*starts, end) = self.xp, _aligned(arrays.values())
+        packed = np.empty(end, dtype=np.uint8)
         for start, array in zip(starts, arrays.values(), strict=True):
             packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         block = xp.asarray(packed).data
@@ -134,10 +132,10 @@ class CudaBackend:
         return host
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
-        """Copies in pinned memory, which the device writes by itself while more are asked for."""
-        ends = np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays])
-        pinned, found = self.xp.cuda.alloc_pinned_memory(int(ends[-1])), []
-        for start, array in zip([0, *ends[:-1].tolist()], arrays, strict=True):
+        """Copies in pinned memory, written asynchronously; one wait at the end."""
+        *starts, end = _aligned(arrays)
+        pinned, found = self.xp.cuda.alloc_pinned_memory(end), []
+        for start, array in zip(starts, arrays, strict=True):
             host = np.frombuffer(pinned, array.dtype, array.size, start)
             self.xp.ascontiguousarray(array).reshape(-1).get(out=host, blocking=False)
             found.append(host.reshape(array.shape))
@@ -145,7 +143,7 @@ class CudaBackend:
         return found
 
     def address(self, target: Any) -> int:
-        """Of an array."""
+        """Address of an array."""
         return int(target.data.ptr)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any:
@@ -153,7 +151,7 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Bytes free and in total. What CuPy's pool holds for later is given back before it is missed in a plan."""
+        """Free and total bytes; memory held by CuPy's pool is released first if it is much."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         free, total = info()
         if pool.free_bytes() > POOL_SHARE * total:
@@ -162,7 +160,7 @@ class CudaBackend:
         return int(free), int(total)
 
     def compile(self, source: Source, later: bool = False) -> CudaProgram:
-        """Begin in the background what is not in the cache."""
+        """Compile in the background, unless it is in the cache."""
         known = source.hash in self._functions or source.hash in self._compiling
         if not known and not disk.complete(self._path(source)):
             self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
@@ -184,17 +182,17 @@ class CudaBackend:
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """On several streams: small launches run beside each other."""
+        """On several streams, so that small launches run concurrently."""
         self._side_by_side([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """With the best kernels there are now, on several streams."""
+        """With the best kernels compiled so far, on several streams."""
         self._side_by_side([self._launch_of(job) for job in group] for group in groups)
 
     def _side_by_side(self, groups: Iterable[Sequence[Launch]]) -> None:
-        """The host does not wait; the current stream does, so that memory let go at the end is used after that."""
+        """On several streams, for which the current one waits: memory freed afterwards is not reused too early."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
-        keep = []  # arguments live until the current stream knows of the kernels
+        keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
         try:
             for launches in groups:
@@ -214,7 +212,7 @@ class CudaBackend:
         self.xp.cuda.get_current_stream().synchronize()
 
     def finish_compiling(self) -> None:
-        """Wait for the background."""
+        """Wait for background compilations."""
         for future in list(self._compiling.values()):
             future.result()
 
@@ -237,8 +235,13 @@ class CudaBackend:
             module = self.xp.cuda.function.Module()
             try:
                 module.load(self._binary(source))
-            except self.xp.cuda.driver.CUDADriverError:  # a damaged file of the cache
+            except self.xp.cuda.driver.CUDADriverError:  # a damaged file in the cache
                 self._path(source).unlink(missing_ok=True)
                 module.load(self._binary(source))
             self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]
+
+
+def _aligned(arrays: Iterable[Any]) -> list[int]:
+    """Where arrays begin in one block of memory, and its size."""
+    return list(accumulate((-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays), initial=0))

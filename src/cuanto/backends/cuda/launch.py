@@ -1,41 +1,37 @@
-"""How a job is launched on a GPU: kernel text, grid, shared memory, arguments. No CuPy here: `simt` uses it as well."""
+"""Launches of integral jobs on a GPU: kernel, grid, shared memory, arguments. Without CuPy: `simt` uses it, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from cuanto.backends.base import Job, Launch, Program
+from cuanto import tuning
+from cuanto.backends.base import Backend, Job, Launch
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
-from cuanto.kernels.build import block_source, table_source
+from cuanto.kernels.build import general_source
 from cuanto.kernels.spec import BLOCK_SCHEDULES
 from cuanto.kernels.text import Source
 
-THREAD_BLOCK = 128
-GROUP_THREADS = 256
-WORTH_COMPILING = 1.0e6
-"""Operations of a job from which a straight-line kernel repays its compilation."""
-SUMS_TARGET = 48 * 1024
-"""Bytes of shared memory up to which a block per quartet keeps its sums there, too."""
+WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
+SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
 LARGEST_GRID = 2**31 - 1
-SCRATCH_LIMIT = 1 << 29
-"""Bytes of sums in global memory that blocks may have together."""
+SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 
 
 def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
-    """Arguments in order, scalars typed as the kernel declares them; `begin` and `end` are those of all items."""
+    """Arguments in the kernel's order, scalars in its types; by default `begin` and `end` span all items."""
     known = {"begin": 0, "end": items, **values}
     return [known[name] if cast is None else cast(known[name]) for cast, name in _casts(source.arguments)]
 
 
 def blocks_of(source: Source, items: int) -> int:
-    """Blocks of threads of a launch."""
+    """Number of thread blocks of a launch."""
     return -(-items // source.per_block)
 
 
@@ -45,73 +41,34 @@ def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]
     return [(casts.get(kind), name) for kind, name in arguments]
 
 
-def thread_source(job: Job) -> Source:
-    """One ket per thread, straight-line code."""
-    return replace(kind_of(job).source(job.real_name), threads=THREAD_BLOCK, per_block=THREAD_BLOCK)
-
-
-class BlockTables:
-    """Tuples and functions of both sides on the device, one copy per class."""
-
-    def __init__(self, put: Callable[[Any], Any]) -> None:
-        self._put = put
-        self._known: dict[Any, dict[str, Any]] = {}
-
-    def __call__(self, job: Job) -> dict[str, Any]:
-        key = (job.bra, job.ket, job.real_name)
-        if key not in self._known:
-            md_blocks.check(job.operator, job.bra, job.ket)
-            self._known[key] = self._arguments(job)
-        return self._known[key]
-
-    def _arguments(self, job: Job) -> dict[str, Any]:
-        K = sum(job.bra.l) + sum(job.ket.l)
-        momenta = (*job.bra.l, 0)[:2] + (*job.ket.l, 0)[:2]
-        values: dict[str, Any] = dict(zip(("la", "lb", "lc", "ld"), momenta, strict=True))
-        values |= {"tuples": self._put(md_blocks.tuple_table(K)), "room": md_blocks.largest_batch(K)}
-        for name, side in (("bra", job.bra), ("ket", job.ket)):
-            functions = md_blocks.functions_of(side)
-            values[f"{name}_functions"] = functions.count
-            values[f"{name}_start"] = self._put(functions.start)
-            values[f"{name}_monomial"] = self._put(functions.monomial)
-            values[f"{name}_value"] = self._put(functions.value.astype(job.arguments["out"].dtype))
-        return values
-
-
-class Device(Protocol):
-    """What decides how jobs are launched; `threads` of a group of the general kernel, and of a quartet (0: by class).
-
-    `worth_compiling`: operations of a job from which a straight-line kernel repays its compilation.
-    """
-
-    schedule: str
-    shared_limit: int
-    multiprocessors: int
-    group_threads: int
-    quartet_threads: int
-    worth_compiling: float
-
-    def compile(self, source: Source) -> Program: ...
-
-    def to_device(self, array: Any) -> Any: ...
-
-    def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Any: ...
+def _block_arguments(job: Job) -> dict[str, Any]:
+    """Tables of both sides for kernels with a block of threads per integral or quartet."""
+    md_blocks.check(job.operator, job.bra, job.ket)
+    K = sum(job.bra.l) + sum(job.ket.l)
+    momenta = (*job.bra.l, 0)[:2] + (*job.ket.l, 0)[:2]
+    values: dict[str, Any] = dict(zip(("la", "lb", "lc", "ld"), momenta, strict=True))
+    values |= {"tuples": md_blocks.tuple_table(K), "room": md_blocks.largest_batch(K)}
+    for name, side in (("bra", job.bra), ("ket", job.ket)):
+        functions = md_blocks.functions_of(side)
+        values[f"{name}_functions"] = functions.count
+        values[f"{name}_start"], values[f"{name}_monomial"] = functions.start, functions.monomial
+        values[f"{name}_value"] = functions.value.astype(job.arguments["out"].dtype)
+    return values
 
 
 class JobLaunches:
-    """Turns jobs into launches: the schedule, the kernel, its shared memory, its tables on the device."""
+    """Turns jobs into launches: chooses schedule, kernel and shared memory, and copies tables to the device."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._tables = GroupTables(device.to_device)
-        self._block_tables = BlockTables(device.to_device)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._tables = GroupTables(backend.to_device)
 
     def __call__(self, job: Job) -> Launch:
-        """With the best kernel there is now."""
-        kind, wanted = kind_of(job), self._device.schedule
+        """The launch of a job with the best kernel compiled so far."""
+        kind, wanted = kind_of(job), self._backend.traits.schedule
         schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
-            program = self._device.compile(thread_source(job))
+            program = self._backend.compile(kind.source(job.real_name))
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
@@ -121,27 +78,33 @@ class JobLaunches:
 
     def _pays(self, job: Job) -> bool:
         work = job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns)
-        return work > self._device.worth_compiling
+        return work > self._backend.traits.worth_compiling
 
     def _groups(self, job: Job) -> Launch:
         """A few kets per block, their work shared by its threads, from index tables."""
-        device, need, (_, arguments) = self._device, kind_of(job).need, self._tables(job)
-        dtype = np.dtype(job.arguments["out"].dtype)
-        lanes, shared = group_lanes(job, need, dtype.itemsize, device.shared_limit, device.multiprocessors)
+        traits, need, dtype = self._backend.traits, kind_of(job).need, np.dtype(job.arguments["out"].dtype)
+        lanes, shared = group_lanes(job, need, dtype.itemsize, traits.shared_limit, traits.workers)
         items = job.bras * -(-job.kets // lanes)
-        extra = {**arguments, "lanes": lanes, "slots": need.slots, "scratch": job.arguments["out"], "scratch_stride": 0}
+        extra = {
+            **self._tables(job),
+            "lanes": lanes,
+            "slots": need.slots,
+            "scratch": job.arguments["out"],
+            "scratch_stride": 0,
+        }
         grid = min(items, LARGEST_GRID)
         if shared == 0:
             stride = need.numbers(lanes)
-            grid = min(items, 4 * device.multiprocessors)
-            extra |= {"scratch": device.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
-        source = replace(table_source("cuda", job.real_name), threads=device.group_threads)
-        return Launch(device.compile(source), grid, _arguments(job, extra), shared)
+            grid = min(items, 4 * traits.workers)
+            extra |= {"scratch": self._backend.zeros((grid * stride,), dtype.type), "scratch_stride": stride}
+        source = _general("group", job.real_name, traits.group_threads)
+        return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared)
 
     def _blocks(self, job: Job, schedule: str) -> Launch:
         """A block for each contracted integral, or for each contracted quartet of shells."""
-        device, arguments = self._device, self._block_tables(job)
-        threads = device.quartet_threads or md_blocks.block_threads(job.bra, job.ket)
+        traits = self._backend.traits
+        arguments = self._tables.once((job.bra, job.ket, job.real_name), lambda: _block_arguments(job))
+        threads = traits.quartet_threads or md_blocks.block_threads(job.bra, job.ket)
         per_integral = schedule == "integral_block"
         need = md_blocks.storage(job.bra, job.ket, job.columns, threads, per_integral)
         dtype = np.dtype(job.arguments["out"].dtype)
@@ -151,11 +114,17 @@ class JobLaunches:
         grid, shared, scratch, stride = min(grid, LARGEST_GRID), need.shared + need.sums, job.arguments["out"], 0
         if need.sums and shared * dtype.itemsize > SUMS_TARGET:
             shared, stride = need.shared, need.sums
-            grid = min(grid, 4 * device.multiprocessors, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
-            scratch = device.zeros((grid * stride,), dtype.type)
+            grid = min(grid, 4 * traits.workers, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
+            scratch = self._backend.zeros((grid * stride,), dtype.type)
         extra = {**arguments, "at_once": need.at_once, "scratch": scratch, "scratch_stride": stride}
-        source = replace(block_source(schedule, job.real_name), threads=threads)
-        return Launch(device.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
+        source = _general(schedule, job.real_name, threads)
+        return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared * dtype.itemsize)
+
+
+@cache
+def _general(schedule: str, real: str, threads: int) -> Source:
+    """A general kernel for so many threads of a block; kept, because its hash is."""
+    return replace(general_source(schedule, real), threads=threads)
 
 
 def _arguments(job: Job, extra: dict[str, Any]) -> dict[str, Any]:

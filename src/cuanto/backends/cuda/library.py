@@ -1,4 +1,4 @@
-"""What linear algebra takes from CUDA's libraries beside CuPy's arrays: half products, triangles, streams."""
+"""Linear algebra from CUDA's libraries that CuPy's arrays lack: symmetric products, triangles, streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CudaLibrary:
         return cublas.syrk("N", A, out=G, lower=True)
 
     def inverse(self, L: Any) -> Any:
-        """Of a lower triangle."""
+        """Inverse of a lower triangle."""
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, self._cupy.eye(len(L), dtype=L.dtype), lower=True, check_finite=False)
@@ -33,7 +33,7 @@ class CudaLibrary:
         for A, stream in zip(given, self._streams, strict=True):
             stream.wait_event(begin)
             with stream:
-                found.append((call(A), stream.record(), A))  # memory of A is not given out meanwhile
+                found.append((call(A), stream.record(), A))  # A is kept alive meanwhile
 
         def taken() -> Iterator[Any]:
             for made, done, _ in found:
@@ -44,5 +44,5 @@ class CudaLibrary:
 
     @cached_property
     def _streams(self) -> list[Any]:
-        """Two, which are served first; kept, since memory that was given out on a stream returns to it."""
+        """Two of high priority; kept, because memory allocated on a stream returns to it."""
         return [self._cupy.cuda.Stream(non_blocking=True, priority=-1) for _ in range(2)]

@@ -1,7 +1,7 @@
-"""Device memory of the simt backend: arrays that the host cannot touch by accident, and a module for them like CuPy.
+"""Device memory of the simt backend: arrays that the host cannot access by accident, and an array module like CuPy.
 
-What CuPy refuses is refused here: a host array among device arrays, and a device array where NumPy wants one of its
-own. Single numbers pass in both directions (`float(x)`, `x.item()`); everything else is copied by the backend.
+As in CuPy, mixing host and device arrays is an error. Single numbers pass in both directions (`float(x)`,
+`x.item()`); everything else is copied by the backend.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ HOST_ONLY = ("ctypes", "setflags", "tofile")
 FROM_HOST = ("array", "asarray")
 """Functions of the module that copy host arrays to the device."""
 UNINITIALISED = ("empty", "empty_like")
-"""Functions whose results hold anything: not-a-number here, so that reading it shows."""
+"""Functions with uninitialised results: filled with NaN here, so that reading them shows."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Where the numbers of an array begin."""
+    """Address of an array."""
 
     ptr: int
 
 
 class DeviceArray(NDArrayOperatorsMixin):
-    """An array of the device; it takes over the memory of the host array that it is made from."""
+    """A device array; it takes over the memory of a host array."""
 
     def __init__(self, memory: NDArray[Any]) -> None:
         self._memory = memory
@@ -110,7 +110,7 @@ class DeviceModule:
 
 
 class SimtLibrary:
-    """What CUDA's libraries do beside CuPy; upper triangles that they leave alone are not a number."""
+    """Functions of CUDA's libraries; upper triangles that they leave undefined are NaN."""
 
     def lower_gram(self, A: DeviceArray) -> DeviceArray:
         """A A^T, its lower triangle only."""
@@ -119,11 +119,11 @@ class SimtLibrary:
         return DeviceArray(G)
 
     def inverse(self, L: DeviceArray) -> DeviceArray:
-        """Of a lower triangle."""
+        """Inverse of a lower triangle."""
         return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))
 
     def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
-        """One after the other, before anything else is done."""
+        """Results of the calls, one after the other."""
         return iter([call(A) for A in given])
 
 
@@ -146,7 +146,7 @@ def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cholesky(A: NDArray[Any]) -> NDArray[Any]:
-    """A factor that is not a number where there is none, without an error."""
+    """Cholesky factor, NaN instead of an error if there is none."""
     try:
         return np.linalg.cholesky(A)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""The CUDA kernels, executed on the CPU: slow, for tests of the GPU path without a GPU."""
+"""CUDA kernels executed on the CPU: slow, for tests of the GPU path without a GPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
@@ -25,7 +26,7 @@ MULTIPROCESSORS = 2
 
 
 class SimtProgram:
-    """A kernel, compiled when it is launched first."""
+    """A kernel, compiled at its first launch."""
 
     ready = True
 
@@ -33,23 +34,20 @@ class SimtProgram:
         self.source = source
 
     def wait(self) -> None:
-        """Nothing is under way."""
+        """No effect: kernels are compiled at their first launch."""
 
 
 class SimtBackend:
-    """A GPU in slow motion, with memory of its own."""
+    """A simulated GPU with memory of its own."""
 
     name = "simt"
     xp: Any = DeviceModule()
-    group_threads, quartet_threads = GROUP_THREADS, QUARTET_THREADS
-    multiprocessors = MULTIPROCESSORS
-    worth_compiling = 0.0
 
     def __init__(self, schedule: str = "auto", shared_limit: int = MAX_SHARED_BYTES) -> None:
-        self.schedule = schedule_name(schedule, "cuda")
-        self.traits = Traits("cuda", self.schedule, False, MULTIPROCESSORS, 0.0, GROUP_THREADS, shared_limit)
-        self.shared_limit = shared_limit
+        sizes = GROUP_THREADS, shared_limit, QUARTET_THREADS
+        self.traits = Traits("cuda", schedule_name(schedule, "cuda"), False, MULTIPROCESSORS, 0.0, *sizes)
         self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
+        self.communicator: Communicator = SingleRank()
         self._launch_of = JobLaunches(self)
         self._kernels: dict[str, SimtKernel] = {}
 
@@ -74,19 +72,19 @@ class SimtBackend:
         return DeviceArray(np.zeros(shape, dtype=dtype))
 
     def memory(self) -> tuple[int, int]:
-        """Of the machine."""
+        """Free and total main memory."""
         return main_memory()
 
     def compile(self, source: Source, later: bool = False) -> SimtProgram:
-        """Kernels are compiled when they are launched."""
+        """Kernels are compiled at their first launch."""
         return SimtProgram(source)
 
     def address(self, target: Any) -> int:
-        """Of an array."""
-        return int(target.ctypes.data)
+        """Address of an array."""
+        return int(target.data.ptr)
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
-        """Block after block."""
+        """Run the blocks one after the other."""
         source = program.source
         if not items:
             return
@@ -105,7 +103,7 @@ class SimtBackend:
         self.launch_all([self._launch_of(job) for job in chain.from_iterable(groups)])
 
     def synchronize(self) -> None:
-        """Nothing is under way."""
+        """No effect: launches are complete when they return."""
 
     def finish_compiling(self) -> None:
-        """Nothing is under way."""
+        """No effect: kernels are compiled at their first launch."""

@@ -33,28 +33,17 @@ struct uint3 {
     unsigned x, y, z;
 };
 typedef uint3 dim3;
-template <class T, int BYTES>
-struct __attribute__((aligned(BYTES))) SimtPair {
-    T x, y;
+struct __attribute__((aligned(16))) double2 {
+    double x, y;
 };
-template <class T, int BYTES>
-struct __attribute__((aligned(BYTES))) SimtQuad {
-    T x, y, z, w;
+struct __attribute__((aligned(16))) int4 {
+    int x, y, z, w;
 };
-typedef SimtPair<int, 8> int2;
-typedef SimtPair<float, 8> float2;
-typedef SimtPair<double, 16> double2;
-typedef SimtQuad<int, 16> int4;
-typedef SimtQuad<float, 16> float4;
-inline int2 make_int2(int x, int y) { return {x, y}; }
-inline float2 make_float2(float x, float y) { return {x, y}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 static uint3 threadIdx, blockIdx;
 static dim3 blockDim, gridDim;
-static const int warpSize = 32;
 
 // ---- fibers -----------------------------------------------------------------------------------------------
 namespace simt {

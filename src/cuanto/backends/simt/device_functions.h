@@ -59,9 +59,6 @@ inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE())
     return __ballot_sync(mask, !predicate, line) == 0;
 }
 
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-
 template <class T>
 T __ldg(const T* p) {
     return *p;
@@ -74,13 +71,11 @@ T simt_replace(T* p, T value) {
     *p = value;
     return before;
 }
-#define SIMT_ATOMICS(T)                                                                         \
-    inline T atomicAdd(T* p, T x) { return simt_replace(p, static_cast<T>(*p + x)); }           \
-    inline T atomicExch(T* p, T x) { return simt_replace(p, x); }
+#define SIMT_ATOMICS(T) \
+    inline T atomicAdd(T* p, T x) { return simt_replace(p, static_cast<T>(*p + x)); }
 #define SIMT_INTEGER_ATOMICS(T)                                                                 \
     SIMT_ATOMICS(T)                                                                             \
     inline T atomicMax(T* p, T x) { return simt_replace(p, x > *p ? x : *p); }                  \
-    inline T atomicMin(T* p, T x) { return simt_replace(p, x < *p ? x : *p); }                  \
     inline T atomicCAS(T* p, T expected, T x) { return simt_replace(p, *p == expected ? x : *p); }
 SIMT_ATOMICS(float)
 SIMT_ATOMICS(double)
@@ -108,7 +103,6 @@ TO simt_bits(FROM x) {
     return y;
 }
 inline long long __double_as_longlong(double x) { return simt_bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return simt_bits<double>(x); }
 inline int __float_as_int(float x) { return simt_bits<int>(x); }
 inline float __int_as_float(int x) { return simt_bits<float>(x); }
 inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }

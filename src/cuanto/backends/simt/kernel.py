@@ -1,16 +1,14 @@
 """Compile a CUDA text with the system's C++ compiler and launch it as cuLaunchKernel would.
 
 The text is what NVRTC takes; `cuda_on_cpu.h` supplies the language and `device_functions.h` its library.
-The types of the parameters come from the compiler itself, so that every argument is checked, where the driver
-would believe any pointer.
+The types of the parameters come from the compiler, so that every argument is checked; the driver would accept any
+pointer.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import subprocess
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cuanto.backends import cache
-from cuanto.backends.cpu.compiler import find_compiler, native_flag, processor
+from cuanto.backends.cpu.compiler import compile_text, text_path
 from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.errors import CompilerError, CuantoError
 
@@ -66,7 +63,7 @@ class LaunchError(CuantoError):
 
 
 class _Parameter(ctypes.Structure):
-    """What the compiler says of a parameter; constant, floating and size are the target's for a pointer."""
+    """Type of a kernel parameter according to the compiler; for a pointer that of its target."""
 
     _fields_ = (
         ("pointer", ctypes.c_int),
@@ -80,7 +77,7 @@ class _Parameter(ctypes.Structure):
     size: int
 
     def fits(self, dtype: np.dtype[Any]) -> bool:
-        """Same size (a void pointer takes all) and both or neither floating."""
+        """Whether the type matches: same size (a void pointer takes all), both or neither floating."""
         return self.size == 0 or (dtype.itemsize == self.size and (dtype.kind == "f") == bool(self.floating))
 
     def __str__(self) -> str:
@@ -105,31 +102,12 @@ def simt_text(text: str, entry: str) -> str:
 
 def compile_simt(text: str, entry: str, cache_dir: Path | None = None) -> SimtKernel:
     """The kernel `entry` of a CUDA text, from the cache when it is there; a CompilerError has the log."""
-    compiler = find_compiler()
     whole = simt_text(text, entry)
-    folder = cache_dir or cache.cache_folder()
-    parts = (whole, *FLAGS, native_flag(), *compiler.command, compiler.version, processor())
-    final = folder / f"{cache.key(parts)}.so"
-    if not cache.complete(final):
-        folder.mkdir(parents=True, exist_ok=True)
-        source, draft = cache.temporary(final.with_suffix(".cpp")), cache.temporary(final)
-        try:
-            source.write_text(whole)
-            command = [*compiler.command, *FLAGS, native_flag(), "-o", str(draft), str(source)]
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-            )
-            if done.returncode != 0:
-                raise CompilerError(f"compiling {entry} for simt with {compiler.path} failed:\n{done.stdout}")
-            os.replace(draft, final)
-        finally:
-            source.unlink(missing_ok=True)
-            draft.unlink(missing_ok=True)
-    return SimtKernel(entry, final)
+    return SimtKernel(entry, compile_text(whole, FLAGS, entry, text_path(whole, FLAGS, cache_dir)))
 
 
 class SimtKernel:
-    """A compiled kernel; launches of one kernel exclude each other, for its shared memory exists once."""
+    """A compiled kernel; its launches exclude each other, because its shared memory exists once."""
 
     def __init__(self, entry: str, library: Path) -> None:
         self.entry = entry
@@ -148,7 +126,7 @@ class SimtKernel:
         args: Sequence[Any],
         order: Order = "forward",
     ) -> None:
-        """Run all blocks; the threads of each take turns in this `order`, which no result may depend on."""
+        """Run all blocks; `order` in which threads take turns, which results must not depend on."""
         grid3, block3 = (_dimensions(self.entry, given) for given in (grid, block))
         if block3[0] * block3[1] * block3[2] > MAX_THREADS:
             raise LaunchError(f"{self.entry}: a block of {block} threads is too large, {MAX_THREADS} is the limit")

@@ -1,7 +1,7 @@
 """Cartesian components of a shell and their transformation inside kernels.
 
 A kernel works with bare monomials x^a y^b z^c. The factor common to a shell (`shell_scale`) is folded into the
-contraction coefficients by whoever fills the records, so that s and p need no transformation at all.
+contraction coefficients of the records, so that s and p need no transformation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.kernels.ir import Graph, linear
+from cuanto.kernels.ir import Graph, inputs, linear
 
 Powers = tuple[int, int, int]
 ORIGIN: Powers = (0, 0, 0)
@@ -72,3 +72,10 @@ def pair_functions(
     columns = [transform(graph, l[1], pure[1], row) for row in values]
     rows = [transform(graph, l[0], pure[0], column) for column in zip(*columns, strict=True)]
     return [rows[j][i] for i in range(len(rows[0])) for j in range(len(rows))]
+
+
+def accumulated_functions(graph: Graph, l: tuple[int, int], pure: tuple[bool, bool]) -> list[int]:
+    """Accumulated sums over monomials -> functions of both shells."""
+    na, nb = len(powers(l[0])), len(powers(l[1]))
+    acc = inputs(graph, "acc", na * nb, uniform=False)
+    return pair_functions(graph, l, pure, [acc[a * nb : (a + 1) * nb] for a in range(na)])

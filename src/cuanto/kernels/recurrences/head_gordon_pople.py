@@ -9,7 +9,7 @@ The ket's exponent c enters through 1/c only, and (2 pi^(5/2) / c^(3/2)) d_c thr
 the limit 1/c = 0 of an s function, so the same kernels give the nuclear attraction.
 
 Attenuated operators erf(omega r)/r (`integrals.attenuation`): the record has p' with 1/p' = 1/p + 1/omega^2 in place of
-p, and h = 1/2p as ever. What is q / (p + q) in the recurrences is rho/p in general (Ahlrichs, Phys. Chem. Chem. Phys.
+p; h = 1/2p is unchanged. The factor q/(p + q) of the recurrences is rho/p in general (Ahlrichs, Phys. Chem. Chem. Phys.
 8, 3072 (2006), doi:10.1039/b605188j), hence the factor p'/p = 2 h p'.
 """
 
@@ -54,7 +54,7 @@ class CoulombGeometry:
         root = g.call("rsqrt", g.add(g.one, g.mul(p, iq)))
         self.r = g.mul(root, root)  # q / (p + q)
         self.rho = g.mul(p, self.r)
-        # P and Q in two parts: a tight function on a nucleus sees a P that differs from it by less than its last digit.
+        # P and Q have a high and a low part: P may differ from a nucleus by less than the coordinates' last digit.
         low = [rest[10 + i] if pair_bra else g.zero for i in range(3)]
         low_ket = [rest_ket[10 + i] if pair_ket else g.zero for i in range(3)]
         self.PQ = [g.add(g.sub(P[i], Q[i]), g.sub(low[i], low_ket[i])) for i in range(3)]
@@ -69,7 +69,7 @@ def vertical(graph: Graph, bra: Shells, ket: Shells, attenuated: bool) -> Stage:
     g = graph
     geo = CoulombGeometry(g, bra, ket)
     r = g.mul(g.scale(2.0, g.mul(geo.h, geo.p)), geo.r) if attenuated else geo.r  # rho / p
-    # The terms that lower a solid harmonic cancel on a side of one shell, where they would cost digits as well.
+    # On a side of one shell the terms that lower a solid harmonic cancel; computing them would also lose digits.
     solid_bra, solid_ket = (len(side.l) == 1 and side.pure[0] for side in (bra, ket))
     WP = [g.scale(-1.0, g.mul(r, x)) for x in geo.PQ]
     p_share = g.mul(geo.p, g.mul(geo.iq, geo.r))  # p / (p + q), or rho / q
@@ -117,7 +117,7 @@ def vertical(graph: Graph, bra: Shells, ket: Shells, attenuated: bool) -> Stage:
 
 
 def built_up(side: Shells) -> list[Powers]:
-    """The monomials that a vertical recurrence makes for a side: all momentum on its first centre."""
+    """The monomials that the vertical recurrence yields for a side: all momentum on its first centre."""
     return [e for l in range(side.l[0], sum(side.l) + 1) for e in powers(l)]
 
 
@@ -139,7 +139,7 @@ def shifted(graph: Graph, side: Shells, values: list[int], distance: list[int]) 
 
 
 def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
-    """Horizontal recurrence and functions of the ket, for every bra value; nothing to do for s and p alone."""
+    """Horizontal recurrence and functions of the ket, for every bra value; empty for s and p functions."""
     if sum(ket.l[1:]) == 0 and (ket.l[0] < 2 or not any(p and l > 1 for l, p in zip(ket.l, ket.pure, strict=True))):
         return []
     g = Graph()
@@ -175,5 +175,5 @@ def integrals(bra: Shells, ket: Shells, attenuated: bool = False) -> Integrals:
 
 
 def padded(pair: tuple[T, ...], missing: T) -> tuple[T, T]:
-    """A side of one shell has an s function of exponent zero as its second."""
+    """Both items of a side; a single shell is paired with an s function of exponent zero (`missing`)."""
     return pair[0], pair[1] if len(pair) == 2 else missing

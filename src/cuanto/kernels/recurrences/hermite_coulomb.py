@@ -1,7 +1,7 @@
-"""The interaction of two Hermite charge distributions: what the J engine does once per pair of primitive pairs.
+"""The interaction of two Hermite charge distributions, the inner step of the J engine.
 
 V_t(P) = sum_s R_(t+s)(P - Q) H_s(Q): the density is expanded in Hermite Gaussians beforehand and V is contracted
-with the bra's expansion afterwards, so that no integral is ever made. White and Head-Gordon, J. Chem. Phys. 104, 2620
+with the bra's expansion afterwards, so that no integral is formed. White and Head-Gordon, J. Chem. Phys. 104, 2620
 (1996), doi:10.1063/1.471011; Shao and Head-Gordon, Chem. Phys. Lett. 323, 425 (2000),
 doi:10.1016/S0009-2614(00)00524-8. R by eqs. 9.9.18-9.9.20 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from cuanto.kernels.ir import Graph, Stage, inputs
-from cuanto.kernels.recurrences.components import ORIGIN, Powers, cheapest_axis, degree, raised
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples, plus
+from cuanto.kernels.recurrences.components import Powers, degree
+from cuanto.kernels.recurrences.mcmurchie_davidson import HermiteCoulomb, hermite_tuples, plus
 
 GEOMETRY = {"double": 4, "float": 7}
 """Numbers before the density in a record: root of the exponent, and centre; in single precision in two parts."""
@@ -39,33 +39,14 @@ def interaction(bra_order: int, ket_order: int) -> Interaction:
     """The graph of a class."""
     order = bra_order + ket_order
     graph = Graph()
-    R = _recurrence(graph, order)
+    R_tn = HermiteCoulomb(graph, inputs(graph, "X", 3, uniform=False), inputs(graph, "base", order + 1, uniform=False))
+    R = {t: R_tn(t) for t in hermite_tuples(order)}
     bra, ket = hermite_tuples(bra_order), hermite_tuples(ket_order)
     uses: dict[Powers, list[tuple[int, int]]] = {}
     for i, t in enumerate(bra):
         for j, s in enumerate(ket):
             uses.setdefault(plus(t, s), []).append((i, j))
-    # High degrees first: their values serve nothing else and leave at once.
+    # High degrees first: nothing else reads their values, so that they are live for a short time only.
     tuples = sorted(uses, key=lambda u: -degree(u))
     stage = Stage(graph, tuple(R[u] for u in tuples))
     return Interaction(stage, tuple(tuple(uses[u]) for u in tuples), len(bra), len(ket))
-
-
-def _recurrence(graph: Graph, order: int) -> dict[Powers, int]:
-    """R_u for all degrees up to `order` from R_000^n and P - Q."""
-    g = graph
-    X = inputs(g, "X", 3, uniform=False)
-    base = inputs(g, "base", order + 1, uniform=False)
-    known: dict[tuple[Powers, int], int] = {(ORIGIN, n): value for n, value in enumerate(base)}
-
-    def value(t: Powers, n: int) -> int:
-        if (t, n) not in known:
-            axis = cheapest_axis(t)
-            once = raised(t, axis, -1)
-            terms = [(1.0, X[axis], value(once, n + 1))]
-            if once[axis]:
-                terms.append((float(once[axis]), g.one, value(raised(once, axis, -1), n + 1)))
-            known[t, n] = g.sum(terms)
-        return known[t, n]
-
-    return {t: value(t, 0) for t in hermite_tuples(order)}

@@ -8,15 +8,17 @@ expansion has the highest degree only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
+from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep
 from cuanto.kernels.recurrences.components import (
+    ORIGIN,
     Powers,
+    accumulated_functions,
     cheapest_axis,
     degree,
     kernel_matrix,
-    pair_functions,
     powers,
     raised,
 )
@@ -47,17 +49,13 @@ class Expansion:
 
 
 class HermiteCoulomb:
-    """R_tuv^n: batch t + u + v = k of order n needs batches k - 1 and k - 2 of order n + 1 only."""
+    """R_tuv^n from P - Q and R_000^n: batch t + u + v = k of order n needs batches k - 1 and k - 2 of order n + 1."""
 
-    def __init__(self, graph: Graph, geo: CoulombGeometry, scale: int) -> None:
-        self.g, self.X = graph, geo.PQ
-        step = graph.scale(-2.0, geo.rho)
-        self.base = [graph.mul(graph.mul(scale, graph.power(step, n)), F) for n, F in enumerate(geo.F)]
-        self.known: dict[tuple[Powers, int], int] = {}
+    def __init__(self, graph: Graph, X: Sequence[int], base: Sequence[int]) -> None:
+        self.g, self.X = graph, X
+        self.known = {(ORIGIN, n): value for n, value in enumerate(base)}
 
     def __call__(self, t: Powers, n: int = 0) -> int:
-        if t == (0, 0, 0):
-            return self.base[n]
         key = (t, n)
         if key not in self.known:
             i = cheapest_axis(t)
@@ -67,6 +65,13 @@ class HermiteCoulomb:
                 terms.append((float(t1[i]), self.g.one, self(raised(t1, i, -1), n + 1)))
             self.known[key] = self.g.sum(terms)
         return self.known[key]
+
+
+def hermite_integrals(graph: Graph, geo: CoulombGeometry, scale: int) -> HermiteCoulomb:
+    """R_tuv^n of two primitives, with a common factor."""
+    step = graph.scale(-2.0, geo.rho)
+    base = [graph.mul(graph.mul(scale, graph.power(step, n)), F) for n, F in enumerate(geo.F)]
+    return HermiteCoulomb(graph, geo.PQ, base)
 
 
 def hermite_tuples(order: int) -> list[Powers]:
@@ -79,12 +84,12 @@ def ket_potentials(graph: Graph, geo: CoulombGeometry, order: int, ket: Shells) 
     g = graph
     hq = g.scale(0.5, geo.iq)
     if len(ket.l) == 1 and ket.pure[0]:
-        # (-1/2q)^l S_lm(d/dP): one factor for all.
+        # (-1/2q)^l S_lm(d/dP): a common factor.
         lc = ket.l[0]
-        R = HermiteCoulomb(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hq), lc)))
+        R = hermite_integrals(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hq), lc)))
         rows = [[(c, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, True)]
         return [{t: g.sum((c, g.one, R(plus(t, x))) for c, x in row) for t in hermite_tuples(order)} for row in rows]
-    R = HermiteCoulomb(g, geo, geo.prefactor)
+    R = hermite_integrals(g, geo, geo.prefactor)
     E = [Expansion(g, geo.QC[i], geo.QD[i], hq) for i in range(3)]
     lc, ld = padded(ket.l, 0)
     by_tuple = {}
@@ -148,15 +153,11 @@ def monomials(side: Shells) -> int:
 
 def to_functions(graph: Graph, side: Shells) -> list[int]:
     """Accumulated monomials of a side -> its functions."""
-    la, lb = padded(side.l, 0)
-    nb = len(powers(lb))
-    acc = inputs(graph, "acc", len(powers(la)) * nb, uniform=False)
-    values = [acc[a * nb : (a + 1) * nb] for a in range(len(powers(la)))]
-    return pair_functions(graph, (la, lb), padded(side.pure, True), values)
+    return accumulated_functions(graph, padded(side.l, 0), padded(side.pure, True))
 
 
 def pure_ket(bra: Shells, ket: Shells) -> list[Sweep]:
-    """Functions of a pair on the ket, for every bra value; a single shell has them already."""
+    """Functions of a pair on the ket, for every bra value; not needed for a single shell."""
     if len(ket.l) == 1 or monomials(ket) == side_functions(ket):
         return []
     g = Graph()

@@ -1,7 +1,7 @@
 """Overlap, kinetic energy and dipole moment of two shells by one-dimensional Obara-Saika recurrences.
 
 Obara and Saika, J. Chem. Phys. 84, 3963 (1986), doi:10.1063/1.450106: overlap (eq. A2), kinetic energy (eqs. A12-A13,
-which need the reduced exponent only and so lose no digits between a tight and a diffuse function).
+which need only the reduced exponent and lose no digits for a tight and a diffuse function).
 The bra is shell a (uniform), the ket shell b (lanes); the origin of the dipole is the coordinate origin.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
-from cuanto.kernels.recurrences.components import Powers, function_count, pair_functions, powers
+from cuanto.kernels.recurrences.components import Powers, accumulated_functions, function_count, powers
 from cuanto.kernels.spec import Shells
 
 
@@ -144,9 +144,7 @@ def integrals(operator: str, bra: Shells, ket: Shells) -> Integrals:
 def to_functions(components: int, bra: Shells, ket: Shells) -> Sweep:
     """Monomials -> functions of both shells, for one component of the operator after the other."""
     g = Graph()
-    la, lb = bra.l[0], ket.l[0]
-    na, nb = len(powers(la)), len(powers(lb))
-    acc = inputs(g, "acc", na * nb, uniform=False)
-    values = [acc[a * nb : (a + 1) * nb] for a in range(na)]
-    outputs = pair_functions(g, (la, lb), (bra.pure[0], ket.pure[0]), values)
-    return Sweep(Stage(g, tuple(outputs)), components, outer=na * nb, inner=1, final=True, per_component=True)
+    l, pure = (bra.l[0], ket.l[0]), (bra.pure[0], ket.pure[0])
+    outputs = accumulated_functions(g, l, pure)
+    size = len(powers(l[0])) * len(powers(l[1]))
+    return Sweep(Stage(g, tuple(outputs)), components, outer=size, inner=1, final=True, per_component=True)

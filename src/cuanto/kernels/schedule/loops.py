@@ -1,9 +1,10 @@
-"""McMurchie-Davidson as plain loops on the CPU (`templates/md_loops_cpu.h`): no graph or tables of primitives."""
+"""McMurchie-Davidson as plain loops on the CPU (`templates/md_loops_cpu.h`), without graphs or index tables."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from cuanto import tuning
 from cuanto.kernels import abi
 from cuanto.kernels.cost import BOYS_OPERATIONS, Cost, StageCost, cost
 from cuanto.kernels.ir import Graph, Integrals, Stage
@@ -12,12 +13,11 @@ from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples, monomi
 from cuanto.kernels.schedule.table import HEADER, Program
 from cuanto.kernels.spec import Shells
 
-STRAIGHT_MOMENTUM = 6
-"""Total momentum above which McMurchie-Davidson's scheme for four centres is neither straight-line code nor tables."""
+STRAIGHT_MOMENTUM = tuning.size("cpu", "integrals.straight_momentum")
 
 
 def by_loops(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bool:
-    """Four centres of high momenta: graph and tables would take seconds to make and megabytes to keep."""
+    """Whether a class has four centres of high momenta, whose graph and tables would take seconds and megabytes."""
     wanted = operator == "coulomb" and algorithm == "md" and len(bra.l) == len(ket.l) == 2
     return wanted and sum(bra.l) + sum(ket.l) > STRAIGHT_MOMENTUM
 
@@ -40,7 +40,7 @@ def loop_program(bra: Shells, ket: Shells) -> Program:
 
 
 def loop_cost(integrals: Integrals, bra: Shells, ket: Shells) -> Cost:
-    """Operations as the loops have them: R, for every Hermite of the bra the ket's transformation, then the bra's."""
+    """Operations of the loops: R, the ket's transformation for every Hermite Gaussian of the bra, then the bra's."""
     L_bra, L_ket = sum(bra.l), sum(ket.l)
     n_bra, n_ket = len(hermite_tuples(L_bra)), len(hermite_tuples(L_ket))
     R = 2 * len(hermite_tuples(L_bra + L_ket)) * (L_bra + L_ket) // 4

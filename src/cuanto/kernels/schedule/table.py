@@ -1,11 +1,11 @@
 """A stage as index tables: one small kernel text executes any class of integrals from them.
 
 A program is one array of 32-bit integers (a header of `HEADER` numbers, level starts, statements) and one of numbers.
-Values live in u (uniform: inputs, temporaries, numbers) and v (lanes: inputs, then temporaries). Two encodings:
+Values live in u (uniform: inputs, temporaries, numbers) and v (lanes: inputs, then temporaries). Encodings:
 
 - depth first, for one core: a statement is operation, destination, three counts, then pairs of indices. `sum`: u u, u v
-  and v v pairs in turn; `out`: the slot in the first count is a result, the other numbers say which one.
-- by levels, for threads that share a level with a barrier behind it: records of `RECORD` integers, one for each
+  and v v pairs in this order; `out`: the slot in the first count is a result, the other numbers identify it.
+- by levels, for threads that share a level and synchronise after it: records of `RECORD` integers, one for each
   statement of at most `TERMS` terms; a factor is a slot of v, or negative an element of u: -1 - index.
 """
 
@@ -40,16 +40,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a stage sits in its surroundings: numbers of inputs, and for a sweep how its passes move."""
+    """Numbers of inputs of a stage, and for a sweep its strides from pass to pass."""
 
     uniform_inputs: int
     lane_inputs: int
     sweep: Sweep | None = None
     ket_functions: int = 1
-    values: int = 0  # of the lane inputs so many are accumulated values; `ket_shell` follows them
+    values: int = 0  # accumulated values among the lane inputs, followed by `ket_shell`
 
     def header(self) -> list[int]:
-        """Passes, strides of the inputs, and what a pass changes in the position of a result."""
+        """Passes, strides of the inputs, and steps of the results from pass to pass."""
         if self.sweep is None:
             return [1, 0, 1, 0, 0, 0, 0, 0]
         s = self.sweep
@@ -117,7 +117,7 @@ class _Storage:
 
 
 def _wanted(stage: Stage) -> dict[int, list[int]]:
-    """Node -> positions among the outputs; zeros need not be written, the sums start from zero."""
+    """Node -> positions among the outputs; zeros are not written because sums start from zero."""
     wanted: dict[int, list[int]] = {}
     for k, node in enumerate(stage.outputs):
         if node != stage.graph.zero:
@@ -147,7 +147,7 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     done: set[int] = set()
     for position, node in enumerate(order):
         for x in graph.arguments(node):
-            # A slot is free for the result of the very statement that reads it last.
+            # The statement that reads a slot last may store its result there.
             if last[x] == position and finished(x):
                 storage.pool.give(storage.slot[x])
         if node not in done:
@@ -221,7 +221,7 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
 def _last_levels(
     graph: Graph, order: list[int], level: dict[int, int], leaving: dict[int, list[int]]
 ) -> dict[int, list[int]]:
-    """Level -> lane sums that nobody reads afterwards."""
+    """Level -> lane sums that are not read after it."""
     last: dict[int, int] = {}
     for node in order:
         for x in graph.arguments(node):

@@ -1,9 +1,9 @@
 // Contracted shells at points. A shell is SHELL_FIELDS integers (kind, primitives, columns, first number), its primitives
 // are records of an exponent and the coefficients of all columns.
-// ORDER: value, slopes (x, y, z), second derivatives (xx, xy, xz, yy, yz, zz).
+// Components by ORDER: value; gradient (x, y, z); second derivatives (xx, xy, xz, yy, yz, zz).
 #define VALUES (ORDER == 0 ? 1 : ORDER == 1 ? 4 : 10)
 
-// Values of all functions of a shell, handed to `store(column, component, function, value)`.
+// Pass the values of all functions of a shell to `store(column, component, function, value)`.
 template <class S>
 FN void shell_values(const int* shell, const double* primitive, WIDE x, WIDE y, WIDE z, const S& store) {
     const int count = shell[1], columns = shell[2];

@@ -1,5 +1,5 @@
-// Basis functions are made in double precision and rounded at the end, whatever the kernel works with: what rounding does to
-// exponents, coefficients and constants is the same at all atoms of an element, and would add up.
+// Basis functions are evaluated in double precision and rounded at the end in all kernels: rounding errors of exponents and
+// coefficients are the same for all atoms of an element and would add up.
 #if LANES == 1
 typedef double WIDE;
 FN VEC narrow(WIDE v) { return (VEC)v; }
@@ -19,7 +19,7 @@ FN WIDE vfma(WIDE a, WIDE b, WIDE c) { return fma(a, b, c); }
 
 // exp(-t), t >= 0
 #if LANES > 1 && CUANTO_SINGLE
-// 2^k exp(r) with |r| <= ln(2)/2, by Taylor's series up to r^8: a relative error of 2e-10, enough for what is rounded next.
+// 2^k exp(r) with |r| <= ln(2)/2, by Taylor's series up to r^8: a relative error of 2e-10, enough before rounding to float.
 FN WIDE falling(WIDE t) {
     typedef unsigned long long WIDE_BITS __attribute__((vector_size(LANES * sizeof(double))));
     t = t < 700.0 ? t : t * 0.0 + 700.0;  // 1e-304

@@ -1,5 +1,5 @@
 // Integrals of two pairs of functions of an atom: p, q of one symmetry (a row) and r, s of another (a column, one per
-// lane or thread). kernels/atomic.py makes the tables and says what they are.
+// lane or thread). kernels/atomic.py builds and documents the tables.
 //
 // Record of a pair p, q: exponents z_p, z_q; second terms v_p, v_q of the small functions r^n (1 - v r^2); norms
 // L_p L_q, S_p S_q, L_p S_q, S_p L_q. All direct and exchange integrals of (pq|rs) share z_p + z_q + z_r + z_s.
@@ -14,7 +14,7 @@ struct Values {
     VEC LL, SS, LS, SL, K[4];
 };
 
-// Two distributions with exponents A, B: what both sums need.
+// Ratios of the exponents A, B of two distributions.
 struct Ratio {
     VEC up, down, per_A, per_B;  // B/A, A/B, 1/A, 1/B
 };
@@ -61,7 +61,7 @@ FN VEC repel(const int* shape, const REAL* table, Ratio x, const VEC* A, const V
     return vfma(lower, x.per_B, upper * x.per_A);
 }
 
-// ... and for two at once: their chains of dependent operations run beside each other.
+// ... and for two at once, whose chains of dependent operations overlap.
 template <int I, int J>
 FN void repel_two(
     const int* shape, const REAL* table, Ratio x, const VEC* A, const VEC* B, Ratio y, const VEC* C, const VEC* D, VEC* out) {

@@ -1,5 +1,5 @@
 // P[component][pair] of all symmetries: a block of threads per row of a component, which reads its row of two matrices
-// once, in order. `weight` [l][m]: what a density of symmetry m counts for in rows of symmetry l; blocks of weight zero
+// once, in order. `weight` [l][m]: weight of a density of symmetry m in rows of symmetry l; blocks of weight zero
 // are not read. Components LL, SS, LS, SL (LS transposed), vectors [component][pair].
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     __shared__ double sums[THREADS];

@@ -1,6 +1,6 @@
-// P_row += X D_column and P_column += X^T D_row of rows of a class: the matrix comes from memory once for both, which is
-// all the time there is. Vectors are [component][pair of any symmetry], components LL, SS, LS, SL (LS transposed: D_sr).
-// `weight` [l][m]: what a density of symmetry m counts for in rows of symmetry l, or one number for all.
+// P_row += X D_column and P_column += X^T D_row of rows of a class: the matrix is read from memory once for both, which
+// determines the run time. Vectors are [component][pair of any symmetry], components LL, SS, LS, SL (LS transposed: D_sr).
+// `weight` [l][m]: weight of a density of symmetry m in rows of symmetry l, or one number for all.
 
 // One group of columns: `mine` is D of the row, `sum` collects P of the row.
 FN void one_group(const REAL* X, const REAL* D, REAL* P, INDEX width, const VEC* mine, VEC* sum) {

@@ -1,6 +1,6 @@
 // Rows of a class: X[row][group][plane][lane], GROUP columns in a group. In a class of a symmetry with itself a row ends
-// with the group of its own column, whose element is halved, and those beyond are zero, so that adding the matrix and its
-// transpose gives the whole.
+// with the group of the diagonal; the diagonal element is halved and those beyond it are zero, so that the matrix plus its
+// transpose is the full matrix.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     REAL lane_number[LANES];
     for (int i = 0; i < LANES; ++i) lane_number[i] = i;

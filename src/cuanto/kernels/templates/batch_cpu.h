@@ -1,8 +1,8 @@
-// What the CPU batch loops share.
+// Workspaces of CPU kernels.
 #include <stdlib.h>
 
-// Storage that a thread keeps between calls: taking large blocks from the system each time costs page faults. The
-// threads live as long as the process, so nothing is given back (a destructor would also pull in the C++ runtime).
+// Memory that a thread keeps between calls, because allocating large blocks each time costs page faults. The threads
+// live as long as the process, so it is never freed (a destructor would also pull in the C++ runtime).
 struct Workspace {
     void* memory = nullptr;
     size_t size = 0;

@@ -1,4 +1,4 @@
-// Products of matrices by the host's library, on the calling thread; row-major. Where no library is known, plain loops.
+// Matrix products by the host's BLAS on the calling thread, row-major; plain loops where no library was found.
 struct Blas {
     void *gemm, *gemv;
     INDEX wide;

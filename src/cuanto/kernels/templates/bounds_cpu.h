@@ -1,4 +1,4 @@
-// Schwarz bounds sqrt |(ab|ab)| of all kets, by a kernel for lists; pairs are bras and kets in the same numbering.
+// Schwarz bounds sqrt |(ab|ab)| of all kets, by a kernel for lists; pairs have the same numbers as bras and as kets.
 
 extern "C" void ENTRY(PARAMETERS) {
     const INDEX size = columns * functions * functions;

@@ -2,7 +2,7 @@
 //
 // T < BOYS_T_MAX: the table holds F_0 .. at T_i = i/16 (recurrences/boys.py). With y = (T - T_i) t^2, |y| <= 1/32,
 // exp(-y) under the integral is replaced by its minimax polynomial, so that F_m(T) is a short sum over the row
-// F_m(T_i), F_(m+1)(T_i), ... of relative error 1e-16 (float: 5e-9), whatever m; then downward recursion
+// F_m(T_i), F_(m+1)(T_i), ... of relative error 1e-16 (float: 5e-9) for every m; then downward recursion
 // (2m + 1) F_m = 2 T F_(m+1) + exp(-T), which is stable. In double exp(-T) itself comes from two sums
 // by the same relation: two short sums cost less than one exponential, and the error stays at rounding level because
 // it is weighted by (2M + 1) F_M, never more than the terms it joins.
@@ -97,7 +97,7 @@ FN void boys(VEC T, const REAL* table, VEC* F) {
     }
 }
 
-// The same for an M known only when the kernel runs. Row 0 of the table is 1 / (2m + 1).
+// The same for an M known at run time. Row 0 of the table is 1 / (2m + 1).
 FN void boys_any(int M, VEC T, const REAL* table, VEC* F) {
     const MASK near = T < REAL(BOYS_T_MAX);
     const MASK distant = !near;

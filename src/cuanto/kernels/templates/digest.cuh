@@ -1,7 +1,7 @@
-// What the integrals of a list of quartets add to J and K (their halves, see digest_cpu.h): one thread for a quartet.
-// Integrals are [column, bra function, ket function, item]. Neighbours in the list mostly share a, b and c: what they add
-// to the same element is summed up in the warp first.
-// FIXED: NB, NC and ND, functions of b, c and d, are known to the compiler; otherwise they come with the quartet.
+// Add the integrals of a list of quartets to J and K (their halves, see digest_cpu.h), one thread per quartet. Integrals are
+// [column, bra function, ket function, item]. Neighbours in the list mostly share a, b and c: contributions to the same
+// element are summed within the warp first.
+// FIXED: NB, NC and ND, functions of b, c and d, are compile-time constants; otherwise they belong to the quartet.
 #if !FIXED
 #define NB x.nb
 #define NC x.nc
@@ -12,7 +12,7 @@ struct Quartet {
     const REAL* integrals;
     INDEX stride, n, a, b, c, d;
     int na, nb, nc, nd;
-    double weight;   // 0: nothing to do for this thread
+    double weight;   // 0: no quartet for this thread
     int lane, last;  // of the neighbours that share a, b and c
     bool first;
 };
@@ -25,7 +25,7 @@ FN void add(const Quartet& x, double* place, double value) {
     if (x.weight != 0) atomicAdd(place, x.weight * value);
 }
 
-// The same for an element that all neighbours add to.
+// The same for an element to which all neighbours contribute.
 FN void add_shared(const Quartet& x, double* place, double value) {
     double sum = x.weight != 0 ? x.weight * value : 0;
     UNROLL for (int step = 1; step < 32; step *= 2) {
@@ -67,37 +67,24 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
     }
 }
 #else
+// K of a function r of a or b and a function c of c or d, with the density between the other two.
 FN void digest_k(const Quartet& x, const double* D, double* K) {
-    for (int i = 0; i < x.na; ++i) {
-        const INDEX row = (x.a + i) * x.n;
-        for (int k = 0; k < NC; ++k) {
-            double s = 0;
-            for (int j = 0; j < NB; ++j)
-                for (int l = 0; l < ND; ++l) s = fma(integral(x, i, j, k, l), D[(x.b + j) * x.n + x.d + l], s);
-            add_shared(x, K + row + x.c + k, s);
+    for (int bra = 0; bra < 2; ++bra)
+        for (int ket = 0; ket < 2; ++ket) {
+            const int rows = bra ? x.nb : x.na, other_rows = bra ? x.na : x.nb;
+            const int columns = ket ? x.nd : x.nc, other_columns = ket ? x.nc : x.nd;
+            const double* density = D + (bra ? x.a : x.b) * x.n + (ket ? x.c : x.d);
+            double* place = K + (bra ? x.b : x.a) * x.n + (ket ? x.d : x.c);
+            for (int r = 0; r < rows; ++r)
+                for (int c = 0; c < columns; ++c) {
+                    double s = 0;
+                    for (int p = 0; p < other_rows; ++p)
+                        for (int q = 0; q < other_columns; ++q)
+                            s = fma(integral(x, bra ? p : r, bra ? r : p, ket ? q : c, ket ? c : q), density[p * x.n + q], s);
+                    if (ket) add(x, place + r * x.n + c, s);
+                    else add_shared(x, place + r * x.n + c, s);
+                }
         }
-        for (int l = 0; l < ND; ++l) {
-            double s = 0;
-            for (int j = 0; j < NB; ++j)
-                for (int k = 0; k < NC; ++k) s = fma(integral(x, i, j, k, l), D[(x.b + j) * x.n + x.c + k], s);
-            add(x, K + row + x.d + l, s);
-        }
-    }
-    for (int j = 0; j < NB; ++j) {
-        const INDEX row = (x.b + j) * x.n;
-        for (int k = 0; k < NC; ++k) {
-            double s = 0;
-            for (int i = 0; i < x.na; ++i)
-                for (int l = 0; l < ND; ++l) s = fma(integral(x, i, j, k, l), D[(x.a + i) * x.n + x.d + l], s);
-            add_shared(x, K + row + x.c + k, s);
-        }
-        for (int l = 0; l < ND; ++l) {
-            double s = 0;
-            for (int i = 0; i < x.na; ++i)
-                for (int k = 0; k < NC; ++k) s = fma(integral(x, i, j, k, l), D[(x.a + i) * x.n + x.c + k], s);
-            add(x, K + row + x.d + l, s);
-        }
-    }
 }
 #endif
 
@@ -118,10 +105,10 @@ FN void digest_j(const Quartet& x, const double* D, double* J) {
         }
 }
 
-extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     const INDEX items = *count, all = items * columns;
     const int lane = threadIdx.x % 32;
-    // Whole warps stay together, for what they do in common.
+    // Whole warps stay in the loop because of the warp sums.
     for (INDEX t = (INDEX)blockIdx.x * blockDim.x + threadIdx.x; t - lane < all; t += (INDEX)gridDim.x * blockDim.x) {
         const INDEX item = t < all ? t % items : 0;
         const int q = t < all ? (int)(t / items) : 0;

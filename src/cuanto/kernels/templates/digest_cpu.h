@@ -1,5 +1,5 @@
-// J and K from quartets on the CPU: for a vector of kets (in lanes) all bras that matter, and what the integrals of both
-// add to J and K (`direct_cpu.h` makes them each time, `store_cpu.h` keeps them, `stored_cpu.h` takes what is kept). With
+// J and K from quartets on the CPU: for a vector of kets (in lanes) all significant bras, and the contributions of their
+// integrals to J and K (`direct_cpu.h` evaluates integrals, `store_cpu.h` stores them, `stored_cpu.h` reads them). With
 // unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
 // K + K^T and J + J^T are the results:
 //     K_ac += I D_bd   K_ad += I D_bc   K_bc += I D_ad   K_bd += I D_ac      J_ab += 2 I D_cd   J_cd += 2 I D_ab
@@ -16,7 +16,7 @@ static double acc_sum(ACC x) {
     return s;
 }
 
-// A vector of kets: who is in which lane, and the rows of D and columns of K of its functions.
+// A vector of kets: the pairs in its lanes, and the rows of D and columns of K of its functions.
 struct Kets {
     INDEX nc, nd, functions;  // functions: nc + nd
     int c[LANES], d[LANES], pair[LANES];
@@ -83,11 +83,11 @@ static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
         }
 }
 
-// The weight of integrals that are kept with it.
+// Weight of stored integrals, which include it.
 struct Included {};
 FN ACC operator*(ACC x, Included) { return x; }
 
-// One bra with the vector of kets into K; NC and ND are 0 when they are not known to the compiler.
+// Add one bra with the vector of kets to K; NC and ND are 0 when they are not compile-time constants.
 template <class WEIGHT, int NC, int ND>
 static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX density_row, const Kets& v) {
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
@@ -147,7 +147,7 @@ struct DigestK {
     }
 };
 
-// The integrals of one bra with the vector of kets into J and K of all densities; returns where those of the next begin.
+// Add the integrals of one bra with the vector of kets to J and K of all densities; returns the integrals of the next bra.
 template <class WEIGHT>
 static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, const VEC* integrals, WEIGHT weight,
                              typename DigestK<WEIGHT>::Function add_k, const Kets& v, double* J) {
@@ -164,8 +164,8 @@ static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, c
     return integrals;
 }
 
-// All bras of a class that matter with the vector of kets that begins at `first`, so many at once as there is room for,
-// to `take`; returns the number of quartets.
+// Pass the significant bras of a class with the vector of kets that begins at `first` to `take`, as many at once as fit;
+// returns the number of quartets.
 template <class TAKE>
 static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, const TAKE& take) {
     const Kets& v = w.kets;
@@ -195,7 +195,7 @@ static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, I
     return quartets;
 }
 
-enum { INTEGRALS = 49152 };  // integrals of a list stay in the second-level cache
+enum { INTEGRALS = 49152 };  // integrals of a list, which stay in the L2 cache
 
 static INDEX up(INDEX bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -227,8 +227,8 @@ static double largest_density(const Densities& x) {
     return x.want_j ? 2 * largest : largest;
 }
 
-// The vectors of kets of a chunk, from all classes: visit(work, kets, bras, classes of bras, first ket). They are dealt
-// out to the chunks in turn, so that every chunk has some of every class.
+// Call visit(work, kets, bras, classes of bras, first ket) for the vectors of kets of a chunk. Vectors of all classes are
+// distributed over the chunks cyclically, so that every chunk has some of every class.
 template <class VISIT>
 static void vectors_of_chunk(const Densities& x, const KetClass* kets, const BraClass* bras, INDEX classes, INDEX chunk,
                              INDEX chunks, const VISIT& visit) {
@@ -247,5 +247,5 @@ static void vectors_of_chunk(const Densities& x, const KetClass* kets, const Bra
     }
 }
 
-// J and K of a chunk, one after the other; those that are not wanted take no place.
+// J and K of a chunk are consecutive; a matrix that is not requested takes no space.
 static double* sums_of_k(const Densities& x, double* sums) { return x.want_j ? sums + x.count * x.nbf * x.nbf : sums; }

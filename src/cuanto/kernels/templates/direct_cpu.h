@@ -1,4 +1,4 @@
-// Chunks of vectors of kets with all classes of bras, their integrals by a kernel for lists.
+// Chunks of vectors of kets with all classes of bras; integrals by a kernel for lists.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
     const double largest = largest_density(x);

@@ -1,7 +1,7 @@
 // Fitted J and K from the rows B_pqP of every function p (coulomb/fitting_rows.py); a row has naux numbers.
 #if KERNEL_SOLVE
-// Rows times L^T, from the places `one` to these and to `other` ones (none: all rows, in place); L is a lower `triangle`, or a
-// whole matrix. By panels of columns, each of which needs none behind it.
+// Rows times L^T: rows `one` are replaced and copied to `other` (null: all rows, in place); L is a lower `triangle` or a full
+// matrix. By panels of columns, each of which needs no later ones.
 enum { PANEL_COLUMNS = 256 };
 
 KERNEL(1) ENTRY(PARAMETERS) {

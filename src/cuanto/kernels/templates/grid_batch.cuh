@@ -1,6 +1,6 @@
-// Around the products of a batch; arrays are [component][task][function][point]. The functions of a task are
-// ao[task_ao[task] + p], p < task_functions[task], filled up with zeros to `rows`. Where a matrix is read or written, a block
-// does one row of one task.
+// Kernels before and after the products of a batch; arrays are [component][task][function][point]. The functions of a task are
+// ao[task_ao[task] + p], p < task_functions[task], padded with zeros to `rows`. Where a matrix is read or written, a block
+// processes one row of one task.
 
 #if defined(KERNEL_GATHER_MATRIX) || defined(KERNEL_SCATTER)
 // part[task][p][q] = D[ao p][ao q], or out[ao p][ao q] += part[task][p][q]
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
 }
 #endif
 
-#ifdef KERNEL_GATHER_TURNED
+#ifdef KERNEL_GATHER_TRANSPOSED
 // part[task][i][p] = C[ao p][i]
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
     const INDEX t = blockIdx.x / width, i = blockIdx.x % width;
@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
 
 #ifdef KERNEL_DENSITY
 // out[component][point]: sums over functions (or orbitals) of values times products. Only with KINETIC have products
-// as many components as values. Lines of DENSITY_POINTS threads take turns with the functions.
+// as many components as values. Lines of DENSITY_POINTS threads share the functions.
 #define LINES (ELEMENT_THREADS / DENSITY_POINTS)
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
     __shared__ REAL shared[COMPONENTS][LINES][DENSITY_POINTS];
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) 
 
 #ifdef KERNEL_WEIGH
 // weighed[task][point][function] = v_0 chi + v . grad chi; with KINETIC also v_tau grad chi, as further components. A block
-// turns a square of SIDE functions by SIDE points over, so that all reading and writing is in order.
+// transposes a square of SIDE functions by SIDE points, so that all memory access is coalesced.
 #define SIDE 32
 #define ROWS_AT_ONCE (ELEMENT_THREADS / SIDE)
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {

@@ -1,6 +1,6 @@
-// Blocks of neighbouring groups of points: an item is a block, whose points are cut into tasks of one group each. A group's
-// part of a matrix is taken from (or added to) that of its block, which has its functions numbered within it (`ao`, runs);
-// the part of a block that is `local` is a small matrix of its own, which stays in the cache.
+// Blocks of neighbouring groups of points: an item is a block, whose points are divided into tasks of one group each. A
+// group's part of a matrix is read from (or added to) that of its block, in which its functions are numbered (`ao`, runs);
+// a `local` part of a block is a small matrix of its own that stays in the cache.
 struct Task {
     INDEX begin, end;  // points
     const int *list_shell, *list_row;
@@ -61,8 +61,8 @@ FN void take_part(const Part& part, INDEX spins, INDEX nbf, INDEX width, const R
 
 typedef double Four __attribute__((vector_size(32), aligned(8)));
 
-// Adds sums of a block to the large matrices. Of two runs that differ only the part left of the diagonal is touched; it
-// receives both, for a transpose that is added later.
+// Add the sums of a block to the large matrices. Blocks of two different runs are added left of the diagonal only, both of
+// them, because the transpose is added later.
 FN void add_part(const Part& part, INDEX spins, INDEX nbf, const double* local, double* large) {
     const INDEX n = part.functions;
     for (INDEX s = 0; s < spins; ++s)

@@ -1,9 +1,9 @@
 // Cell functions s(mu_ij); the share of a point that belongs to its own atom is P_own / sum_i P_i with P_i = prod_j s(mu_ij).
 //
-// The nearest atoms come first in a list (grid_near.h), so that a product that vanishes does so at its first factors.
+// The nearest atoms come first in a list (grid_near.h), so that a vanishing product does so at its first factors.
 #define VANISHED REAL(1e-17)
 #define REACH REAL(0.64)                // Stratmann: s is 1 below -0.64 and 0 above 0.64
-#define HORIZON REAL(4.5555555555555562)  // (1 + 0.64) / (1 - 0.64): atoms this much further away do not matter
+#define HORIZON REAL(4.5555555555555562)  // (1 + 0.64) / (1 - 0.64): more distant atoms have no effect
 
 FN VEC cell(VEC mu, REAL shift) {
 #if STRATMANN

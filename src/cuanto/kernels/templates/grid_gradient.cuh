@@ -2,7 +2,7 @@
 // [component][task][function][point], components of `values` those of ORDER 1 (LDA) or 2.
 
 #ifdef KERNEL_RIGHT
-// What the density matrix is multiplied by. A thread has an element.
+// The right-hand sides, which the density matrix is multiplied by, one thread per element.
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
     const INDEX e = (INDEX)blockIdx.x * ELEMENT_THREADS + threadIdx.x;
     const REAL *at = values + e, *v = potential + task_point[e / (rows * points)] + e % points;
@@ -22,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) 
 #endif
 
 #ifdef KERNEL_FORCE
-// A block has a function of a task: its atom gets the sum over points, and the sums of all functions at a point are made later,
-// of `force` [axis][task][function][point]. Of GGA product[1] = D chi.
+// A block per function of a task adds the sum over points to the gradient of its atom; the sums over functions at each point
+// are computed later from `force` [axis][task][function][point]. For GGA product[1] = D chi.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
     const INDEX t = blockIdx.x / rows, p = blockIdx.x % rows, component = tasks * rows * points;
     const bool used = p < task_functions[t];

@@ -1,11 +1,11 @@
 // Derivative of the energy with respect to atoms, at a fixed density matrix, from the points of blocks of groups: functions
-// move with their atoms and points with theirs, unless `own` is 0. With v = potential[spin][component][point],
+// move with their atoms, and so do points unless `own` is null. With v = potential[spin][component][point],
 //   L_0 = D (4 v_0 chi + 2 v . grad chi),  L_c = D (2 v_c chi + 4 v_tau d_c chi),
-// a move of function p along x changes the energy by -(d_x chi_p L_0 + sum_c d_cx chi_p L_c) at every point.
+// a displacement of function p along x changes the energy by -(d_x chi_p L_0 + sum_c d_cx chi_p L_c) at every point.
 #define PRODUCTS (KINETIC ? 4 : 1 + GRADIENT)
 TABLE int SECOND[3][3] = {{4, 5, 6}, {5, 7, 8}, {6, 8, 9}};  // components of values
 
-// right = what D is multiplied by; of GGA L_c = 2 v_c D chi is made of the values themselves
+// right: the right-hand sides, which D is multiplied by; for GGA L_c = 2 v_c D chi needs only the values
 FN void weigh(const REAL* chi, INDEX functions, INDEX size, const REAL* v, INDEX stride, REAL* right) {
     NO_UNROLL for (int n = 0; n < VECTORS; ++n) {
         VEC potential[COMPONENTS];
@@ -29,8 +29,8 @@ FN void weigh(const REAL* chi, INDEX functions, INDEX size, const REAL* v, INDEX
     }
 }
 
-// Forces of one spin at the points of a panel, added to those on shells [shell][axis][lane] and, where points move, to `sums`
-// of their atoms `own`; 0: they rest.
+// Add the forces of one spin at the points of a panel to those on shells [shell][axis][lane] and, unless `own` is null (fixed
+// points), to the `sums` of the points' atoms.
 FN void panel_forces(const Task& task, const int* shell, const REAL* chi, const REAL* product, INDEX size, const REAL* v,
                      INDEX stride, const int* own, REAL* force, double* sums) {
     NO_UNROLL for (int n = 0; n < VECTORS; ++n) {

@@ -1,7 +1,7 @@
 // Points, groups of points and their lists of shells.
 #ifdef KERNEL_PLACE
-// Every point: its place, atom and weight in the integral over the atom, and the key of its group: the atom's sphere for the
-// inner shells (depth < fraction), else atoms + the number of its cube.
+// Every point: its position, atom and quadrature weight, and the key of its group: the atom's sphere for the inner shells
+// (depth < fraction), else atoms + the number of its cube.
 KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
     FOR_ITEMS(g) {
         INDEX a = 0;
@@ -52,13 +52,13 @@ KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
             away = d > away ? d : away;
         }
         away = team_most(away);
-        if (FIRST_MEMBER) radius[group] = SQRT(away);
+        if (FIRST_MEMBER) radius[group] = vsqrt(away);
     }
 }
 #endif
 
 #if defined(KERNEL_COUNT) || defined(KERNEL_FILL) || defined(KERNEL_BOUND)
-// The least distance of the points of a group to the centre of a shell, from below.
+// A lower bound on the distance of the points of a group from the centre of a shell.
 FN double distance_to(INDEX group, const double* R, const double* box_low, const double* box_high, const double* centre,
                       const double* radius) {
     double to_box = 0, to_centre = 0;
@@ -69,21 +69,20 @@ FN double distance_to(INDEX group, const double* R, const double* box_low, const
         if (outside > 0) to_box += outside * outside;
         to_centre += m * m;
     }
-    const double by_ball = SQRT(to_centre) - radius[group], by_box = SQRT(to_box);
+    const double by_ball = vsqrt(to_centre) - radius[group], by_box = vsqrt(to_box);
     return by_ball > by_box ? by_ball : by_box;
 }
-// Does any function of the shell exceed the threshold somewhere in the group?
-#define MATTERS(group, s) (distance_to(group, shell_centre + 3 * (s), box_low, box_high, centre, radius) < reach[s])
+// Whether a function of the shell exceeds the threshold somewhere in the group.
+#define SIGNIFICANT(group, s) (distance_to(group, shell_centre + 3 * (s), box_low, box_high, centre, radius) < reach[s])
 #endif
 
 #ifdef KERNEL_COUNT
-// Every group: how many shells and functions matter, and a number (a sum of random ones) that is the same for groups with the
-// same shells.
+// Every group: numbers of significant shells and functions, and a hash (a sum of random numbers) of its set of shells.
 KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
     FOR_TEAMS(group) {
         int found = 0, functions = 0;
         unsigned long long mark = 0;
-        FOR_MEMBERS(s, 0, shells) if (MATTERS(group, s)) {
+        FOR_MEMBERS(s, 0, shells) if (SIGNIFICANT(group, s)) {
             ++found;
             functions += shell_size[s];
             mark += shell_mark[s];
@@ -103,11 +102,11 @@ KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
         const INDEX group = chosen[list], from = MEMBER_BEGIN(shells), to = MEMBER_END(shells);
         int found = 0, functions = 0;
         for (INDEX s = from; s < to; ++s)
-            if (MATTERS(group, s)) ++found, functions += shell_size[s];
+            if (SIGNIFICANT(group, s)) ++found, functions += shell_size[s];
         found = team_before(found);
         functions = team_before(functions);
         for (INDEX s = from; s < to; ++s)
-            if (MATTERS(group, s)) {
+            if (SIGNIFICANT(group, s)) {
                 list_shell[list_first[list] + found] = (int)s;
                 list_row[list_first[list] + found] = functions;
                 for (int f = 0; f < shell_size[s]; ++f) ao[ao_first[list] + functions + f] = shell_ao[s] + f;
@@ -119,7 +118,7 @@ KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
 #endif
 
 #ifdef KERNEL_BOUND
-// Every group: the size of the largest function of each shell of its list at its points, from above.
+// Every group: an upper bound on the functions of each shell of its list at its points.
 KERNEL(SETUP_THREADS) ENTRY(PARAMETERS) {
     FOR_TEAMS(group) {
         FOR_MEMBERS(k, list_first[group], list_first[group + 1]) {

@@ -1,12 +1,12 @@
-// What the points of blocks of groups add to half of the Kohn-Sham matrix (its transpose is the other half):
+// Contributions of blocks of groups of points to half of the Kohn-Sham matrix (its transpose is the other half):
 // sum_g chi_p (v_0 chi_q + v . grad chi_q) + v_tau grad chi_p . grad chi_q, with v = potential[spin][component][point].
 //
-// The second factor is turned over, [tile of functions][point][function], so that sums stay in the lanes: a tile is TILE
-// functions p by up to VECTORS vectors of functions q.
+// The second factor is transposed, [tile of functions][point][function], so that sums stay in the lanes: a tile has TILE
+// functions p and up to VECTORS vectors of functions q.
 #define BLOCK_PANELS (BLOCK_POINTS / PANEL)
 #define SYMMETRIC (KINETIC || !GRADIENT)
 
-// The perfect shuffle of LANES vectors, log2(LANES) times, turns a square over.
+// log2(LANES) perfect shuffles of LANES vectors transpose a square.
 #if LANES == 8
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
@@ -17,7 +17,7 @@
 #define LOW 0, 2
 #define HIGH 1, 3
 #endif
-FN void turn_over(VEC* square) {
+FN void transpose(VEC* square) {
     UNROLL for (int step = 1; step < LANES; step *= 2) {
         VEC mixed[LANES];
         UNROLL for (int i = 0; i < LANES / 2; ++i) {
@@ -28,15 +28,15 @@ FN void turn_over(VEC* square) {
     }
 }
 
-// turned[tile][point][function] of value(function, vector of points) for the points of a panel; `all` points in a block.
+// transposed[tile][point][function] of value(function, vector of points) for the points of a panel; `all` points in a block.
 template <class F>
-FN void turn_panel(int functions, INDEX all, INDEX first, REAL* turned, const F& value) {
+FN void transpose_panel(int functions, INDEX all, INDEX first, REAL* transposed, const F& value) {
     NO_UNROLL for (INDEX f = 0; f < functions; f += LANES)
         NO_UNROLL for (int v = 0; v < VECTORS; ++v) {
             VEC square[LANES];
             UNROLL for (int i = 0; i < LANES; ++i) square[i] = value(f + i, v);
-            turn_over(square);
-            REAL* place = turned + f / PANEL * all * PANEL + (first + v * LANES) * PANEL + f % PANEL;
+            transpose(square);
+            REAL* place = transposed + f / PANEL * all * PANEL + (first + v * LANES) * PANEL + f % PANEL;
             UNROLL for (int i = 0; i < LANES; ++i) vstore(place + i * PANEL, square[i]);
         }
 }
@@ -49,17 +49,17 @@ FN void add_to(double* place, VEC v, bool fresh) {
 #endif
 }
 
-// sums[p][q] += sum over points of lhs[p] turned[q], for TILE functions p and `COUNT` vectors of functions q; sums that are
-// `fresh` have no value yet
+// sums[p][q] += sum over points of lhs[p] transposed[q], for TILE functions p and COUNT vectors of functions q; `fresh` sums
+// are not initialised
 template <int COUNT>
-FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels, INDEX rows, double* sums, bool fresh) {
+FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* transposed, int panels, INDEX rows, double* sums, bool fresh) {
     VEC sum[TILE][COUNT];
     UNROLL for (int i = 0; i < TILE; ++i)
         UNROLL for (int j = 0; j < COUNT; ++j) sum[i][j] = vset(0);
     NO_UNROLL for (int panel = 0; panel < panels; ++panel, lhs += lhs_step)
-        NO_UNROLL for (int g = 0; g < PANEL; ++g, turned += PANEL) {
+        NO_UNROLL for (int g = 0; g < PANEL; ++g, transposed += PANEL) {
             VEC right[COUNT];
-            UNROLL for (int j = 0; j < COUNT; ++j) right[j] = vload(turned + j * LANES);
+            UNROLL for (int j = 0; j < COUNT; ++j) right[j] = vload(transposed + j * LANES);
             UNROLL for (int i = 0; i < TILE; ++i) {
                 const VEC left = vset(lhs[i * PANEL + g]);
                 UNROLL for (int j = 0; j < COUNT; ++j) sum[i][j] = vfma(left, right[j], sum[i][j]);
@@ -69,24 +69,24 @@ FN void add_tile(const REAL* lhs, INDEX lhs_step, const REAL* turned, int panels
         UNROLL for (int j = 0; j < COUNT; ++j) add_to(sums + i * rows + j * LANES, sum[i][j], fresh);
 }
 
-// All tiles that matter: functions q < tile_depth of p, which does not grow with p; with `symmetric` those that reach the
-// diagonal or lie left of it.
-FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* turned, int functions, INDEX rows, int panels,
+// All significant tiles: functions q < tile_depth of p, which does not grow with p; with `symmetric` only tiles on or left of
+// the diagonal.
+FN void add_products(const REAL* lhs, INDEX lhs_step, const REAL* transposed, int functions, INDEX rows, int panels,
                      bool symmetric, const int* tile_depth, double* sums, bool fresh) {
-    NO_UNROLL for (INDEX q = 0; q < functions; q += PANEL, turned += panels * PANEL * PANEL)
+    NO_UNROLL for (INDEX q = 0; q < functions; q += PANEL, transposed += panels * PANEL * PANEL)
         NO_UNROLL for (INDEX p = symmetric ? q / TILE * TILE : 0; p < functions; p += TILE) {
             const REAL* left = lhs + p * PANEL;
             double* place = sums + p * rows + q;
             const INDEX depth = tile_depth[p / DEPTH_TILE], end = symmetric && p + TILE < depth ? p + TILE : depth;
             if (depth <= q) break;
             const INDEX vectors = (end - q + LANES - 1) / LANES;
-            if (vectors >= 3) add_tile<3>(left, lhs_step, turned, panels, rows, place, fresh);
-            else if (vectors == 2) add_tile<2>(left, lhs_step, turned, panels, rows, place, fresh);
-            else if (vectors == 1) add_tile<1>(left, lhs_step, turned, panels, rows, place, fresh);
+            if (vectors >= 3) add_tile<3>(left, lhs_step, transposed, panels, rows, place, fresh);
+            else if (vectors == 2) add_tile<2>(left, lhs_step, transposed, panels, rows, place, fresh);
+            else if (vectors == 1) add_tile<1>(left, lhs_step, transposed, panels, rows, place, fresh);
         }
 }
 
-// `whole` sums as they are; of `half` the elements left of the diagonal twice, for the transpose that is added later.
+// Add `whole` sums, and `half` ones with the elements left of the diagonal doubled, because the transpose is added later.
 FN void scatter(const Task& task, const double* whole, const double* half, INDEX rows, INDEX nbf, double* out) {
     const int *run_row = task.run_row, *run_ao = task.run_ao;
     for (int p = 0; p < task.functions; ++p) {
@@ -108,10 +108,10 @@ FN void scatter(const Task& task, const double* whole, const double* half, INDEX
     }
 }
 
-// turned = v_0 chi + v . grad chi
+// transposed = v_0 chi + v . grad chi
 FN void weigh(const REAL* chi, int functions, INDEX rows, const REAL* v, INDEX stride, INDEX all, INDEX first,
-              REAL* turned) {
-    turn_panel(functions, all, first, turned, [&](INDEX f, int n) {
+              REAL* transposed) {
+    transpose_panel(functions, all, first, transposed, [&](INDEX f, int n) {
         const INDEX at = f * PANEL + n * LANES;
         VEC sum = vload(v + n * LANES) * vload(chi + at);
         UNROLL for (int c = 1; c < VALUES; ++c)
@@ -120,13 +120,13 @@ FN void weigh(const REAL* chi, int functions, INDEX rows, const REAL* v, INDEX s
     });
 }
 
-// The points of one task; `sums` is room for the matrices of its group, which are added to `out`.
+// The points of one task; `sums`: workspace for the matrices of its group, which are added to `out`.
 static void add_matrix(const Task& task, const double* position, INDEX stride, const int* shell, const double* centre,
                        const double* primitive, const REAL* potential, int spins, double* sums, REAL* scratch, INDEX nbf,
                        double* out) {
     const int functions = task.functions, *tile_depth = task.tile_depth;
     const INDEX rows = up(functions, ROWS), size = rows * PANEL;
-    REAL *values = scratch, *turned = scratch + BLOCK_PANELS * VALUES * size;
+    REAL *values = scratch, *transposed = scratch + BLOCK_PANELS * VALUES * size;
     const INDEX per_spin = (1 + KINETIC) * rows * rows;
     const REAL* kept = task.kept;
     if (!kept) clear_rows(values, BLOCK_PANELS * VALUES, rows, functions);
@@ -147,18 +147,18 @@ static void add_matrix(const Task& task, const double* position, INDEX stride, c
             double* total = sums + s * per_spin;
             for (int panel = 0; panel < panels; ++panel)
                 weigh(chi + panel * VALUES * size, functions, rows, v + panel * PANEL, stride, panels * PANEL,
-                      panel * PANEL, turned);
-            add_products(chi, VALUES * size, turned, functions, rows, panels, !GRADIENT, tile_depth, total, first == task.begin);
+                      panel * PANEL, transposed);
+            add_products(chi, VALUES * size, transposed, functions, rows, panels, !GRADIENT, tile_depth, total, first == task.begin);
 #if KINETIC
             for (int c = 1; c < 4; ++c) {
                 for (int panel = 0; panel < panels; ++panel) {
                     const REAL* slope = chi + (panel * VALUES + c) * size;
                     const REAL* v_tau = v + 4 * stride + panel * PANEL;
-                    turn_panel(functions, panels * PANEL, panel * PANEL, turned, [&](INDEX f, int n) {
+                    transpose_panel(functions, panels * PANEL, panel * PANEL, transposed, [&](INDEX f, int n) {
                         return vload(v_tau + n * LANES) * vload(slope + f * PANEL + n * LANES);
                     });
                 }
-                add_products(chi + c * size, VALUES * size, turned, functions, rows, panels, true, tile_depth,
+                add_products(chi + c * size, VALUES * size, transposed, functions, rows, panels, true, tile_depth,
                              total + rows * rows, first == task.begin && c == 1);
             }
 #endif

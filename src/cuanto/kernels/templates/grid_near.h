@@ -1,7 +1,7 @@
-// Which atoms decide about the points of a group: its list begins with the NEAREST atoms in order, then come all others
-// that may have a share of a point there, then (in no order) those that only bound the shares of others.
+// Lists of atoms for groups of points: first the NEAREST atoms in order, then all others that may have a share of a point of
+// the group, then (in any order) those that only limit the shares of others.
 //
-// The points lie within `radius` of `centre`, so mu_ij is there at least (d_i - d_j - 2 radius) / R_ij; cell functions
+// The points are within `radius` of `centre`, where mu_ij is at least (d_i - d_j - 2 radius) / R_ij; cell functions
 // fall with mu, and a product of them over the nearest atoms is a bound on the share of atom i.
 FN double highest(double m, double shift) {
     m = m > 1 ? 1 : m < -1 ? -1 : m;
@@ -14,7 +14,7 @@ FN double highest(double m, double shift) {
 #endif
 }
 
-// Returns how many atoms may have a share; `count`: how many are in the list, which has room for all atoms.
+// Returns the number of atoms that may have a share; `count`: length of the list, which has room for all atoms.
 FN int near_atoms(const double* centre, double radius, INDEX atoms, const double* atom, const double* pair, int* list,
                   double* distance, int* count) {
     int nearest[NEAREST], found = 0;

@@ -1,5 +1,5 @@
-// Panels: PANEL points at a time, values as [component][function][point], and products of small matrices with them that
-// keep as many sums in registers as there is room for.
+// Panels: PANEL points at a time, values as [component][function][point], and products of small matrices with them,
+// with as many sums in registers as fit.
 #define VECTORS 3
 #define PANEL (VECTORS * LANES)
 #if defined(__AVX512F__) && LANES == 8  // 32 registers
@@ -7,8 +7,8 @@
 #else
 #define TILE 4
 #endif
-#define DEPTH_TILE 4  // functions for which tile_depth has a number
-#define ROWS 24  // functions are filled up to a multiple of this
+#define DEPTH_TILE 4  // functions per entry of tile_depth
+#define ROWS 24  // functions are padded to a multiple of this
 
 FN INDEX up(INDEX n, INDEX to) { return (n + to - 1) / to * to; }
 
@@ -37,8 +37,8 @@ FN void panel_values(INDEX g, const double* position, INDEX stride, const int* l
     }
 }
 
-// out[row][point] = sum_q A[row][q] in[q][point]; A is packed: TILE rows side by side for each q. With `triangle` A is zero
-// right of its diagonal; `tile_depth`: how many q matter for each tile of rows, if not all do.
+// out[row][point] = sum_q A[row][q] in[q][point]; A is packed: TILE rows interleaved for each q. With `triangle` A is zero
+// right of its diagonal; `tile_depth`: number of significant q of each tile of rows (null: all).
 FN void panel_product(const REAL* A, INDEX rows, INDEX depth, const REAL* in, REAL* out, bool triangle = false,
                       const int* tile_depth = 0) {
     NO_UNROLL for (INDEX p = 0; p < rows; p += TILE) {
@@ -69,8 +69,8 @@ FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
             for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
 }
 
-// The same of a symmetric matrix D of all functions. With `half` elements right of the diagonal are zero, those left of it
-// doubled, which is enough for rho and tau, but not for the gradient.
+// The same of a symmetric matrix D of all functions. With `half`, elements right of the diagonal are zero and those left of
+// it doubled, which is enough for rho and tau, but not for the gradient.
 FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
                     const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
     for (INDEX p = 0; p < rows; p += TILE) {
@@ -95,14 +95,14 @@ FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const i
     }
 }
 
-// The factors of D = C C^T: C^T [orbital][function], then C [function][orbital], each up to a whole number of tiles.
+// The factors of D = C C^T: C^T [orbital][function], then C [function][orbital], each padded to a whole number of tiles.
 FN void pack_orbitals(REAL* A, int functions, const int* ao, const REAL* C, INDEX width) {
     pack(A, up(width, TILE), width, functions, [&](INDEX i, INDEX q) { return C[ao[q] * width + i]; });
     pack(A + up(width, TILE) * up(functions, TILE), up(functions, TILE), functions, width,
          [&](INDEX p, INDEX i) { return C[ao[p] * width + i]; });
 }
 
-// Rows from `used` on in `count` arrays of `rows` rows.
+// Clear the rows from `used` on in `count` arrays of `rows` rows.
 FN void clear_rows(REAL* place, INDEX count, INDEX rows, INDEX used) {
     for (INDEX i = 0; i < count; ++i)
         for (INDEX j = (i * rows + used) * PANEL; j < (i + 1) * rows * PANEL; ++j) place[j] = 0;

@@ -1,5 +1,5 @@
-// A block of threads for a block of points, one thread each; distances are made again where they are needed.
-struct Made {
+// A block of threads for a block of points, one thread each; distances are recomputed.
+struct Distance {
     const int* list;
     const REAL* atom;
     REAL x, y, z;
@@ -11,9 +11,9 @@ struct Made {
 };
 
 // The first `rows` of the `count` atoms of the list may have a share (grid_near.h); `distance` (of every atom, by its number)
-// from the middle of the points, which lie within `radius` of it.
+// from the centre of the points, which are within `radius` of it.
 FN REAL own_share(int rows, int count, const int* list, const REAL* distance, REAL radius, int own, INDEX atoms,
-                  const REAL* pair, const Made& r) {
+                  const REAL* pair, const Distance& r) {
     REAL mine = 0, total = 0;
     NO_UNROLL for (int i = 0; i < rows; ++i) {
 #if STRATMANN
@@ -43,7 +43,7 @@ KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
     const INDEX block = begin + blockIdx.x, list = block_list[block], first = list * atoms;
     const INDEX g = block_point[block] + (INDEX)threadIdx.x;
     if (g >= block_point[block + 1]) return;
-    const Made r{list_atom + first, atom, position[g], position[stride + g], position[2 * stride + g]};
+    const Distance r{list_atom + first, atom, position[g], position[stride + g], position[2 * stride + g]};
     weight[g] *= own_share(list_rows[list], list_count[list], list_atom + first, list_distance + first, radius[list],
                            own[g], atoms, pair, r);
 }

@@ -1,24 +1,23 @@
-// Blocks begin .. end, of at most BLOCK_POINTS points. Row by row: the nearest atoms first, which leave most points without
-// a share of this row; then, for the vectors of points that still have one, all others whose factor is not 1.
+// Blocks begin .. end of at most BLOCK_POINTS points. Row by row: first the nearest atoms, after which most points have no
+// share of this row; then, for vectors of points that still have one, all other atoms whose factor is not 1.
 //
-// `scratch` has room for the distances [vector of points][atom of the list], made when they are first asked for, and for
-// one list of atoms.
+// `scratch` has room for the distances [vector of points][atom of the list], computed on first use, and for one list of atoms.
 #define BLOCK_VECTORS (BLOCK_POINTS / LANES)
 
 struct Vector {
     VEC x, y, z, own, mine, total, P;
     REAL* distance;
-    unsigned char* made;
+    unsigned char* computed;
 };
 
-struct Other {  // an atom's place in the list, and what decides about its border with the atom of the row
+struct Other {  // an atom's position in the list and the parameters of its cell boundary with the atom of the row
     INDEX place;
     REAL scale, shift;
 };
 
 FN VEC distance_to(const Vector& v, int k, const int* list, const REAL* atom) {
-    if (!v.made[k]) {
-        v.made[k] = 1;
+    if (!v.computed[k]) {
+        v.computed[k] = 1;
         const REAL* R = atom + 3 * list[k];
         const VEC dx = v.x - R[0], dy = v.y - R[1], dz = v.z - R[2];
         vstore(v.distance + k * LANES, vsqrt(dx * dx + dy * dy + dz * dz));
@@ -26,7 +25,7 @@ FN VEC distance_to(const Vector& v, int k, const int* list, const REAL* atom) {
     return vload(v.distance + k * LANES);
 }
 
-// Multiplies by the factors of the atoms [begin, end) of `others`; false: nothing is left.
+// Multiply by the factors of the atoms [begin, end) of `others`; returns false when the product vanishes.
 FN bool add_factors(Vector& v, int i, int begin, int end, const Other* others, const int* list, const REAL* atom,
                     int check) {
     const VEC ri = distance_to(v, i, list, atom);
@@ -42,14 +41,14 @@ FN bool add_factors(Vector& v, int i, int begin, int end, const Other* others, c
 
 extern "C" void ENTRY(PARAMETERS) {
     Other* others = (Other*)(scratch + BLOCK_VECTORS * LANES * atoms);
-    unsigned char* made = (unsigned char*)(others + atoms);
+    unsigned char* computed = (unsigned char*)(others + atoms);
     for (INDEX block = begin; block < end; ++block) {
         const INDEX group = block_list[block], first = block_point[block], points = block_point[block + 1] - first;
         const int rows = list_rows[group], count = list_count[group], vectors = (int)((points + LANES - 1) / LANES);
         const int* list = list_atom + group * atoms;
         const REAL* far = list_distance + group * atoms;
         Vector vector[BLOCK_VECTORS];
-        for (INDEX k = 0; k < BLOCK_VECTORS * atoms; ++k) made[k] = 0;
+        for (INDEX k = 0; k < BLOCK_VECTORS * atoms; ++k) computed[k] = 0;
         for (int n = 0; n < vectors; ++n) {
             REAL x[LANES], y[LANES], z[LANES], own_atom[LANES];
             for (int lane = 0; lane < LANES; ++lane) {
@@ -58,7 +57,7 @@ extern "C" void ENTRY(PARAMETERS) {
                 own_atom[lane] = own[at];
             }
             vector[n] = Vector{vload(x), vload(y), vload(z), vload(own_atom), vset(0), vset(0), vset(1),
-                               scratch + n * LANES * atoms, made + n * atoms};
+                               scratch + n * LANES * atoms, computed + n * atoms};
         }
         for (int i = 0; i < rows; ++i) {
             const REAL* row = pair + 2 * atoms * list[i];

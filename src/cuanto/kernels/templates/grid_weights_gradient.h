@@ -1,10 +1,10 @@
-// sum_g f_g d ln(share_g)/dR of all atoms: points move with their own atoms, and borders with both of theirs. A block of at most
-// BLOCK_POINTS points is a team's; every member has a vector of points.
+// sum_g f_g d ln(share_g)/dR of all atoms: points move with their own atoms, cell boundaries with both of theirs. A team has
+// a block of at most BLOCK_POINTS points, and every member a vector of points.
 //
 // d ln share = sum_ij ([i = own] - P_i / sum_k P_k) s'(mu_ij) / s(mu_ij) dmu_ij, mu_ij = (r_i - r_j) / R_ij; rows i whose P
-// vanishes next to others are left out. Sums go to `out` [atom][axis].
-#define MOST_ROWS (LANES > 1 ? 128 : 64)  // that have a share of the points of a vector, far more than there ever are
-#define LEAST_SHARE REAL(1e-13)   // of a point, next to those of nearer atoms
+// is negligible next to others are skipped. Sums go to `out` [atom][axis].
+#define MOST_ROWS (LANES > 1 ? 128 : 64)  // rows with a share of the points of a vector, many more than occur
+#define LEAST_SHARE REAL(1e-13)   // smallest significant share of a point
 #define LEAST_FACTOR REAL(1e-15)  // Hartree
 
 struct Three {
@@ -34,7 +34,7 @@ FN VEC relative_slope(VEC mu, REAL shift) {
     return vselect(s > REAL(0), slope * vrcp(vselect(s > REAL(0), s, vset(1))), vset(0));
 }
 
-// The list of a block of points: rows may have a share of a point, all others bound them.
+// The list of a block of points (grid_near.h): `rows` may have a share of a point, the others only limit their shares.
 struct List {
     const int* atoms;
     int rows, count;
@@ -43,7 +43,7 @@ struct List {
     REAL radius;
     FN_MEMBER const REAL* at(int i) const { return position + 3 * (INDEX)atoms[i]; }
     FN_MEMBER const REAL* border(int i, int j) const { return pair + 2 * (all * atoms[i] + atoms[j]); }
-    FN_MEMBER bool apart(int i, int j) const {  // the cell of i has no border with j at these points
+    FN_MEMBER bool apart(int i, int j) const {  // the cell function of i and j is 1 at these points
 #if STRATMANN
         return i == j || (far[atoms[j]] - far[atoms[i]] - 2 * radius) * border(i, j)[0] > REACH;
 #else
@@ -52,15 +52,15 @@ struct List {
     }
 };
 
-// A row that has a share of any point of a vector: its place in the list, P (later the factor of its derivative), distance,
-// derivative by that distance and by the move of its borders.
+// A row with a share of any point of a vector: its place in the list, P (later the factor of its derivative), distance, and
+// the derivatives with respect to the distance and to the motion of its boundaries.
 struct Row {
     int place;
     VEC P, r, by_distance;
     Three by_border;
 };
 
-// Rows with f ([i = own] - P_i / sum_k P_k) for P, where that is not negligible.
+// Find the rows whose factor f ([i = own] - P_i / sum_k P_k) is significant; it replaces P.
 FN int find_rows(const List& list, const Three& r, VEC f, VEC mine, Row* row) {
     VEC total = vset(0);
     int used = 0, kept = 0;
@@ -90,16 +90,16 @@ FN int find_rows(const List& list, const Three& r, VEC f, VEC mine, Row* row) {
     return kept;
 }
 
-// The derivative by a distance as a force on an atom, which the point feels as well.
-FN Three pulled(VEC by_distance, VEC distance, const Three& d, Three& point) {
+// The force on an atom of a derivative with respect to its distance from the point; the same is added for the point.
+FN Three distance_force(VEC by_distance, VEC distance, const Three& d, Three& point) {
     const VEC scale = by_distance * vrcp(vselect(distance > REAL(0), distance, vset(1)));
     const Three force = {{scale * d.x[0], scale * d.x[1], scale * d.x[2]}};
     point = point + force;
     return force;
 }
 
-// What borders of all rows with atom j do to that atom; the rows' own derivatives are collected.
-FN Three bordered(const List& list, const Three& r, int j, Row* row, int used, Three& point) {
+// The force on atom j of its boundaries with all rows; the derivatives of the rows are accumulated.
+FN Three border_force(const List& list, const Three& r, int j, Row* row, int used, Three& point) {
     const REAL* R = list.at(j);
     const Three d = from_atom(r, R);
     const VEC rj = length(d);
@@ -119,7 +119,7 @@ FN Three bordered(const List& list, const Three& r, int j, Row* row, int used, T
             one.by_border.x[x] = one.by_border.x[x] + move;
         }
     }
-    const Three pull = pulled(-by_distance, rj, d, point);
+    const Three pull = distance_force(-by_distance, rj, d, point);
     UNROLL for (int x = 0; x < 3; ++x) force.x[x] = force.x[x] - pull.x[x];
     return force;
 }
@@ -146,12 +146,12 @@ KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
             const int used = vany(f * f > LEAST_FACTOR * LEAST_FACTOR) ? find_rows(list, r, f, mine, row) : 0;
             const int others = team_most(used) ? list.count : 0;
             NO_UNROLL for (int j = 0; j < others; ++j) {
-                const Three force = team_sum(bordered(list, r, j, row, used, point));
+                const Three force = team_sum(border_force(list, r, j, row, used, point));
                 if (FIRST_MEMBER) add(sum + 3 * list.atoms[j], force, 1);
             }
             NO_UNROLL for (int a = 0; a < used; ++a) {
                 const Three d = from_atom(r, list.at(row[a].place));
-                const Three force = pulled(row[a].by_distance, row[a].r, d, point) + row[a].by_border;
+                const Three force = distance_force(row[a].by_distance, row[a].r, d, point) + row[a].by_border;
                 add(sum + 3 * list.atoms[row[a].place], force, -1);
             }
             UNROLL for (int x = 0; x < 3; ++x)

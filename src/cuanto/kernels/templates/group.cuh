@@ -1,6 +1,6 @@
 // Any class of integrals from index tables (by levels) on the GPU: a block shares `lanes` kets of one bra; its threads
-// share the records of a level, a barrier follows each level. Values live in shared memory, or in `scratch` when they
-// do not fit. Passes of a sweep are independent: as many as `slots` has room for are treated at once.
+// share the records of a level and synchronise after it. Values are in shared memory, or in `scratch` when they do not
+// fit. Passes of a sweep are independent: as many as fit into `slots` are processed together.
 
 enum { RECORD_INT4 = 3, COEFFICIENT = 4 };  // integers of a record; place of the coefficient among a ket's fields
 
@@ -111,8 +111,8 @@ struct GroupWork {
     int width, bra_fields, ket_fields, slots;
     REAL *u, *ket_u, *bra_u, *acc, *middle, *v;
 
-    // Bra b with the kets of the block, `ket` in this thread, of at most so many primitives; make_store(column) takes
-    // the integrals of a column.
+    // Bra b with the kets of the block (`ket` in this thread) of at most `primitives` primitives; make_store(column)
+    // takes the integrals of a column.
     template <class MakeStore>
     FN void quartet(INDEX b, INDEX ket, INDEX primitives, const MakeStore& make_store, const Workers& w) const {
         const INDEX block = ket / BLOCK, lane = ket % BLOCK;
@@ -144,7 +144,7 @@ struct GroupWork {
     }
 };
 
-// Storage behind `memory`, in the order u, sums, slots; fills in what the programs need as constants.
+// Storage from `memory` on, in the order u, sums, slots; loads the constants of the programs.
 FN GroupWork group_work(const Sides& x, const Tables& t, int slots, REAL* memory, const Workers& w) {
     const Program primitive = {t.primitive_table, t.primitive_constants};
     const Program ket_sweep = {t.ket_table, t.ket_constants};

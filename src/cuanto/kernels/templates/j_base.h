@@ -1,10 +1,10 @@
-// What every interaction of the J engine begins with: X = P - Q and base[n] = sqrt(alpha) (-2 alpha)^n F_n(alpha X^2)
+// First step of every interaction of the J engine: X = P - Q and base[n] = sqrt(alpha) (-2 alpha)^n F_n(alpha X^2)
 // for n = 0 .. order, from records that begin with the square root of the exponent (in single precision a centre has
 // two parts). Distributions that do not overlap interact as point charges, base[n] = (-1)^n (2n - 1)!! sqrt(pi)/2 /
-// X^(2n + 1): no exponent enters, and one inverse square root is all there is to compute.
+// X^(2n + 1), which takes one inverse square root and no exponent.
 #define J_HALF_ROOT_PI REAL(0.88622692545275801365)
 
-// The argument of the Boys function from which no digit tells a distribution from a point charge.
+// The argument of the Boys function from which a distribution equals a point charge to the last digit.
 #if CUANTO_SINGLE
 FN REAL j_far(int order) { return REAL(18) + REAL(2.2) * REAL(order); }
 #else
@@ -45,7 +45,7 @@ FN void j_base(const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* X,
     }
 }
 
-// The same for an order known only when the kernel runs.
+// The same for an order known at run time.
 FN void j_base_any(int order, const REAL* bra, const REAL* ket, const REAL* boys_table, VEC* X, VEC* base) {
     const VEC R2 = j_distance(bra, ket, X);
     const REAL a = bra[0];

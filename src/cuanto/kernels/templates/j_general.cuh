@@ -1,9 +1,9 @@
-// The J engine on a GPU for any class: a block treats one bra and `lanes` kets at once; R_tuv of two orders n, the
-// densities of the kets and the sums of every lane lie in shared memory, all threads share the work.
+// The J engine on a GPU for any class: a block processes one bra with `lanes` kets at once; R_tuv of two orders n, the
+// densities of the kets and the sums of every lane are in shared memory.
 // tuples: rows (t, u, v, axis to lower, power left, number lowered once, number lowered twice, 0) by rising degree.
 FN int j_count(int order) { return (order + 1) * (order + 2) * (order + 3) / 6; }
 
-enum { AT_ONCE = 4 };  // sums of a thread that share each density
+enum { AT_ONCE = 4 };  // sums of a thread that use each loaded density
 
 // sum_s R_(t+s) H_s for AT_ONCE tuples t. Tuples are numbered by degree D, then by r = u + v, then by v, so that the
 // number of t + s is that of its (D, r) plus v: the innermost loop runs along both lists.

@@ -1,5 +1,5 @@
-// The J engine on the CPU for any class: orders are arguments, R_tuv lies in a cube of side L + 1, so that the place
-// of R_(t+s) is the sum of the places of t and s. One buffer is enough: R of order n follows from lower degrees of
+// The J engine on the CPU for any class: orders are arguments, R_tuv is stored in a cube of side L + 1, so that the
+// offset of R_(t+s) is the sum of those of t and s. One buffer is enough: R of order n follows from lower degrees of
 // order n + 1, hence the highest degrees are overwritten first.
 // tuples: rows (t, u, v, axis to lower, power left, ...) by rising degree.
 extern "C" void ENTRY(PARAMETERS) {
@@ -40,7 +40,7 @@ extern "C" void ENTRY(PARAMETERS) {
                     const REAL* H = ket + (GEOMETRY + d * ket_count) * KETS;
                     VEC* target = acc + d * bra_count;
                     int t = 0;
-                    for (; t + 4 <= bra_count; t += 4) {  // four sums share each density
+                    for (; t + 4 <= bra_count; t += 4) {  // four sums use each loaded density
                         const VEC *from0 = R + place[t], *from1 = R + place[t + 1];
                         const VEC *from2 = R + place[t + 2], *from3 = R + place[t + 3];
                         VEC sum0 = target[t], sum1 = target[t + 1], sum2 = target[t + 2], sum3 = target[t + 3];

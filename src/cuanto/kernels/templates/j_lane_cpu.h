@@ -1,6 +1,6 @@
-// The J engine on the CPU: a bra is uniform, kets are SIMD lanes. Behind the generated interact(), which adds
+// The J engine on the CPU: a bra is uniform, kets are SIMD lanes. Follows the generated interact(), which adds
 // R_(t+s) H_s of one vector of kets to acc[density][t]. Kets come in blocks of KETS lanes, each a record [field][lane].
-// Sums in REAL end after CHUNK blocks; totals are double.
+// Sums in REAL are added to the double totals after CHUNK blocks.
 extern "C" void ENTRY(PARAMETERS) {
     for (INDEX b = begin; b < end; ++b) {
         const REAL* bra = bra_record + b * GEOMETRY;

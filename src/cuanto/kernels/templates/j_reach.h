@@ -1,6 +1,5 @@
-// How many groups of kets each group of bras meets: all but those that are together below the limit (`last`), and, of
-// these, all but those that may be treated in single precision (`split`). rest[k]: the sum of the bounds of the last
-// k + 1 kets.
+// Number of groups of kets for each group of bras: all but those whose sum is below the limit (`last`), and among these
+// the ones that need double precision (`split`). rest[k]: the sum of the bounds of the last k + 1 kets.
 FN int j_needed(const double* rest, INDEX kets, double limit) {
     INDEX low = 0, high = kets;
     while (low < high) {

@@ -1,5 +1,5 @@
-// Records of kets in the order in which they are met, KETS of them side by side: geometry, then the densities times
-// `factor`. Places without a ket have no density, but an exponent. An item is a field of a group of kets.
+// Records of kets in order of use, KETS of them interleaved: geometry, then the densities times `factor`. Padding has an
+// exponent but no density. An item is a field of a group of kets.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     const int width = densities * tuples, fields = GEOMETRY + width;
     FOR_ITEMS(item) {

@@ -1,4 +1,4 @@
-// The potentials of all jobs with the same bras, added up.
+// Sum of the potentials of all jobs with the same bras.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     FOR_ITEMS(i) {
         double sum = 0;

@@ -1,13 +1,13 @@
 // McMurchie-Davidson as of Fujii et al., "A parallel computation for McMurchie-Davidson algorithm on the GPU" (2024): a
 // block of threads for one contracted integral (1B1CI, PER_INTEGRAL 1) or one contracted shell quartet (1B1SP, 0).
 //
-// The threads share the recursion R_tuv^n, batch by batch (k = t + u + v); a batch needs the two before it, so three
-// buffers of shared memory take turns, and R_tuv^0 are kept beside them. One text serves every class to l = BLOCK_L:
+// The threads share the recursion R_tuv^n, batch by batch (k = t + u + v); a batch needs the two before it, so that three
+// buffers of shared memory are used in rotation, and R_tuv^0 is kept beside them. One text serves every class to l = BLOCK_L:
 // momenta are arguments, functions of a pair come as sparse rows over its monomials (md_blocks.py). Tuples (t, u, v)
 // are packed, 8 bits each, in order of their degree; monomials of degree l are the tuples of that degree.
 
 #define BLOCK_L 5
-#define CHUNK 32  // primitive quartets whose Boys values are made at once
+#define CHUNK 32  // primitive quartets whose Boys functions are evaluated together
 
 FN int tuples_below(int degree) { return degree * (degree + 1) * (degree + 2) / 6; }
 FN int tuples_of(int degree) { return (degree + 1) * (degree + 2) / 2; }
@@ -16,8 +16,7 @@ struct Tuple { int t, u, v; };
 FN Tuple unpacked(int packed) { return {packed & 255, packed >> 8 & 255, packed >> 16}; }
 FN int place(int t, int u, int v) { return tuples_below(t + u + v) + (u + v) * (u + v + 1) / 2 + v; }
 
-// E_t^{ij}, t = 0 .. i + j, along one axis: unrolled for each (i, j), so that every coefficient is an expression of
-// its own. E_t of one power more is h E_(t-1) + shift E_t + (t + 1) E_(t+1), Fujii et al. eq. 6.
+// E_t^{ij}, t = 0 .. i + j, along one axis, unrolled for each (i, j). E_t of the next power is h E_(t-1) + shift E_t + (t + 1) E_(t+1), Fujii et al. eq. 6.
 template <int I, int J>
 FN void expansion(REAL PA, REAL PB, REAL h, REAL* E) {
     REAL e[I + J + 1];
@@ -55,7 +54,7 @@ struct Side {
     FN_MEMBER Tuple b(int monomial) const { return unpacked(tuples[tuples_below(lb) + monomial % tuples_of(lb)]); }
 };
 
-// Powers of both shells of one monomial, and where its rows are.
+// Powers of both shells of one monomial and its rows.
 struct Monomial {
     int x, y, z, row_x, row_y, row_z;
     FN_MEMBER Monomial(const Side& side, int monomial) {
@@ -109,7 +108,7 @@ FN void make_bases(int order, const REAL* bra, const REAL* ket, int ket_fields, 
     }
 }
 
-// R_tuv = R_tuv^0 of all degrees to `order` (Fujii et al. eq. 7), from three buffers of `room` numbers that take turns.
+// R_tuv = R_tuv^0 of all degrees to `order` (Fujii et al. eq. 7), by three buffers of `room` numbers in rotation.
 FN void make_R(int order, const REAL* base, const int* tuples, REAL* buffer, int room, REAL* R) {
     for (int k = 0; k <= order; ++k) {
         REAL* now = buffer + k % 3 * room;
@@ -122,7 +121,7 @@ FN void make_R(int order, const REAL* base, const int* tuples, REAL* buffer, int
             if (k > 0) {
                 const Tuple a = unpacked(tuples[first + j]);
                 const int m = a.u + a.v;
-                // Lower the smallest power there is; (u + v) and v say where a tuple is in its batch.
+                // Lower the smallest nonzero power; u + v and v give the position of a tuple in its batch.
                 const int t = a.t ? a.t : 99, u = a.u ? a.u : 99, v = a.v ? a.v : 99;
                 const int axis = v <= u && v <= t ? 2 : u <= t ? 1 : 0;
                 const int power = (axis == 0 ? t : axis == 1 ? u : v) - 1;
@@ -239,7 +238,7 @@ FN void to_functions(const Functions& ket, int functions, int bra_count, int ket
     __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(256) ENTRY(PARAMETERS) {
+KERNEL(THREADS) ENTRY(PARAMETERS) {
     extern __shared__ REAL shared_memory[];
     const Side bra = {la, lb, tuples}, ket = {lc, ld, tuples};
     const int order = bra.order() + ket.order();

@@ -1,5 +1,5 @@
-// The primitive stage of (ab|cd) by McMurchie and Davidson as plain loops over any momenta: for classes whose index tables
-// would be huge. NV vectors of kets; the order of results is that of recurrences/mcmurchie_davidson.py.
+// The primitive stage of (ab|cd) by McMurchie and Davidson as plain loops over any momenta, for classes whose index tables
+// would be huge. Results are in the order of recurrences/mcmurchie_davidson.py.
 
 struct Momenta { int a, b, c, d; };
 
@@ -35,7 +35,7 @@ template <class T> static void expansion(int la, int lb, T PA, T PB, T h, T* E) 
 template <class T> static void from_hermites(int la, int lb, const T* E, const VEC* potential, VEC* out, INDEX stride) {
     const int n = la + lb + 1, size = (la + 1) * (lb + 1) * n;
     const T *Ex = E, *Ey = E + size, *Ez = E + 2 * size;
-    VEC along_z[33 * 17], along_yz[33];
+    VEC along_z[33 * 17];
     for (int az = 0; az <= la; ++az)
         for (int bz = 0; bz <= lb; ++bz) {
             const int left = la + lb - az - bz;

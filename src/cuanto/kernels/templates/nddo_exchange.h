@@ -19,7 +19,7 @@ template <class P> FN void exchange_block(const double* G, INDEX products, P D, 
     }
 }
 
-// F_AB and F_BA of every pair: blocks of its own.
+// F_AB and F_BA of every pair, which no other pair changes.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     FOR_PAIRS(at) {
         FOR_LANES(at.count) {

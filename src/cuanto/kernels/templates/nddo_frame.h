@@ -5,7 +5,7 @@ struct Frame {
 };
 
 FN void make_frame(VEC ux, VEC uy, VEC uz, Frame* f) {
-    // The axis nearest to a right angle helps: x = helper x u.
+    // x = helper x u with the axis that is most nearly perpendicular to u.
     const VEC ax = magnitude(ux), ay = magnitude(uy), az = magnitude(uz), one = vset(1), zero = vset(0);
     const MASK first = ax <= smaller(ay, az);
     const MASK second = ay <= az;
@@ -86,7 +86,7 @@ template <bool INWARD, class P> FN void rotate_dd(const Frame& f, P x, INDEX ste
 #endif
 }
 
-// All products of an atom with so many orbitals.
+// All products of orbitals of an atom.
 template <int ORBITALS, bool INWARD, class P> FN void rotate_products(const Frame& f, P x, INDEX step) {
     if (ORBITALS == 1) return;
     rotate_p<INWARD>(f, x + step, step);

@@ -1,7 +1,7 @@
 // Derivatives of a pair's energy at fixed density. Along the bond they are those of the local integrals; across it the
-// frame turns, z' = z + theta x and x' = x - theta z, and with it the densities: P -> P + theta (G P + P G^T).
-// Which: 0 turns towards x, 1 towards y. G of the p and d functions of one shell each, out_i = sum_k G_ik in_k.
-template <int ORBITALS> FN void turn(int which, const VEC* in, VEC* out, INDEX step) {
+// frame rotates, z' = z + theta x and x' = x - theta z, and the densities with it: P -> P + theta (G P + P G^T).
+// `which`: 0 rotates towards x, 1 towards y. G of the p and d functions of one shell each, out_i = sum_k G_ik in_k.
+template <int ORBITALS> FN void rotation(int which, const VEC* in, VEC* out, INDEX step) {
     UNROLL for (int i = 0; i < ORBITALS; ++i) out[i * step] = vset(0);
     if (ORBITALS == 1) return;
     const int x = which == 0 ? 1 : 2;
@@ -42,15 +42,15 @@ struct Densities {
     VEC A[NA * NA], B[NB * NB], X[2][NA * NB];  // of atom A, of atom B (both spins), between them (each spin)
 };
 
-FN void turned(int which, const Densities& P, int spins, Densities* out) {
+FN void rotated(int which, const Densities& P, int spins, Densities* out) {
     VEC half[NA * NA + NB * NB + NA * NB];
-    SHORT_LOOP for (int j = 0; j < NA; ++j) turn<NA>(which, P.A + j, half + j, NA);
+    SHORT_LOOP for (int j = 0; j < NA; ++j) rotation<NA>(which, P.A + j, half + j, NA);
     SHORT_LOOP for (int i = 0; i < NA; ++i) SHORT_LOOP for (int j = 0; j < NA; ++j) out->A[i * NA + j] = half[i * NA + j] + half[j * NA + i];
-    SHORT_LOOP for (int j = 0; j < NB; ++j) turn<NB>(which, P.B + j, half + j, NB);
+    SHORT_LOOP for (int j = 0; j < NB; ++j) rotation<NB>(which, P.B + j, half + j, NB);
     SHORT_LOOP for (int i = 0; i < NB; ++i) SHORT_LOOP for (int j = 0; j < NB; ++j) out->B[i * NB + j] = half[i * NB + j] + half[j * NB + i];
     for (int s = 0; s < spins; ++s) {
-        SHORT_LOOP for (int k = 0; k < NB; ++k) turn<NA>(which, P.X[s] + k, out->X[s] + k, NB);
-        SHORT_LOOP for (int i = 0; i < NA; ++i) turn<NB>(which, P.X[s] + i * NB, half + i * NB, 1);
+        SHORT_LOOP for (int k = 0; k < NB; ++k) rotation<NA>(which, P.X[s] + k, out->X[s] + k, NB);
+        SHORT_LOOP for (int i = 0; i < NA; ++i) rotation<NB>(which, P.X[s] + i * NB, half + i * NB, 1);
         SHORT_LOOP for (int i = 0; i < NA * NB; ++i) out->X[s][i] = out->X[s][i] + half[i];
     }
 }

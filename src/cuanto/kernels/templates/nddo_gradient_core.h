@@ -1,8 +1,8 @@
 // 2 sum P_ik (beta_i + beta_k)/2 S_ik and core repulsion.
 FN void pair_gradient(const Pair& x, const Frame& f, const Densities& P, int spins, REAL factor, Model model, VEC* force) {
     Densities dx, dy;
-    turned(0, P, spins, &dx);
-    turned(1, P, spins, &dy);
+    rotated(0, P, spins, &dx);
+    rotated(1, P, spins, &dy);
     Dual S[NA * NB];
     local_overlap<Dual>(Dual{x.R, vset(1)}, x.a, x.b, model.mopac != 0, S);
     const Dual core = core_repulsion<Dual>(Dual{x.R, vset(1)}, x.a, x.b, x.pair, model);

@@ -26,8 +26,8 @@ FN Weights weights(const Pair& x, const Densities& P, const Densities& dx, const
 
 FN void pair_gradient(const Pair& x, const Frame& f, const Densities& P, int spins, REAL factor, Model, VEC* force) {
     Densities dx, dy;
-    turned(0, P, spins, &dx);
-    turned(1, P, spins, &dy);
+    rotated(0, P, spins, &dx);
+    rotated(1, P, spins, &dy);
     VEC w[VALUES], along = vset(0), by_x = vset(0), by_y = vset(0);
     NO_UNROLL for (int slope = 0; slope < 2; ++slope) {
         local_repulsion(x.R, x.a, x.b, slope != 0, w);

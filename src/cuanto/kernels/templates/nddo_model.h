@@ -1,4 +1,4 @@
-// What differs from method to method.
+// Parameters of a method.
 struct Model {
     int pm6, gaussians, mopac;  // PM6's form of the core repulsion, Gaussians of an element, MOPAC's series
     double bohr, hartree;       // in Angstrom, in eV

@@ -1,4 +1,4 @@
-// The pair of a thread; `count` is 0 where there is none.
+// The pair of a thread; `count` is 0 if it has none.
 struct Pairs {
     INDEX molecule;
     int a, b[1], count;

@@ -1,11 +1,11 @@
-// Pairs of a chunk of whole rows: atom a is the same in all lanes, atoms b lie side by side. Beyond the end of a row its
-// last column is repeated; `count` lanes count.
+// Pairs of a chunk of whole rows: atom a is the same in all lanes, atoms b are consecutive columns. Beyond the end of a row its
+// last column is repeated; `count` lanes are valid.
 struct Pairs {
     INDEX molecule, row, column;
     int a, b[LANES], count;
 };
 
-// With `triangle`, only later columns.
+// The first column of a row; with `triangle` only columns of later atoms.
 FN INDEX first_column(const Grid& grid, int a) {
     INDEX low = 0, high = grid.triangle ? grid.columns : 0;
     while (low < high) {

@@ -1,5 +1,5 @@
-// G of all pairs; it has the rows of the atoms atom_begin to atom_end. On a GPU, blocks with d functions are rotated
-// where they lie, in G: no thread has room for them.
+// G of all pairs, with the rows of the atoms atom_begin to atom_end. On a GPU, blocks with d functions are rotated in
+// place in G because they do not fit into the registers of a thread.
 #define IN_PLACE (LANES == 1 && NA > 4)
 #if IN_PLACE
 #define BLOCK_LOOP

@@ -6,8 +6,8 @@
 //   KERNEL  FOR_ITEMS  FOR_VECTORS  ITEMS_LEFT  FOR_TEAMS  FOR_MEMBERS  team_sum (and others)
 //   vset  vload  vstore  vread  vwrite  vfma  vrcp  vsqrt  vrsqrt (1 / sqrt)  vexp (argument <= 0)  vselect  vany  vsum (of lanes)  vround  vrow4
 // Needs GCC >= 9 or Clang (also as zig c++) and no header. Flags: -O2 -ffp-contract=fast and the machine's own
-// instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every choice of LANES is
-// correct everywhere; the fast one fills a register of the machine (GCC keeps longer vectors in memory).
+// instruction set; never -ffast-math, whose reassociation would break vround and vexp. Every LANES is correct
+// everywhere; the fastest fills a register of the machine (GCC keeps longer vectors in memory).
 #ifdef __FAST_MATH__
 #error "compile without -ffast-math: rounding by a large constant must not be simplified away"
 #endif
@@ -18,7 +18,7 @@
 #define CUANTO_JOIN(a, b) CUANTO_JOIN_(a, b)
 #define CUANTO_SINGLE_float 1
 #define CUANTO_SINGLE CUANTO_JOIN(CUANTO_SINGLE_, REAL)  // 1 when REAL is float, 0 when it is double
-#ifndef LANES  // fill a register; data are padded to 8 lanes, so never more
+#ifndef LANES  // fill a register, with at most 8 lanes, to which data are padded
 #if defined(__AVX512F__) || (defined(__AVX__) && CUANTO_SINGLE)
 #define LANES 8
 #elif defined(__AVX__) || CUANTO_SINGLE
@@ -36,15 +36,15 @@ typedef long long INDEX;
 #define __has_builtin(name) 0
 #endif
 
-// Kernels: KERNEL(threads of a block) ENTRY(PARAMETERS) works on the items begin .. end, one by one (FOR_ITEMS) or, where
-// they lie side by side in memory, LANES at once (FOR_VECTORS), of which `ITEMS_LEFT` are there (vread, vwrite).
+// Kernels: KERNEL(threads of a block) ENTRY(PARAMETERS) processes the items begin .. end, one by one (FOR_ITEMS) or, where
+// they are contiguous, LANES at once (FOR_VECTORS), of which `ITEMS_LEFT` are valid (vread, vwrite).
 #define KERNEL(threads) extern "C" void
 #define FOR_ITEMS(i) for (INDEX i = begin; i < end; ++i)
 #define FOR_VECTORS(i) for (INDEX i = begin; i < end; i += LANES)
 #define ITEMS_LEFT(i) (end - i < LANES ? int(end - i) : LANES)
-// Teams: an item may be treated by a block of threads together (FOR_TEAMS), whose members share a range (FOR_MEMBERS, or the
-// consecutive part that begins at MEMBER_BEGIN); team_least, team_most, team_sum and team_before (the sum of the members before
-// this one) combine their numbers. On a CPU a team has one member.
+// Teams: the threads of a block may process an item together (FOR_TEAMS) and share a range (FOR_MEMBERS, or the contiguous
+// part that begins at MEMBER_BEGIN); team_least, team_most, team_sum and team_before (the sum over preceding members) combine
+// their numbers. On a CPU a team has one member.
 #define FOR_TEAMS(i) FOR_ITEMS(i)
 #define FOR_MEMBERS(k, from, to) for (INDEX k = (from); k < (to); ++k)
 #define MEMBER_BEGIN(count) INDEX(0)
@@ -52,13 +52,12 @@ typedef long long INDEX;
 #define FIRST_MEMBER true
 #define SCRATCH  // declares `scratch`, memory of a team; here an argument
 #define BARRIER  // members wait for each other
-// Others: TABLE constants; FOR_LANES(count) runs over the first lanes of vectors, LANE(v) is the number of `v` in that lane;
-// SUMS(array): where items add to `array`, with ADD(place, value); UNROLL_REGISTERS: unrolled where arrays have to be in
-// registers.
+// Others: TABLE: constants; FOR_LANES(count): loop over the first lanes of vectors, LANE(v): element of `v` in that lane;
+// SUMS(array): where items add to `array`, by ADD(place, value); UNROLL_REGISTERS: unroll where arrays must be in registers.
 #define TABLE static const
 #define FOR_LANES(count) for (int lane = 0; lane < (count); ++lane)
 #define LANE(v) (v)[lane]
-#define SUMS(array) sums  // of this chunk; the pool of threads adds those of all chunks in their order
+#define SUMS(array) sums  // of this chunk; the thread pool adds those of all chunks in a fixed order
 #define ADD(place, value) (*(place) += (value))
 #define UNROLL_REGISTERS
 #define FN static inline __attribute__((always_inline, unused))
@@ -130,7 +129,7 @@ FN TO reinterpret(FROM x) {
     return y;
 }
 
-// Is any lane true? Where the compiler has no word for it, the machine's own test is named.
+// Whether any lane is true, by the machine's instruction where the compiler has no builtin for it.
 #if __has_builtin(__builtin_reduce_or)
 FN bool vany(MASK m) { return __builtin_reduce_or(m) != 0; }
 #elif CUANTO_BYTES == 64 && defined(__AVX512F__) && !defined(__clang__)
@@ -151,7 +150,7 @@ FN bool vany(MASK m) {
 #endif
 
 // ---- arithmetic -------------------------------------------------------------------------------------------
-// The compiler fuses these; fma() would become a library call where the machine has no such instruction.
+// The compiler fuses these; fma() would become a library call on machines without the instruction.
 FN VEC vfma(VEC a, VEC b, VEC c) { return a * b + c; }
 FN VEC vfma(REAL a, VEC b, VEC c) { return a * b + c; }
 FN REAL vfma(REAL a, REAL b, REAL c) { return a * b + c; }
@@ -163,7 +162,7 @@ FN float sqrt_of(float x) { return __builtin_sqrtf(x); }
 FN double sqrt_of(double x) { return __builtin_sqrt(x); }
 FN REAL vsqrt(REAL x) { return sqrt_of(x); }
 
-// The same holds for the square root of a vector.
+// The square root of a vector, for the same reason by builtins.
 #if __has_builtin(__builtin_elementwise_sqrt)
 FN VEC vsqrt(VEC x) { return __builtin_elementwise_sqrt(x); }
 #elif CUANTO_BYTES == 64 && defined(__AVX512F__) && !defined(__clang__) && CUANTO_SINGLE
@@ -185,8 +184,8 @@ FN VEC vsqrt(VEC x) {
 }
 #endif
 
-// 1 / sqrt(x) within the range of float. Where the machine has an estimate, Newton's steps finish it: a division and a
-// square root would take as long as a low class of integrals.
+// 1 / sqrt(x) within the range of float. Where the machine has an estimate, it is refined by Newton steps: a division and
+// a square root would take as long as the integrals of a low class.
 #if CUANTO_BYTES == 64 && defined(__AVX512F__) && !defined(__clang__) && CUANTO_SINGLE
 #define CUANTO_NEWTON 1
 FN VEC rsqrt_estimate(VEC x) { return __builtin_ia32_rsqrt14ps512_mask(x, x, -1); }
@@ -281,7 +280,7 @@ FN VEC vround(VEC x) { return (x + CUANTO_ROUNDER) - CUANTO_ROUNDER; }  // neare
 #endif
 
 #if LANES > 2
-// Four consecutive numbers from each of the addresses p[0], p[4], p[8], ... side by side.
+// Concatenate four consecutive numbers from each of the addresses p[0], p[4], p[8], ...
 FN VEC fours(const REAL* const* p) {
 #if defined(__clang__) || __GNUC__ >= 12
     typedef REAL FOUR __attribute__((vector_size(4 * sizeof(REAL))));
@@ -305,7 +304,7 @@ FN VEC fours(const REAL* const* p) {
 #endif
 
 // column[j] = table[offset + j] for j = 0..3, each lane at its own whole-numbered offset (< 2^21). Several numbers
-// are read at once for each lane and transposed in registers: far cheaper than gathering each column.
+// are read at once for each lane and transposed in registers, which is much cheaper than gathering each column.
 FN void vrow4(const REAL* table, VEC offset, VEC* column) {
     const VEC shifted = offset + CUANTO_ROUNDER;
     UINT word[LANES];

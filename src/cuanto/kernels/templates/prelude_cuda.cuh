@@ -1,6 +1,6 @@
 // The vocabulary of the kernel texts for a GPU: one integral per thread (prelude_cpu.h has the list of names).
 //
-// A "vector" is one number here, and a branch on it is the thread's own. Needs no header: NVRTC knows all functions.
+// A "vector" is one number of a thread. Needs no header: NVRTC provides all functions.
 #ifndef REAL
 #define REAL double
 #endif
@@ -71,7 +71,7 @@ FN void vrow4(const REAL* table, VEC offset, VEC* column) {
 
 FN INDEX bits_of(double x) { return __double_as_longlong(x); }
 
-// Numbers of the members of a team, combined in shared memory; every thread of the block must come here.
+// Combine the numbers of the members of a team in shared memory; all threads of the block must call this.
 template <class T, class F>
 FN T team_combined(T x, const F& combine) {
     __shared__ T all[1024];

@@ -1,5 +1,5 @@
-// C = op(A) op(B) by tiles: an item is a tile of at most `tile` rows and columns. With `lower` only tiles that reach the
-// diagonal or lie below it are made.
+// C = op(A) op(B) by tiles: an item is a tile of at most `tile` rows and columns. With `lower` only tiles on or below
+// the diagonal are computed.
 KERNEL(1) ENTRY(PARAMETERS) {
     const INDEX across = (columns + tile - 1) / tile;
     FOR_ITEMS(item) {

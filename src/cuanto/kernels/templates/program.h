@@ -1,4 +1,4 @@
-// Index tables (see schedule/table.py), as both table-driven kernels read them.
+// Header of the index tables (schedule/table.py) for both table-driven kernels.
 enum { OP_SUM, OP_UNIFORM, OP_RCP, OP_SQRT, OP_EXP, OP_BOYS, OP_OUT, OP_RSQRT };
 
 struct Program {
@@ -19,6 +19,6 @@ struct Program {
     FN_MEMBER int ket_step() const { return table[12]; }
     FN_MEMBER int outputs() const { return table[13]; }
     FN_MEMBER int values() const { return table[14]; }
-    FN_MEMBER int momenta() const { return table[15]; }  // not 0: loops over these instead of statements
+    FN_MEMBER int momenta() const { return table[15]; }  // not 0: plain loops over these momenta instead of statements
     FN_MEMBER const int* level_starts() const { return table + 16; }
 };

@@ -1,9 +1,9 @@
-// Which quartets matter: a warp takes one bra and `span` kets; those whose bound lies between `lower` and `upper` go to
-// the list, 32 at a time, the last ones of a warp filled up to a multiple of `pad` with ket -1. `count`: length of the
-// list, and without what fills up.
+// Select significant quartets: a warp screens one bra with `span` kets and appends those with lower <= bound < upper to the
+// list, 32 at a time, the last ones padded to a multiple of `pad` with ket -1. `count`: length of the list with and without
+// padding.
 
-extern "C" __global__ void __launch_bounds__(128) ENTRY(PARAMETERS) {
-    __shared__ int buffers[4][64];
+KERNEL(THREADS) ENTRY(PARAMETERS) {
+    __shared__ int buffers[THREADS / 32][64];
     const int lane = threadIdx.x % 32;
     int* buffer = buffers[threadIdx.x / 32];
     const INDEX spans = (kets + span - 1) / span;

@@ -1,4 +1,4 @@
-// J and K from integrals that are kept: what `store_cpu.h` wrote, in the same order.
+// J and K from stored integrals, in the order in which `store_cpu.h` wrote them.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
     for (INDEX chunk = begin; chunk < end; ++chunk) {

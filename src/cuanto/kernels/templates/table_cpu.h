@@ -1,5 +1,4 @@
 // Any class of integrals from index tables (depth first): NV vectors of LANES kets per slot.
-// Included after the prelude, boys.h, program.h and batch_cpu.h.
 
 enum { STATEMENT = 5 };
 

@@ -1,5 +1,5 @@
 // Energy density and its derivatives at points. From the variables themselves, rows of `stride` points: rho[spin],
-// sigma[pair], tau[spin] -> e, v_rho, v_sigma, v_tau. Or (POTENTIAL) from what a quadrature makes and to what it takes:
+// sigma[pair], tau[spin] -> e, v_rho, v_sigma, v_tau. Or (POTENTIAL) in the layout of a quadrature:
 // rho[spin][component] -> e, v[spin][component] = w (v_rho / 2, 2 v_ss grad rho_s + v_st grad rho_t, v_tau / 4).
 #if POTENTIAL
 #define COMPONENTS (1 + 3 * GRADIENT + KINETIC)

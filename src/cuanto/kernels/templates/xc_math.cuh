@@ -1,4 +1,4 @@
-// Functions of the functionals: the device's own.
+// Elementary functions of functionals: those of CUDA.
 FN VEC xc_cbrt(VEC x) { return cbrt(x); }
 FN VEC xc_exp(VEC x) { return exp(x); }
 FN VEC xc_expm1(VEC x) { return expm1(x); }

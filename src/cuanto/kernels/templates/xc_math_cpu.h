@@ -1,4 +1,4 @@
-// Functions of the functionals on vectors: a few ulp where functionals call them. The polynomials are Chebyshev fits,
+// Elementary functions of functionals on vectors, accurate to a few ulp in the ranges that functionals use. The polynomials are Chebyshev fits,
 // errors below 1e-16 of the result; single precision uses the same ones.
 #if CUANTO_SINGLE
 #define XC_MANTISSA 23
@@ -20,7 +20,7 @@ FN VEC xc_polynomial(const REAL (&c)[N], VEC x) {
     return sum;
 }
 
-// A small whole number in the bits as a number.
+// Convert small integers to floating point.
 FN VEC xc_number(VBITS whole) {
     const UINT big = UINT(XC_BIAS + XC_MANTISSA) << XC_MANTISSA;  // 2^mantissa: whole numbers fill its lowest bits
     return reinterpret<VEC>(VBITS(whole | big)) - reinterpret<REAL>(big);
@@ -46,7 +46,7 @@ FN VEC xc_log(VEC x) {
 #endif
 }
 
-// What rounding took from 1 + x is put back in first order.
+// The rounding error of 1 + x is corrected in first order.
 FN VEC xc_log1p(VEC x) {
     const VEC u = x + REAL(1);
     return xc_log(u) + vselect(x < REAL(1e15), (x - (u - REAL(1))) / u, vset(0));

@@ -1,0 +1,52 @@
+"""Array types and index arithmetic that several packages share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+
+def range_starts(sizes: Any) -> Ints:
+    """First index of each of some consecutive ranges, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def range_members(sizes: Any) -> tuple[Ints, Ints]:
+    """For all members of some consecutive ranges: the number of the range, and the place within it."""
+    sizes = np.asarray(sizes)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def morton_codes(r_gx: Array, cell: float) -> Ints:
+    """Numbers of cells of space along Morton's space-filling curve: near points have near numbers."""
+    cells = ((r_gx - r_gx.min(axis=0)) / cell).astype(np.int64)
+    code = np.zeros(len(cells), dtype=np.int64)
+    for bit in range(int(cells.max(initial=0)).bit_length()):
+        for x in range(3):
+            code |= (cells[:, x] >> bit & 1) << (3 * bit + x)
+    return code
+
+
+def inverse_permutation(order: Ints) -> Ints:
+    """Place of every element in an order."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def add_transpose(matrix: Any, tile: int) -> None:
+    """Replace M by M + M^T, tile by tile."""
+    tiles = [slice(first, first + tile) for first in range(0, len(matrix), tile)]
+    for i, rows in enumerate(tiles):
+        for columns in tiles[: i + 1]:
+            total = matrix[rows, columns] + matrix[columns, rows].T
+            matrix[rows, columns] = total
+            matrix[columns, rows] = total.T

@@ -1,0 +1,129 @@
+"""Input and output of ``cuanto atom``: the job from options, tables of the result, files."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from cuanto import __version__
+from cuanto.atomic import AtomIteration, AtomResult
+from cuanto.atomic.export import basis_text, format_of
+from cuanto.atomic.input import AtomInput, read_input
+from cuanto.atomic.job import element_job, element_table
+from cuanto.atomic.plot import require_picture
+from cuanto.atomic.report import parameter_texts, symbol_of_charge
+from cuanto.atomic.wtbs import WellTempered
+from cuanto.cli.show import count
+from cuanto.errors import InputError, require
+from cuanto.interfaces.files import require_writable, write_text
+from cuanto.interfaces.qcschema import plain
+from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
+
+COLUMNS = {"iteration": 9, "energy / Hartree": 20, "change / Hartree": 18, "dD(LL)": 10, "dD(SL)": 10, "dD(SS)": 10}
+SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr", "<r^2>/Bohr^2")
+
+
+def check_outputs(
+    json: Path | None, export: Path | None, pictures: Sequence[Path] = (), file: Path | None = None
+) -> None:
+    """Refuse files that cannot be written, or would replace the input `file`, before the work."""
+    for path in (json, export, *pictures):
+        if path is not None:
+            require_writable(path, file)
+    if export is not None:
+        format_of(export)
+    for path in pictures:
+        require_picture(path)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a result as JSON, with the version of the program."""
+    content = plain(content | {"provenance": {"creator": "cuanto", "version": __version__}})
+    write_text(path, json_format.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
+    """The job of a file, or of an element with the options `given`."""
+    if file is not None and element is None:
+        if str(file).capitalize() in SYMBOLS and not file.exists():
+            raise InputError(f"{file} is not an input file: for the element write --element {str(file).capitalize()}")
+        for name in given:
+            raise InputError(f"--{name} goes with --element; the file {file} has its own")
+        return read_input(file)
+    if file is not None or element is None:
+        raise InputError("give an input file FILE.inp or --element, one of them")
+    if "nucleus" in given:
+        given["nucleus"] = given["nucleus"].value
+    settings = {"c": given.pop("c")} if "c" in given else {}
+    return element_job(element, configuration=given.pop("config", None), settings=settings, **given)
+
+
+def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
+    """The job with settings of the SCF by name, as `--option` has them."""
+    known = {field.name: type(getattr(job.settings, field.name)) for field in fields(job.settings)}
+    for name, value in settings.items():
+        require(name in known, f"--option {name}: the SCF of an atom has {', '.join(known)}")
+        fits = isinstance(value, known[name]) or (known[name] is float and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and known[name] is not bool):
+            raise InputError(f"--option {name}={value}: it must be of the type {known[name].__name__}")
+    return replace(job, settings=replace(job.settings, **settings))
+
+
+def share_last_index(job: AtomInput) -> AtomInput:
+    """The job with one K for all symmetries, with which the exponents may not exist."""
+    if not isinstance(job.basis, WellTempered):
+        raise InputError("--pool belongs to well-tempered sets: use --basis wtbs or bastype='wtbs'")
+    basis = replace(job.basis, pool=True)
+    basis.exponents()
+    return replace(job, basis=basis)
+
+
+def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:
+    """A function that prints a line for every iteration, with a heading before the first."""
+
+    def show(state: AtomIteration) -> None:
+        if state.iteration == 1:
+            console.print("".join(name.rjust(width) for name, width in COLUMNS.items()))
+        changes = (state.energy_change, state.change_LL, state.change_SL, state.change_SS)
+        texts = ["" if state.iteration == 1 else f"{value:.2e}" for value in changes]
+        row = [str(state.iteration), f"{state.energy:.10f}", *texts]
+        console.print("".join(text.rjust(width) for text, width in zip(row, COLUMNS.values(), strict=True)).rstrip())
+
+    return show
+
+
+def print_result(console: Console, result: AtomResult) -> None:
+    """Parts of the energy, spinors, and whether it converged."""
+    parts = Table(Column(), Column(justify="right"), show_header=False, box=None)
+    for name, value in result.parts.items():
+        parts.add_row(name.replace("_electron", "-electron").replace("_", " "), f"{value:.10f}", "Hartree")
+    total = "energy" if result.converged else "last energy, NOT converged"
+    parts.add_row(total, f"{result.energy:.10f}", "Hartree", style="bold")
+    parts.add_row("virial ratio", f"{result.virial:.10f}")
+    console.print(parts)
+    spinors = Table(SPINORS[0], *(Column(name, justify="right") for name in SPINORS[1:]), box=None)
+    for s in result.spinors:
+        radii = (f"{value:.6f}" for value in (s.r_inverse, s.r, s.r_squared))
+        spinors.add_row(s.label, f"{s.occupation:g}", f"{s.energy:.8f}", *radii)
+    console.print(spinors)
+    if result.converged:
+        console.print(f"converged in {count(result.iterations, 'iteration')}")
+        return
+    line = f"NOT converged in {result.iterations} iterations; try more iterations, ixtrp=1 or a smaller dfctr"
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
+
+
+def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> None:
+    """Write the basis of the job, contracted if `diffuse` is given."""
+    symbol = symbol_of_charge(job.nucleus.charge)
+    require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
+    text = f"{job.title}; energy {result.energy:.10f} Hartree"
+    if isinstance(job.basis, WellTempered):
+        text += f"\nwell-tempered, {job.basis.range_text()}, {', '.join(parameter_texts(job.basis))}"
+    write_text(path, basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text))

@@ -1,0 +1,82 @@
+"""Kernels of direct J and K: selection of quartets, digestion of their integrals, stored integrals, Schwarz bounds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
+from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
+from cuanto.kernels.text import Source
+
+LIST_KERNEL = (
+    "typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);\n"
+)
+"""Type of the CPU's kernels for lists of quartets, which others call."""
+QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
+
+CPU_QUARTETS = declared(
+    "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
+)
+CPU_DIGEST: Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
+CPU_STORE: Arguments = (*CPU_QUARTETS, ("void*", "stores"))
+CPU_STORED: Arguments = (*CPU_STORE, ("double*", "sums"))
+
+CPU_BOUNDS = declared(
+    "const void* kernel, const void* sides, const void* tables, INDEX columns, INDEX functions, INDEX begin, "
+    "INDEX end, const int* pair, const int* column, double* bound"
+)
+
+CUDA_SELECT = declared(
+    "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
+    "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
+    "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
+    "int same, int want_j, int* list, int* count"
+)
+
+CUDA_DIGEST = declared(
+    "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
+    "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
+    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
+)
+
+
+@cache
+def cpu_digest(real: str) -> Source:
+    """Select quartets, evaluate their integrals by a kernel for lists, add them to J and K."""
+    return integral_source("digest", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST), {})
+
+
+@cache
+def cpu_store(real: str) -> Source:
+    """Select quartets for any density and keep their integrals."""
+    return integral_source("store", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "store_cpu.h"), CPU_STORE), {})
+
+
+@cache
+def cpu_stored(real: str) -> Source:
+    """J and K from integrals that were kept."""
+    return integral_source("stored", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "stored_cpu.h"), CPU_STORED), {})
+
+
+@cache
+def cpu_bounds(real: str) -> Source:
+    """Schwarz bounds of pairs by a kernel for lists."""
+    return integral_source(
+        "bounds", "cpu", real, Skeleton(("batch_cpu.h", LIST_KERNEL, "bounds_cpu.h"), CPU_BOUNDS), {}
+    )
+
+
+@cache
+def cuda_select() -> Source:
+    """The list of quartets that matter; a warp takes one bra and a span of kets."""
+    skeleton = Skeleton(("select.cuh",), CUDA_SELECT, LIST_THREADS, LIST_THREADS // 32)
+    return integral_source("select_quartets", "cuda", "double", skeleton, {})
+
+
+@cache
+def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
+    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
+    known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
+    skeleton = Skeleton(("digest.cuh",), CUDA_DIGEST, LIST_THREADS)
+    return integral_source("digest", "cuda", real, skeleton, {"FIXED": len(known), **known})

@@ -1,1 +1,0 @@
-"""Syntax tables: how a target language spells what a schedule placed."""

@@ -1,0 +1,64 @@
+"""Properties of a density: dipole moment, atomic populations, total spin.
+
+R. S. Mulliken, J. Chem. Phys. 23, 1833 (1955), doi:10.1063/1.1740588; P.-O. Loewdin, J. Chem. Phys. 18, 365 (1950),
+doi:10.1063/1.1747632; A. Szabo and N. S. Ostlund, Modern Quantum Chemistry (Dover, 1996).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto import integrals
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, unit_norm_factors
+from cuanto.system import Molecule
+from cuanto.system.masses import dipole_origin
+
+Array = NDArray[np.float64]
+
+
+def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
+    """mu_x = sum_a Z_a R_ax - sum_pq D_pq <p|x|q> in e Bohr, about the centre of mass for an ion."""
+    r_xpq = integrals.dipole(basis, backend=backend)
+    electrons_x = backend.to_host((r_xpq * D_spq.sum(axis=0)).sum(axis=(1, 2)))
+    origin_x = dipole_origin(molecule.nuclei.masses, molecule.R_ax, molecule.charge)
+    return np.asarray(molecule.nuclei.charges @ molecule.R_ax - electrons_x - molecule.charge * origin_x)
+
+
+def atom_of_function(basis: Basis) -> NDArray[np.int64]:
+    """The atom of every function."""
+    return np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+
+
+def _sum_by_atom(basis: Basis, numbers_p: Array) -> Array:
+    return np.asarray(np.bincount(atom_of_function(basis), weights=numbers_p, minlength=len(basis.R_ax)), dtype=float)
+
+
+def mulliken(basis: Basis, D_pq: Any, S_pq: Any) -> Array:
+    """Electrons of every atom: sum of (DS)_pp."""
+    return _sum_by_atom(basis, np.asarray((np.asarray(D_pq) * np.asarray(S_pq)).sum(axis=1)))
+
+
+def loewdin(basis: Basis, D_pq: Any, S_pq: Any) -> Array:
+    """Electrons of every atom: sum of (S^1/2 D S^1/2)_pp, with every function normalised to one."""
+    factor_p = unit_norm_factors(basis)
+    S_pq, D_pq = S_pq * np.outer(factor_p, factor_p), D_pq / np.outer(factor_p, factor_p)
+    s_m, U_pm = np.linalg.eigh(S_pq)
+    root_pq = (U_pm * np.sqrt(np.maximum(s_m, 0.0))) @ U_pm.T
+    return _sum_by_atom(basis, np.einsum("pq,qr,rp->p", root_pq, D_pq, root_pq, optimize=True))
+
+
+def s_squared(D_spq: Any, S_pq: Any) -> float:
+    """<S^2> = M (M + 1) + n_beta - tr(D_alpha S D_beta S) (Szabo, eq. 2.271); zero for one density of both spins.
+
+    With fractional occupations, of the mean density of the determinants.
+    """
+    if len(D_spq) == 1:
+        return 0.0
+    alpha, beta = (np.asarray(D_pq) @ S_pq for D_pq in D_spq)
+    n_alpha, n_beta = float(np.trace(alpha)), float(np.trace(beta))
+    spin = 0.5 * (n_alpha - n_beta)
+    return spin * (spin + 1.0) + n_beta - float(np.sum(alpha * beta.T))

@@ -1,0 +1,102 @@
+"""Gradients of whole methods: against PySCF, against differences of our own energies, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Molecule
+from cuanto.errors import ConvergenceError, InputError
+from places import DATA
+from scf_cases import basis, molecule
+
+TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12}
+WATER = "3\n\nO 0 0 0.1\nH 0.3 0.7 -0.5\nH 0 -0.8 -0.4\n"
+STEP = 2e-3
+"""Bohr, of differences of fourth order."""
+
+
+def rows(fitting: str, method: str) -> list[Any]:
+    found = json.loads((DATA / "gradients.json").read_text())
+    mine = [row for row in found if row["fitting"].startswith(fitting) and row["method"] == method]
+    return [pytest.param(row, id=f"{row['molecule']}-{row.get('functional', 'hf')}") for row in mine]
+
+
+def differences(molecule: Molecule, atom: int, axis: int, **options: Any) -> float:
+    """dE/dR by central differences with two steps."""
+    energies = []
+    for k in (-2, -1, 1, 2):
+        R_ax = molecule.R_ax.copy()
+        R_ax[atom, axis] += k * STEP
+        moved = Molecule(molecule.symbols, R_ax, molecule.charge, molecule.multiplicity)
+        energies.append(cuanto.energy(moved, backend="cpu", **TIGHT, **options).energy)
+    return float(np.dot([1, -8, 8, -1], energies)) / (12 * STEP)
+
+
+@pytest.mark.parametrize("row", rows("RI", "RHF"))
+def test_fitted_hartree_fock_against_pyscf(row: dict[str, Any]) -> None:
+    mol = molecule(row["molecule"])
+    options = {"auxbasis": basis(row["auxbasis"], mol), "fitting": "jk", "backend": "cpu", **TIGHT}
+    found = cuanto.gradient(mol, "hf", basis(row["basis"], mol), **options)
+    assert found.energy == pytest.approx(row["energy"], abs=1e-8)
+    assert np.abs(found.gradient - row["gradient"]).max() < 2e-8  # PySCF's SCF has errors of that size
+    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("method", "charge", "multiplicity", "more"),
+    [
+        ("rhf", 0, 1, {}),
+        ("uhf", 1, 2, {}),
+        ("rohf", 1, 2, {}),
+        ("uhf", 1, 2, {"smearing": 0.02}),
+        ("rhf", 0, 1, {"field": (0.01, -0.02, 0.03)}),
+        ("rhf", 0, 1, {"point_charges": ([0.5, -0.3], [[3.0, 1.0, 0.0], [-2.0, -3.0, 1.0]])}),
+    ],
+    ids=["rhf", "uhf", "rohf", "smearing", "field", "charges"],
+)
+def test_fitted_hartree_fock_against_differences(
+    method: str, charge: int, multiplicity: int, more: dict[str, Any]
+) -> None:
+    water = Molecule.from_string(WATER)
+    water = Molecule(water.symbols, water.R_ax, charge, multiplicity)
+    options = {"method": method, "basis": "6-31g", "auxbasis": "def2-universal-jkfit", "fitting": "jk", **more}
+    found = cuanto.gradient(water, backend="cpu", **TIGHT, **options)
+    for atom, axis in ((0, 1), (1, 0)):
+        assert found.gradient[atom, axis] == pytest.approx(differences(water, atom, axis, **options), abs=2e-8)
+    total = found.gradient.sum(axis=0) + found.charges_gradient.sum(axis=0)
+    assert np.abs(total).max() < 1e-9 or "field" in more
+
+
+def test_forces_on_point_charges() -> None:
+    water, charges = Molecule.from_string(WATER), [0.5, -0.3]
+    places = np.array([[3.0, 1.0, 0.0], [-2.0, -3.0, 1.0]])
+    options: dict[str, Any] = {"basis": "6-31g", "auxbasis": "def2-universal-jkfit", "backend": "cpu", **TIGHT}
+    found = cuanto.gradient(water, "hf", point_charges=(charges, places), **options)
+    energies = []
+    for k in (-2, -1, 1, 2):
+        moved = places + k * STEP * np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+        energies.append(cuanto.energy(water, "hf", point_charges=(charges, moved), **options).energy)
+    assert found.charges_gradient[0, 1] == pytest.approx(np.dot([1, -8, 8, -1], energies) / (12 * STEP), abs=1e-8)
+
+
+def test_the_gradient_of_a_finished_result() -> None:
+    """Computed when it is asked for, without another SCF."""
+    water = Molecule.from_string(WATER)
+    options: dict[str, Any] = {"backend": "cpu", "gradient_tolerance": 1e-7}
+    result = cuanto.energy(water, "hf", "6-31g", **options)
+    with_energy = cuanto.gradient(water, "hf", "6-31g", **options)
+    assert np.abs(result.gradient - with_energy.gradient).max() < 1e-12
+    assert result.charges_gradient.shape == (0, 3)
+
+
+def test_what_has_no_gradient() -> None:
+    water = Molecule.from_string(WATER)
+    with pytest.raises(ConvergenceError):
+        cuanto.gradient(water, "hf", "6-31g", backend="cpu", max_iterations=2)
+    with pytest.raises(InputError, match="linearly dependent"):
+        cuanto.gradient(water, "hf", "6-31g", backend="cpu", linear_dependence=0.1)

@@ -1,0 +1,36 @@
+"""Index arithmetic that several packages share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuanto.arrays import add_transpose, inverse_permutation, morton_codes, range_members, range_starts
+
+
+def test_ranges() -> None:
+    sizes = [3, 0, 2]
+    assert range_starts(sizes).tolist() == [0, 3, 3, 5] and range_starts([]).tolist() == [0]
+    owner, within = range_members(sizes)
+    assert owner.tolist() == [0, 0, 0, 2, 2] and within.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_inverse_permutation() -> None:
+    order = np.random.default_rng(1).permutation(50)
+    assert np.array_equal(order[inverse_permutation(order)], np.arange(50))
+
+
+def test_morton_codes_fill_cubes_one_after_the_other() -> None:
+    """The 8 cells of every cube of side 2 have consecutive numbers, and so have the 64 of side 4."""
+    cells = np.stack(np.meshgrid(*3 * [np.arange(8.0)], indexing="ij"), axis=-1).reshape(-1, 3)
+    codes = morton_codes(3.0 * cells - 7.0, cell=3.0)
+    assert sorted(codes) == list(range(512))
+    for side in (2, 4):
+        cubes = (cells // side) @ [100, 10, 1]
+        assert all(np.unique(codes[cubes == cube] // side**3).size == 1 for cube in np.unique(cubes))
+
+
+def test_add_transpose_by_tiles() -> None:
+    matrix = np.random.default_rng(5).normal(size=(300, 300))
+    expected = matrix + matrix.T
+    add_transpose(matrix, 128)
+    assert np.array_equal(matrix, expected)
