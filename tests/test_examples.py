@@ -155,6 +155,11 @@ def test_helium_basis(capsys: pytest.CaptureFixture[str]) -> None:
     assert size == 7 and error < 1e-4 and 30 < bound < 45
 
 
+def test_forces(capsys: pytest.CaptureFixture[str]) -> None:
+    error, norm = run("13_forces", capsys)
+    assert abs(error) < 1e-6 and norm < 0.02
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "expected"),
     [
