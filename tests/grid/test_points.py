@@ -105,6 +105,7 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
         ({"radial": "simpson"}, "unknown radial"),
         ({"partition": "voronoi"}, "unknown partition"),
         ({"cube_edge": 0.0}, "cube_edge is 0"),
+        ({"response": "no"}, "response must be true or false"),
         ({"sphere_fraction": 1.5}, "sphere_fraction"),
         ({"threshold": float("nan")}, "must be a number"),
     ],

@@ -253,6 +253,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     lines = 'molecule = "water.xyz"\nmethod = "pbe"\nbasis = "sto-3g"\nfitting = "none"\nbackend = "cpu"\n[grid]\n'
     changed = {"level": (20, 50), "radial": "mura-knowles", "partition": "stratmann", "pruning": "nwchem"}
     changed |= {"cube_edge": 3.0, "sphere_fraction": 0.4, "threshold": 1e-10, "store": "keep", "density": "matrix"}
+    changed |= {"response": False}
     table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
     page = (DATA.parents[1] / "docs" / "methods" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
     assert [line.split()[0] for line in page.splitlines()] == list(changed)

@@ -78,12 +78,15 @@ def sources() -> list[Source]:
         chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_source(target, 4, 4, "gradient")]
         chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_source(target, (3, 9), (2, 4), "gradient")]
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
-        chosen += [grid_setup.weights_source(target, stratmann) for stratmann in (False, True)]
+        for make in (grid_setup.weights_source, grid_setup.weights_gradient_source):
+            chosen += [make(target, stratmann) for stratmann in (False, True)]
     for family in ("lda", "mgga"):
         chosen.append(grid_values.cpu_density((GRID_SHELLS, 1, family), "double", True))
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_values.device_values((GRID_SHELLS, 1, family), "double"))
-        chosen += [grid_values.device_kernel(name, family, "double") for name in ("density", "weigh")]
+        chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family), False))
+        names = ("density", "weigh", "right", "force")
+        chosen += [grid_values.device_kernel(name, family, "double") for name in names]
     return chosen
 
 

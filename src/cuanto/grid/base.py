@@ -1,4 +1,4 @@
-"""The interface of quadratures: densities and Kohn-Sham matrices of a basis on a grid."""
+"""The interface of quadratures: densities, Kohn-Sham matrices and gradients of a basis on a grid."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_values import COMPONENTS, SHELL_FIELDS, ShellKind, ShellTexts
+from cuanto.kernels.grid_values import COMPONENTS, ORDER, SHELL_FIELDS, VALUE_COUNTS, ShellKind, ShellTexts
 
 
 @dataclass(frozen=True, eq=False)
 class ShellTable:
-    """Shells in the order of the basis: `shell` [kind, primitives, columns, first number], centres, primitives."""
+    """Shells in the order of the basis: `shell` [kind, primitives, columns, first number], centres, primitives, and the
+    atoms of shells and functions."""
 
     kinds: tuple[ShellKind, ...]
     columns: int
     shell: Ints32
     centre: Array
     primitive: Array
+    shell_atom: Ints32
+    function_atom: Ints32
 
     @classmethod
     def of(cls, basis: Basis) -> ShellTable:
@@ -43,16 +46,18 @@ class ShellTable:
                 end += record.size
             kind = kinds.index((shell.l, shell.pure or shell.l < 2))
             table[i] = (kind, shell.nprim, shell.ncol, known[key])
-        centre = basis.R_ax[[shell.atom for shell in basis.shells]]
-        widest = max(shell.ncol for shell in basis.shells)
-        return cls(tuple(kinds), widest, table, np.ascontiguousarray(centre), np.concatenate(records))
+        atom_s = np.array([shell.atom for shell in basis.shells], dtype=np.int32)
+        atom_p = np.repeat(atom_s, [shell.nbf for shell in basis.shells])
+        centre, widest = np.ascontiguousarray(basis.R_ax[atom_s]), max(shell.ncol for shell in basis.shells)
+        return cls(tuple(kinds), widest, table, centre, np.concatenate(records), atom_s, atom_p)
 
 
 class Quadrature(ABC):
     """The functions of a basis on a grid, for a `family` of functionals: lda, gga or mgga.
 
     `products`: matrix products for the density of a family, functions by functions from a density matrix, and functions
-    by orbitals. `reading_pays`: stored values of functions are read faster than they are recomputed.
+    by orbitals; for `gradient`, the cost of one of its products. `reading_pays`: stored values of functions are read
+    faster than they are recomputed.
     Densities and potentials are [spin, component, point]: the density, for gga its gradient, for mgga also the
     kinetic-energy density 1/2 sum_i |grad psi_i|^2.
     """
@@ -71,8 +76,8 @@ class Quadrature(ABC):
         limit: int,
     ) -> None:
         self.grid, self.backend, self.family, self.real = grid, backend, family, real
-        self.nbf, self.components = basis.nbf, COMPONENTS[family]
-        self.values = 1 if family == "lda" else 4
+        self.nbf, self.atoms, self.components = basis.nbf, len(basis.R_ax), COMPONENTS[family]
+        self.values = VALUE_COUNTS[ORDER[family]]
         self.dtype = np.dtype(np.float64 if real == "double" else np.float32)
         self.table = ShellTable.of(basis)
         self.texts: ShellTexts = (self.table.kinds, self.table.columns, family)
@@ -105,8 +110,13 @@ class Quadrature(ABC):
         """Kohn-Sham matrices of potentials that contain the weights: sum_g v_0 chi_p chi_q + v . grad chi_p chi_q +
         v_tau grad chi_p . grad chi_q, plus the transpose."""
 
-    def orbitals_pay(self, orbitals: int) -> bool:
-        """Is the density cheaper from this number of orbitals than from the density matrix?"""
+    @abstractmethod
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
+        """dE/dR [atom, axis] on the host at fixed density matrices and weights, from the orbitals if they are given;
+        `moving`: points move with their atoms."""
+
+    def orbitals_pay(self, orbitals: int, step: str | None = None) -> bool:
+        """Is the density, or another step of `products`, cheaper from this number of orbitals than from the matrix?"""
         points, functions = self.grid.points.astype(float), self.grid.functions
-        by_matrix, by_orbitals = self.products[self.family]
+        by_matrix, by_orbitals = self.products[step or self.family]
         return bool(by_orbitals * orbitals * (points * functions).sum() < by_matrix * (points * self.pairs).sum())

@@ -1,4 +1,4 @@
-"""Density and Kohn-Sham matrix on a GPU: groups in pieces of few different sizes, in batches of equal pieces.
+"""Density, Kohn-Sham matrix and gradient on a GPU: groups in pieces of few different sizes, in batches of equal pieces.
 
 Values of functions, gathering, sums and scattering are kernels; the products are the array library's batched ones.
 A piece has as many points as one of `SIZES`, and functions padded to a multiple of `ROWS`. Rare sizes are padded to the
@@ -17,13 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.arrays import Ints, range_members
+from cuanto.arrays import Array, Ints, range_members
 from cuanto.backends.base import Backend
 from cuanto.grid.base import Quadrature
 from cuanto.grid.cost import COSTS, DeviceCost
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_values import DENSITY_POINTS, SQUARE, device_kernel, device_values
+from cuanto.kernels.grid_values import (
+    DENSITY_POINTS,
+    ELEMENT_THREADS,
+    ORDER,
+    SQUARE,
+    VALUE_COUNTS,
+    device_kernel,
+    device_values,
+)
 
 LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
@@ -48,7 +56,12 @@ class Batch:
 class BatchQuadrature(Quadrature):
     """Quadrature in batches; their memory is that of the settings, or an eighth of the limit."""
 
-    products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (1.0, 1.0), "gga": (1.0, 2.0), "mgga": (4.0, 4.0)}
+    products: ClassVar[dict[str, tuple[float, float]]] = {
+        "lda": (1.0, 1.0),
+        "gga": (1.0, 2.0),
+        "mgga": (4.0, 4.0),
+        "gradient": (1.0, 2.0),
+    }
     reading_pays: ClassVar[bool] = True
 
     def _prepare(self, settings: GridSettings, limit: int) -> None:
@@ -65,8 +78,8 @@ class BatchQuadrature(Quadrature):
             "list_row": resident(grid.list_row, backend),
         }
         self._ao = resident(grid.ao, backend)
-        batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
-        self.batches = list(self._batches(batch_bytes))
+        self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
+        self.batches = list(self._batches(2 * self.values + 1))
         self.kept: list[Any] | None = None
 
     @cached_property
@@ -118,6 +131,41 @@ class BatchQuadrature(Quadrature):
                 self._launch("scatter", batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
+        """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
+        xp = self.backend.xp
+        given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
+        out, point_xg = xp.zeros((self.atoms, 3)), xp.zeros((3, len(self.grid.w_g)))
+        fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
+        for batch in self._gradient_batches:
+            chi = self._values(batch, higher=1)
+            place = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            for s in range(len(given)):
+                common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
+                weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
+                self._launch("right", batch.elements(1) // ELEMENT_THREADS, {**common, "weighed": weighted})
+                right = (weighted[0], chi[0]) if self.family == "gga" else weighted
+                if C_spi is None:
+                    part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), given[s], self.nbf)
+                    product = self._products(part, right)
+                else:
+                    product = self._by_orbitals(batch, right, given[s])
+                self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
+                if moving:
+                    point_xg[:, place] += force.sum(axis=2)
+        gradient = np.asarray(self.backend.to_host(out))
+        return gradient + self._sums_by_atom(point_xg) if moving else gradient
+
+    @cached_property
+    def _gradient_batches(self) -> list[Batch]:
+        """Batches with room for values, right-hand sides, products and forces."""
+        products = {"lda": 2, "gga": 3, "mgga": 8}[self.family]
+        return list(self._batches(VALUE_COUNTS[ORDER[self.family] + 1] + products + 3))
+
+    def _sums_by_atom(self, point_xg: Any) -> Array:
+        sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self.atoms) for row in point_xg]
+        return np.stack(self.backend.download(sums), axis=1)
+
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
         """sum_q D_pq chi_q, for the kinetic-energy density also of the gradients."""
         part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
@@ -125,18 +173,24 @@ class BatchQuadrature(Quadrature):
 
     def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
         """The two factors of the density: orbitals twice, or, cheaper for gga, functions and sum_i C_pi psi_i."""
+        if self.family == "gga":
+            return chi, self._by_orbitals(batch, chi[:1], C_pi)
         width = C_pi.shape[1]
         transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
-        if self.family != "gga":
-            psi = self._products(transposed, chi)
-            return psi, psi
+        psi = self._products(transposed, chi)
+        return psi, psi
+
+    def _by_orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
+        """C (C^T values)"""
+        width = C_pi.shape[1]
+        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
         back = self._gathered("gather_orbitals", batch, (batch.rows, width), C_pi, width)
-        return chi, self._products(back, self._products(transposed, chi[:1]))
+        return self._products(back, self._products(transposed, values))
 
     def _products(self, part: Any, values: Any) -> Any:
         """Batched products of every component; the library's batches have three axes."""
         xp = self.backend.xp
-        out = xp.empty((len(values), len(part), part.shape[1], values.shape[3]), dtype=self.dtype)
+        out = xp.empty((len(values), len(part), part.shape[1], values[0].shape[2]), dtype=self.dtype)
         for one, product in zip(values, out, strict=True):
             xp.matmul(part, one, out=product)
         return out
@@ -150,9 +204,11 @@ class BatchQuadrature(Quadrature):
     def _chi(self, number: int) -> Any:
         return self._values(self.batches[number]) if self.kept is None else self.kept[number]
 
-    def _values(self, batch: Batch) -> Any:
-        chi = self.backend.xp.empty((self.values, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
-        program = self.backend.compile(device_values(self.texts, self.real))
+    def _values(self, batch: Batch, higher: int = 0) -> Any:
+        """Values and derivatives of functions; `higher`: orders beyond those of the density."""
+        count = VALUE_COUNTS[ORDER[self.family] + higher]
+        chi = self.backend.xp.empty((count, batch.tasks, batch.rows, batch.points), dtype=self.dtype)
+        program = self.backend.compile(device_values(self.texts, self.real, higher))
         values = {**self._fixed, **batch.tables, "stride": len(self.grid.w_g), "values": chi}
         self.backend.launch(program, batch.tasks * batch.points, values)
         return chi
@@ -161,8 +217,11 @@ class BatchQuadrature(Quadrature):
         program = self.backend.compile(device_kernel(name, self.family, self.real))
         self.backend.launch(program, blocks, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
 
-    def _batches(self, batch_bytes: int) -> Iterator[Batch]:
-        """Pieces of equal size, as many in a batch as fit; their tables are copied to the device at once."""
+    def _batches(self, arrays: int) -> Iterator[Batch]:
+        """Pieces of equal size, as many in a batch as fit; their tables are copied to the device at once.
+
+        `arrays`: arrays [task][function][point] that a batch needs at the same time.
+        """
         grid, pieces = self.grid, cut(self.grid)
         group_t = pieces.group_t
         tables = self.backend.upload(
@@ -176,8 +235,8 @@ class BatchQuadrature(Quadrature):
         )
         for begin, end in pairwise(pieces.bounds()):
             rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
-            size = rows * ((2 * self.values + 1) * points + 2 * rows) * self.dtype.itemsize
-            step = max(1, batch_bytes // size)
+            size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize
+            step = max(1, self._batch_bytes // size)
             for first in range(begin, end, step):
                 tasks = min(step, end - first)
                 part = {name: table[first : first + tasks] for name, table in tables.items()}

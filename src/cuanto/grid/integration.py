@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
 
@@ -38,12 +39,18 @@ class Integration:
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:
         """Densities at the points."""
-        return self.quadrature.density(D_spq, C_spi if self._by_orbitals(C_spi) else None)
+        return self.quadrature.density(D_spq, self._orbitals(C_spi))
 
-    def _by_orbitals(self, C_spi: Any | None) -> bool:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
+        """dE/dR [atom, axis] at fixed weights; `moving`: points move with their atoms."""
+        return self.quadrature.gradient(D_spq, self._orbitals(C_spi, "gradient"), potential_scg, moving)
+
+    def _orbitals(self, C_spi: Any | None, step: str | None = None) -> Any | None:
+        """The orbitals if the density, or another step, is to be computed from them."""
         if C_spi is None or self.density == "matrix":
-            return False
-        return self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2])
+            return None
+        wanted = self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2], step)
+        return C_spi if wanted else None
 
 
 @dataclass(frozen=True, eq=False)

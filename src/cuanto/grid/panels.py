@@ -1,6 +1,6 @@
-"""Density and Kohn-Sham matrix on a CPU, by panels of points: values of functions in the cache, blocks of groups.
+"""Density, Kohn-Sham matrix and gradient on a CPU, by panels of points whose functions stay in the cache.
 
-Both kernels are products of small matrices; values of functions are computed in the kernel, which costs about as much
+The kernels are products of small matrices; values of functions are computed in the kernel, which costs about as much
 as reading them from main memory, or stored if that is required and there is room.
 
 A block of neighbouring groups is the work of one thread. In a large molecule a matrix of all functions does not fit
@@ -25,7 +25,16 @@ from cuanto.backends.base import Launch
 from cuanto.grid.base import Quadrature
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.settings import GridSettings
-from cuanto.kernels.grid_values import BLOCK_POINTS, PANEL_PAD, cpu_density, cpu_matrix, cpu_values
+from cuanto.kernels.grid_values import (
+    BLOCK_POINTS,
+    ORDER,
+    PANEL_PAD,
+    VALUE_COUNTS,
+    cpu_density,
+    cpu_gradient,
+    cpu_matrix,
+    cpu_values,
+)
 from cuanto.kernels.text import Source
 
 PAIR = 0.03
@@ -50,7 +59,12 @@ class PanelQuadrature(Quadrature):
     Only half of a symmetric product is computed where that suffices.
     """
 
-    products: ClassVar[dict[str, tuple[float, float]]] = {"lda": (0.5, 1.0), "gga": (1.0, 2.0), "mgga": (2.5, 4.0)}
+    products: ClassVar[dict[str, tuple[float, float]]] = {
+        "lda": (0.5, 1.0),
+        "gga": (1.0, 2.0),
+        "mgga": (2.5, 4.0),
+        "gradient": (1.0, 2.0),
+    }
     reading_pays: ClassVar[bool] = False
 
     def _prepare(self, settings: GridSettings, limit: int) -> None:
@@ -104,10 +118,7 @@ class PanelQuadrature(Quadrature):
         padded = -(-width // 8) * 8  # the kernels' largest tile
         packed = 2 * rows * (rows if C_spi is None else padded)
         room = spins * packed + PANEL_PAD * (2 * self.values * rows + 4 * padded)
-        local = 0
-        if self._blocks.local:
-            most = int(self._blocks.functions.max())
-            local = -(-spins * most * (width or most) // 16) * 16
+        local = self._local_numbers(spins, width)
         values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local, "out": out}
         source = cpu_density(self.texts, self.real, C_spi is not None)
         self._run(source, values, self.dtype.itemsize * (local + room))
@@ -126,6 +137,29 @@ class PanelQuadrature(Quadrature):
         for F_pq in F_spq:
             add_transpose(F_pq, TRANSPOSE_TILE)
         return F_spq
+
+    def gradient(
+        self, D_spq: NDArray[Any], C_spi: NDArray[Any] | None, potential_scg: NDArray[Any], moving: bool
+    ) -> Array:
+        """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
+        given, potential = (np.ascontiguousarray(array) for array in (D_spq if C_spi is None else C_spi, potential_scg))
+        spins, rows, width = len(given), self._most_rows, 0 if C_spi is None else given.shape[2]
+        padded, local = -(-width // 8) * 8, self._local_numbers(spins, width)
+        products = {"lda": 1, "gga": 2, "mgga": 4}[self.family]
+        room = spins * (rows * rows if C_spi is None else 2 * rows * padded)
+        room += PANEL_PAD * (rows * (VALUE_COUNTS[ORDER[self.family] + 1] + 2 * products + 1) + padded)
+        gradient = np.zeros((self.atoms, 3))
+        values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local}
+        values |= {"potential": potential, "own": self.grid.own_g if moving else None, "out": gradient}
+        self._run(cpu_gradient(self.texts, C_spi is not None), values, 8 * (local + room), sums="out")
+        return gradient
+
+    def _local_numbers(self, spins: int, width: int) -> int:
+        """Numbers in the matrices, or orbitals (`width`), of a block."""
+        if not self._blocks.local:
+            return 0
+        most = int(self._blocks.functions.max())
+        return -(-spins * most * (width or most) // 16) * 16
 
     @property
     def _most_rows(self) -> int:

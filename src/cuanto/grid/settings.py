@@ -41,6 +41,8 @@ class GridSettings:
     `threshold`: functions that are smaller in a whole group are neglected there.
     `store`: keep the values of functions, or recompute them in every pass; `density` from orbitals or from the matrix.
     `batch_bytes`: working memory of a pass on a device.
+    `response`: include the motion of points and the change of weights in gradients, which are then derivatives of the
+    energy; without it only functions move, as in many programs.
     """
 
     level: Level = "fine"
@@ -53,6 +55,7 @@ class GridSettings:
     store: str = choice("auto", STORES, "Store the values of functions.")
     density: str = choice("auto", DENSITIES, "Source of the density.")
     batch_bytes: int = number(1 << 30, 1 << 20, 1 << 50, "Working memory on a device.")
+    response: bool = option(True, "switch", "Include the response of the grid in gradients.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", _level(self.level))

@@ -1,4 +1,5 @@
-"""Weights of the points in the partition of space among the atoms: Becke's fuzzy cells, or Stratmann's.
+"""Weights of the points in the partition of space among the atoms, and their derivatives: Becke's fuzzy cells, or
+Stratmann's.
 
 A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033 (cells, eqs. 19-22; shifts for atoms of different
 size, appendix); O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408 (the square root
@@ -8,6 +9,7 @@ doi:10.1016/0009-2614(96)00600-8 (cells that are exactly 0 and 1 outside |mu| < 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +17,16 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.arrays import Array, Ints, Ints32, range_members
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, Launch
 from cuanto.grid.partition import Boxes
 from cuanto.grid.rules import bragg_slater_radii
-from cuanto.kernels.grid_setup import BLOCK_POINTS, near_source, weights_scratch, weights_source
+from cuanto.kernels.grid_setup import (
+    BLOCK_POINTS,
+    near_source,
+    weights_gradient_source,
+    weights_scratch,
+    weights_source,
+)
 
 ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
 SHIFTED = ("becke", "becke-bragg")
@@ -48,7 +56,27 @@ def shifts(numbers: Ints, partition: str) -> Array:
 
 
 def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
-    """Multiply the weight of each point by the cell function of its atom, for batches of groups."""
+    """Multiply the weight of each point by the cell function of its atom."""
+    language = backend.traits.language
+    program = backend.compile(weights_source(language, partition == "stratmann"))
+    for blocks, values in _batches(placed, R_ax, numbers, partition, backend):
+        backend.launch(program, blocks, values, weights_scratch(language, len(R_ax)))
+
+
+def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
+    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; share_g: cell function of the atom that point g moves
+    with."""
+    program = backend.compile(weights_gradient_source(backend.traits.language, partition == "stratmann"))
+    out = backend.zeros(R_ax.shape, np.float64)
+    for blocks, values in _batches(placed, R_ax, numbers, partition, backend):
+        backend.launch_all([Launch(program, blocks, {**values, "out": out}, sums="out")])
+    return backend.to_host(out)
+
+
+def _batches(
+    placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Batches of groups with their lists of nearby atoms: number of blocks of points, and arguments of a kernel."""
     atoms, groups = len(R_ax), len(placed.first) - 1
     if atoms == 1 or not groups:
         return
@@ -59,9 +87,18 @@ def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, 
     step = min(groups, max(1, ENTRIES_AT_ONCE // atoms))
     fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}
     fixed |= {name: xp.empty(step, dtype=np.int32) for name in ("list_rows", "list_count")}
+    near = backend.compile(near_source(backend.traits.language, partition == "stratmann"))
     for begin in range(0, groups, step):
         part = slice(begin, min(begin + step, groups))
-        _weigh_groups(fixed, placed, part, partition == "stratmann", backend)
+        point, group = _blocks(placed.first[part.start : part.stop + 1])
+        values = {
+            **fixed,
+            **backend.upload({"block_point": point, "block_list": group}),
+            "centre": placed.boxes.centre[part],
+            "radius": placed.boxes.radius[part],
+        }
+        backend.launch(near, part.stop - part.start, values)
+        yield len(group), values
 
 
 def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
@@ -76,22 +113,6 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
     if partition in SHIFTED:
         pair_ij[:, :, 1] = backend.to_device(shifts(numbers, partition))
     return pair_ij
-
-
-def _weigh_groups(fixed: dict[str, Any], placed: Placed, part: slice, stratmann: bool, backend: Backend) -> None:
-    """Lists of nearby atoms for some groups, then the weights of their points."""
-    groups, atoms = part.stop - part.start, fixed["atoms"]
-    point, group = _blocks(placed.first[part.start : part.stop + 1])
-    values = {
-        **fixed,
-        **backend.upload({"block_point": point, "block_list": group}),
-        "centre": placed.boxes.centre[part],
-        "radius": placed.boxes.radius[part],
-    }
-    language = backend.traits.language
-    near, weights = (backend.compile(make(language, stratmann)) for make in (near_source, weights_source))
-    backend.launch(near, groups, values)
-    backend.launch(weights, len(group), values, weights_scratch(language, atoms))
 
 
 def _blocks(first: Ints) -> tuple[Ints32, Ints32]:

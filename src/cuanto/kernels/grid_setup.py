@@ -1,4 +1,4 @@
-"""Kernels that set up a grid: points, extents of groups, lists of shells, atomic weights."""
+"""Kernels that set up a grid: points, extents of groups, lists of shells, atomic weights and their derivatives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 
 from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
-from cuanto.kernels.text import Source, assemble
+from cuanto.kernels.text import SUMS, Source, assemble
 
 SETUP_THREADS = tuning.size("cuda", "grid.setup_threads")
 RANGE = declared("INDEX begin, INDEX end")
@@ -70,6 +70,15 @@ def weights_source(target: str, stratmann: bool) -> Source:
     entry = "grid_weights_stratmann" if stratmann else "grid_weights_becke"
     body = ("grid_cells.h", WEIGHTS[target])
     arguments = WEIGHT_ARGUMENTS + SCRATCH[target]
+    return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
+
+
+@cache
+def weights_gradient_source(target: str, stratmann: bool) -> Source:
+    """Derivative of the cell functions with respect to atoms, summed over points with the factors `weight`."""
+    entry = "grid_weights_gradient_stratmann" if stratmann else "grid_weights_gradient_becke"
+    arguments = WEIGHT_ARGUMENTS + declared("double* out") + SUMS[target]
+    body = ("grid_cells.h", "grid_weights_gradient.h")
     return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 
 

@@ -1,7 +1,8 @@
-"""Kernels of the quadrature: basis functions and their gradients at points, densities, Kohn-Sham matrices.
+"""Kernels of the quadrature: basis functions and their derivatives at points, densities, Kohn-Sham matrices, gradients.
 
 A function is R(r) S(x, y, z) with R = sum_k c_k exp(-a_k r^2) and a polynomial S about its centre. With
-T = (1/r) dR/dr = sum_k -2 a_k c_k exp(-a_k r^2) its gradient is R dS/dx + T x S.
+T = (1/r) dR/dr = sum_k -2 a_k c_k exp(-a_k r^2) its gradient is R dS/dx + T x S, and with U = (1/r) dT/dr its second
+derivatives are R d2S/dxdy + T (x dS/dy + y dS/dx) + (U x y + T [x = y]) S.
 
 On a GPU kernels surround batched matrix products: a batch is T tasks of P points and F functions each (filled up with
 zeros); arrays are [component][task][function][point].
@@ -10,6 +11,7 @@ zeros); arrays are [component][task][function][point].
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations_with_replacement
 
 from cuanto import tuning
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
@@ -32,6 +34,10 @@ THREADS = tuning.size("cuda", "grid.threads")
 
 COMPONENTS = {"lda": 1, "gga": 4, "mgga": 5}
 """Numbers at a point: density, its gradient, kinetic-energy density."""
+ORDER = {"lda": 0, "gga": 1, "mgga": 1}
+"""Highest derivatives of functions in the density."""
+VALUE_COUNTS = (1, 4, 10)
+"""Numbers of a function at a point by the order of derivatives: value, gradient, second derivatives."""
 
 POINTS = declared(
     "INDEX begin, INDEX end, const INDEX* block_task, const INDEX* task_point, const int* task_group, const "
@@ -46,6 +52,12 @@ CPU_DENSITY = POINTS + declared("const REAL* given, INDEX nbf, int width, int sp
 CPU_MATRIX = POINTS + declared(
     "const REAL* potential, INDEX nbf, int spins, INDEX group_sums, double* sums, double* out"
 )
+CPU_GRADIENT = POINTS + declared(
+    "const REAL* given, INDEX nbf, int width, int spins, INDEX local, const REAL* potential, const int* shell_atom, "
+    "const int* own, double* sums, double* out"
+)
+RADIAL = "VEC x, VEC y, VEC z, VEC R, VEC T, VEC U"
+"""Arguments of functions: coordinates relative to the centre, and radial parts."""
 
 SIZES = declared("INDEX tasks, INDEX rows, INDEX points")
 VALUES = SIZES + declared(
@@ -61,6 +73,7 @@ WEIGH = SIZES + declared(
     "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
 SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
+FORCE = WEIGH[:-1] + FUNCTIONS + declared("const REAL* product, const int* function_atom, REAL* force, double* out")
 ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
 ROW_THREADS = tuning.size("cuda", "grid.row_threads")
 DENSITY_POINTS = tuning.size("cuda", "grid.density_points")
@@ -68,11 +81,14 @@ SQUARE = 32 * 32
 """Elements of a block of the kernel `weigh`."""
 
 
-def polynomials(kind: ShellKind, gradient: bool) -> Stage:
-    """Values [function], then with `gradient` [axis, function], of inputs x, y, z, R and T."""
+def polynomials(kind: ShellKind, order: int) -> Stage:
+    """Values [function] and, by `order`, gradients [axis, function] and [xx, xy, xz, yy, yz, zz][function].
+
+    Inputs: x, y, z, R, T and U.
+    """
     graph = Graph()
     axes = [graph.input(name, 0, False) for name in "xyz"]
-    R, T = graph.input("R", 0, False), graph.input("T", 0, False)
+    R, T, U = (graph.input(name, 0, False) for name in "RTU")
     powers = cartesian_powers(kind[0])
 
     def monomial(exponents: tuple[int, ...]) -> int:
@@ -81,37 +97,50 @@ def polynomials(kind: ShellKind, gradient: bool) -> Stage:
             node = graph.mul(node, graph.power(axis, n))
         return node
 
-    S = [linear(graph, row.tolist(), [monomial(abc) for abc in powers]) for row in shell_matrix(*kind)]
+    def derivatives(*along: int) -> list[int]:
+        """Derivatives of the angular parts along some axes."""
+        factors, nodes = [1.0] * len(powers), []
+        for k, abc in enumerate(powers):
+            left = list(abc)
+            for x in along:
+                factors[k] *= left[x]
+                left[x] = max(0, left[x] - 1)
+            nodes.append(monomial(tuple(left)) if factors[k] else graph.zero)
+        return [linear(graph, (row * factors).tolist(), nodes) for row in shell_matrix(*kind)]
+
+    S = derivatives()
     outputs = [graph.mul(R, s) for s in S]
-    if gradient:
-        scaled = [graph.mul(T, s) for s in S]
+    if order:
+        slopes, scaled = [derivatives(x) for x in range(3)], [graph.mul(T, s) for s in S]
         for x in range(3):
-            for row, ts in zip(shell_matrix(*kind), scaled, strict=True):
-                slopes = [abc[x] * c for c, abc in zip(row.tolist(), powers, strict=True)]
-                lowered = [monomial(tuple(n - (i == x) for i, n in enumerate(abc))) if abc[x] else graph.zero
-                           for abc in powers]  # fmt: skip
-                slope = linear(graph, slopes, lowered)
+            for slope, ts in zip(slopes[x], scaled, strict=True):
                 outputs.append(graph.sum(((1.0, R, slope), (1.0, axes[x], ts))))
+    if order == 2:
+        for x, y in combinations_with_replacement(range(3), 2):
+            tx, ty, uxy = (graph.mul(*two) for two in ((T, axes[x]), (T, axes[y]), (U, graph.mul(axes[x], axes[y]))))
+            radial = graph.sum(((1.0, uxy, graph.one), (float(x == y), T, graph.one)))
+            for s, s_x, s_y, s_xy in zip(S, slopes[x], slopes[y], derivatives(x, y), strict=True):
+                outputs.append(graph.sum(((1.0, R, s_xy), (1.0, tx, s_y), (1.0, ty, s_x), (1.0, radial, s))))
     return Stage(graph, tuple(outputs))
 
 
-def _function(number: int, kind: ShellKind, gradient: bool) -> str:
-    stage = polynomials(kind, gradient)
+def _function(number: int, kind: ShellKind, order: int) -> str:
+    stage = polynomials(kind, order)
     count = len(shell_matrix(*kind))
 
     def write(k: int, name: str) -> str:
         return f"store({k // count}, {k % count}, {name});"
 
     lines = straight_line(stage, lambda record, _: record, write)
-    head = f"template <class S> FN void functions_{number}(VEC x, VEC y, VEC z, VEC R, VEC T, const S& store)"
+    head = f"template <class S> FN void functions_{number}({RADIAL}, const S& store)"
     return function(head, lines)
 
 
-def functions_text(kinds: tuple[ShellKind, ...], gradient: bool) -> str:
+def functions_text(kinds: tuple[ShellKind, ...], order: int) -> str:
     """Functions of all kinds of shells and a switch between them, in double precision (`ao_wide.h`)."""
-    parts = [_function(number, kind, gradient) for number, kind in enumerate(kinds)]
-    cases = [f"        case {i}: functions_{i}(x, y, z, R, T, store); break;" for i in range(len(kinds))]
-    head = "template <class S> FN void functions_of(int kind, VEC x, VEC y, VEC z, VEC R, VEC T, const S& store) {"
+    parts = [_function(number, kind, order) for number, kind in enumerate(kinds)]
+    cases = [f"        case {i}: functions_{i}(x, y, z, R, T, U, store); break;" for i in range(len(kinds))]
+    head = f"template <class S> FN void functions_of(int kind, {RADIAL}, const S& store) {{"
     counts = ", ".join(str(len(shell_matrix(*kind))) for kind in kinds)
     count = f"FN int functions_in(int kind) {{\n    const int counts[] = {{{counts}}};\n    return counts[kind];\n}}"
     text = "\n".join([*parts, head, "    switch (kind) {", *cases, "    }", "}", count, ""])
@@ -133,12 +162,15 @@ def _defines(family: str, columns: int = 1) -> dict[str, object]:
     }
 
 
-def _panels(name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", **more: object) -> Source:
-    """A kernel of the CPU that works on panels of points."""
+def _panels(
+    name: str, real: str, arguments: Arguments, shells: ShellTexts, merge: str = "", higher: int = 0, **more: object
+) -> Source:
+    """A kernel of the CPU that works on panels of points; `higher`: orders beyond those of the density."""
     kinds, columns, family = shells
-    functions = functions_text(kinds, family != "lda")
+    order = ORDER[family] + higher
+    functions = functions_text(kinds, order)
     body = (functions, "ao_shells.h", "grid_panel_cpu.h", "grid_blocks_cpu.h", f"{name}_cpu.h")
-    defines = {**_defines(family, columns), **more}
+    defines = {**_defines(family, columns), "ORDER": order, **more}
     return assemble(f"{name}_{family}", "cpu", real, arguments, defines, body, merge=merge)
 
 
@@ -161,19 +193,29 @@ def cpu_matrix(shells: ShellTexts, real: str) -> Source:
 
 
 @cache
-def device_values(shells: ShellTexts, real: str) -> Source:
-    """Values of all functions of a task, one thread per point."""
+def cpu_gradient(shells: ShellTexts, orbitals: bool) -> Source:
+    """Derivative of the energy with respect to atoms at a fixed density matrix, which may be given by orbitals."""
+    return _panels("grid_gradient", "double", CPU_GRADIENT, shells, higher=1, ORBITALS=int(orbitals))
+
+
+@cache
+def device_values(shells: ShellTexts, real: str, higher: int = 0) -> Source:
+    """Values of all functions of a task, one thread per point; `higher`: orders beyond those of the density."""
     kinds, columns, family = shells
-    body = (functions_text(kinds, family != "lda"), "ao_shells.h", "grid_values.cuh")
+    order = ORDER[family] + higher
+    defines = {**_defines(family, columns), "ORDER": order}
+    body = (functions_text(kinds, order), "ao_shells.h", "grid_values.cuh")
     entry = f"grid_values_{family}"
-    return assemble(entry, "cuda", real, VALUES, _defines(family, columns), body, threads=THREADS, per_block=THREADS)
+    return assemble(entry, "cuda", real, VALUES, defines, body, threads=THREADS, per_block=THREADS)
 
 
 @cache
 def device_kernel(name: str, family: str, real: str) -> Source:
-    """`density` or `weigh` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed` or `scatter`."""
-    arguments = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER}.get(name, GATHER)
+    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed` or
+    `scatter`."""
+    known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE}
+    arguments = known.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    threads = ELEMENT_THREADS if name in ("density", "weigh") else ROW_THREADS
-    entry, body = f"grid_{name}_{family}", ("grid_batch.cuh",)
+    threads = ELEMENT_THREADS if name in ("density", "weigh", "right") else ROW_THREADS
+    entry, body = f"grid_{name}_{family}", ("grid_gradient.cuh" if name in ("right", "force") else "grid_batch.cuh",)
     return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
+from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
 from cuanto.grid.integration import Integration, MixedIntegration
@@ -70,6 +72,14 @@ class ExchangeCorrelation(Term):
         parts = self._integrate(D_spq, C_spi)
         energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
+
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+        """dE/dR_ax in double precision, with the response of the grid if the settings include it."""
+        if self.precision == "single" and (double := self.in_double()) is not None:
+            return double.gradient(D_spq, C_spi)
+        settings = self.settings
+        part = energy_gradient(self._plain, D_spq, C_spi, self.molecule, settings.partition, settings.response)
+        return self.backend.to_host(self.backend.communicator.sum(self.backend.to_device(part)))
 
     def notes(self) -> Sequence[str]:
         """Size of the grid and number of electrons, with a warning if the grid is too coarse."""

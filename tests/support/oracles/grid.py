@@ -6,6 +6,8 @@ Chem. Phys. Lett. 257, 213 (1996), doi:10.1016/0009-2614(96)00600-8.
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,14 +20,14 @@ Array = NDArray[np.float64]
 
 def cell_shares(r_gx: Array, atom_g: NDArray[np.int32], R_ax: Array, numbers: Array, partition: str) -> Array:
     """Share of each point that belongs to its own atom."""
-    r_ag = np.array([np.linalg.norm(r_gx - R, axis=1) for R in R_ax])
+    r_ag = np.array([np.sqrt(((r_gx - R) ** 2).sum(axis=1)) for R in R_ax])
     radii = bragg_slater_radii()[np.asarray(numbers, dtype=int)]
     P_ag = np.ones_like(r_ag)
     for i in range(len(R_ax)):
         for j in range(len(R_ax)):
             if i == j:
                 continue
-            mu = (r_ag[i] - r_ag[j]) / np.linalg.norm(R_ax[i] - R_ax[j])
+            mu = (r_ag[i] - r_ag[j]) / np.sqrt(((R_ax[i] - R_ax[j]) ** 2).sum())
             if partition == "stratmann":
                 P_ag[i] *= _stratmann(mu)
             else:
@@ -44,9 +46,54 @@ def _becke(mu: Array, ratio: float) -> Array:
 
 
 def _stratmann(mu: Array) -> Array:
-    m = np.clip(mu / 0.64, -1, 1)
+    m = mu / 0.64
+    m = np.where(abs(m.real) < 1, m, np.sign(m.real))
     g = (35 * m - 35 * m**3 + 21 * m**5 - 5 * m**7) / 16  # eq. 14
     return np.asarray(0.5 * (1 - g))
+
+
+def weighted_share_gradient(
+    f_g: Array, r_gx: Array, atom_g: NDArray[np.int32], R_ax: Array, numbers: Array, partition: str
+) -> Array:
+    """sum_g f_g d ln(share of its atom)/dR_ax of points that move with their atoms, by complex steps of every atom."""
+    gradient, step = np.zeros(R_ax.shape), 1e-30
+    for a, x in np.ndindex(R_ax.shape):
+        R, r = R_ax.astype(complex), r_gx.astype(complex)
+        R[a, x] += 1j * step
+        r[atom_g == a, x] += 1j * step
+        share = cell_shares(r, atom_g, R, numbers, partition)
+        gradient[a, x] = f_g @ (share.imag / share.real) / step
+    return gradient
+
+
+def second_derivatives_at(basis: Basis, r_gx: Array) -> Array:
+    """Of all functions at points: [xx, xy, xz, yy, yz, zz][point, function], by complex steps of their gradients."""
+    step, found = 1e-30, []
+    for x, y in combinations_with_replacement(range(3), 2):
+        moved = r_gx.astype(complex)
+        moved[:, x] += 1j * step
+        found.append(functions_at(basis, moved)[1 + y].imag / step)
+    return np.array(found)
+
+
+def energy_forces(chi: Array, second: Array, D_spq: Array, v_scg: Array) -> Array:
+    """What moves of functions do to the energy: -dE/d(place of function p) at each point, [axis, point, function].
+
+    `v_scg`: potentials of a quadrature, weights included (`functionals.evaluate.XCPotential`).
+    """
+    pairs = {pair: k for k, pair in enumerate(combinations_with_replacement(range(3), 2))}
+    forces = np.zeros((3, *chi.shape[1:]))
+    for D_pq, v_cg in zip(D_spq, v_scg, strict=True):
+        v = np.zeros((5, chi.shape[1]))
+        v[: len(v_cg)] = v_cg
+        X, Y = chi[0] @ D_pq, [chi[c] @ D_pq for c in (1, 2, 3)]
+        by_value = 4 * v[0][:, None] * X + 2 * sum(v[1 + c][:, None] * Y[c] for c in range(3))
+        for x in range(3):
+            forces[x] += chi[1 + x] * by_value
+            for c in range(3):
+                by_slope = 2 * v[1 + c][:, None] * X + 4 * v[4][:, None] * Y[c]
+                forces[x] += second[pairs[min(x, c), max(x, c)]] * by_slope
+    return forces
 
 
 def functions_at(basis: Basis, r_gx: Array) -> Array:

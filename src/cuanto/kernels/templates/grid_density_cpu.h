@@ -1,40 +1,6 @@
 // Density, gradient and kinetic-energy density at the points of blocks of groups: out[spin][component][point].
 // `given`: density matrices [spin][nbf][nbf], or with ORBITALS their factors C [spin][nbf][width], D = C C^T.
 
-// A[row][q] = source(row, q) for rows up to a whole number of tiles, packed for panel_product.
-template <class F>
-FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
-    for (INDEX p = 0; p < rows; p += TILE)
-        for (INDEX q = 0; q < depth; ++q)
-            for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
-}
-
-// The same of a symmetric matrix D of all functions. With `half`, elements right of the diagonal are zero and those left of
-// it doubled, which is enough for rho and tau, but not for the gradient.
-FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
-                    const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
-    for (INDEX p = 0; p < rows; p += TILE) {
-        const INDEX depth = tile_depth[p / DEPTH_TILE];
-        for (int i = 0; i < TILE; ++i) {
-            if (p + i >= functions) {
-                for (INDEX q = 0; q < depth; ++q) A[(p * functions) + q * TILE + i] = 0;
-                continue;
-            }
-            const REAL* row = D + ao[p + i] * nbf;
-            for (int k = 0; k < runs && run_row[k] < depth; ++k) {
-                const INDEX end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
-                const REAL* source = row + run_ao[k] - run_row[k];
-                REAL* place = A + p * functions + i;
-                if (!half)
-                    for (INDEX q = run_row[k]; q < end; ++q) place[q * TILE] = source[q];
-                else
-                    for (INDEX q = run_row[k]; q < end; ++q)
-                        place[q * TILE] = q < p + i ? 2 * source[q] : q == p + i ? source[q] : REAL(0);
-            }
-        }
-    }
-}
-
 // rho, and with `gradient` its gradient: sums over rows of value * product.
 FN void finish_density(const REAL* values, const REAL* product, INDEX rows, INDEX stride, REAL* out, bool gradient) {
     VEC rho[VECTORS], slope[3][VECTORS];
@@ -71,10 +37,7 @@ static void density_of(const Task& task, const double* position, INDEX stride, c
     for (int s = 0; s < spins; ++s) {
         REAL* A = scratch + s * packed;
 #if ORBITALS
-        const REAL* C = given + s * nbf * width;
-        pack(A, orbitals, width, functions, [&](INDEX i, INDEX q) { return C[ao[q] * (INDEX)width + i]; });
-        pack(A + orbitals * tiles, tiles, functions, width,
-             [&](INDEX p, INDEX i) { return C[ao[p] * (INDEX)width + i]; });
+        pack_orbitals(A, functions, ao, given + s * nbf * width, width);
 #else
         const REAL* D = given + s * nbf * nbf;
 #if GRADIENT

@@ -61,6 +61,47 @@ FN void panel_product(const REAL* A, INDEX rows, INDEX depth, const REAL* in, RE
     }
 }
 
+// A[row][q] = source(row, q) for rows up to a whole number of tiles, packed for panel_product.
+template <class F>
+FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
+    for (INDEX p = 0; p < rows; p += TILE)
+        for (INDEX q = 0; q < depth; ++q)
+            for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
+}
+
+// The same of a symmetric matrix D of all functions. With `half`, elements right of the diagonal are zero and those left of
+// it doubled, which is enough for rho and tau, but not for the gradient.
+FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
+                    const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
+    for (INDEX p = 0; p < rows; p += TILE) {
+        const INDEX depth = tile_depth[p / DEPTH_TILE];
+        for (int i = 0; i < TILE; ++i) {
+            if (p + i >= functions) {
+                for (INDEX q = 0; q < depth; ++q) A[(p * functions) + q * TILE + i] = 0;
+                continue;
+            }
+            const REAL* row = D + ao[p + i] * nbf;
+            for (int k = 0; k < runs && run_row[k] < depth; ++k) {
+                const INDEX end = run_row[k + 1] < depth ? run_row[k + 1] : depth;
+                const REAL* source = row + run_ao[k] - run_row[k];
+                REAL* place = A + p * functions + i;
+                if (!half)
+                    for (INDEX q = run_row[k]; q < end; ++q) place[q * TILE] = source[q];
+                else
+                    for (INDEX q = run_row[k]; q < end; ++q)
+                        place[q * TILE] = q < p + i ? 2 * source[q] : q == p + i ? source[q] : REAL(0);
+            }
+        }
+    }
+}
+
+// The factors of D = C C^T: C^T [orbital][function], then C [function][orbital], each padded to a whole number of tiles.
+FN void pack_orbitals(REAL* A, int functions, const int* ao, const REAL* C, INDEX width) {
+    pack(A, up(width, TILE), width, functions, [&](INDEX i, INDEX q) { return C[ao[q] * width + i]; });
+    pack(A + up(width, TILE) * up(functions, TILE), up(functions, TILE), functions, width,
+         [&](INDEX p, INDEX i) { return C[ao[p] * width + i]; });
+}
+
 // Clear the rows from `used` on in `count` arrays of `rows` rows.
 FN void clear_rows(REAL* place, INDEX count, INDEX rows, INDEX used) {
     for (INDEX i = 0; i < count; ++i)
