@@ -121,8 +121,8 @@ class FittedJK(JKBuilder):
         return np.asarray(factor * np.sum(parts, axis=0))
 
     def _metric(self) -> FittingMetric:
-        """(P|Q) in factors, if it is well-conditioned."""
-        if self.metric.raised or self.metric.left_out:
+        """(P|Q) in factors, unless eigenvalues were raised; functions that were left out simply have no forces."""
+        if self.metric.raised:
             raise InputError(
                 f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
             )
