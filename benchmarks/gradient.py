@@ -6,8 +6,8 @@
 
 Warm: the best of `--repeat` gradients after a first one; integrals that the SCF has in memory are there. The peer has
 the same functions, fitting basis, density and number of threads, with the response of its grid. Figures of GPU4PySCF
-1.9 on an H200 are literature, not of the same run. A gradient that differs from the peer's by more than 1e-6 Hartree/Bohr
-ends in exit status 1.
+1.9 on an H200 are literature, not of the same run. Gradients that differ from the peer's by more than 1e-6 Hartree/Bohr
+end in exit status 1.
 """
 
 from __future__ import annotations
