@@ -60,6 +60,6 @@ def test_the_quadrature_is_a_sum_over_ranks() -> None:
     made = []
     for backend in (CpuBackend(), two_ranks()):
         term = ExchangeCorrelation(XCPotential(functional, backend, 1), HYDROGEN, basis)
-        made.append((*term.fock(D_SPQ, None), term.electrons))
+        made.append((*term.fock(D_SPQ, None), term.electrons, term.gradient(D_SPQ, None)))
     for alone, shared in zip(*made, strict=True):
         assert np.asarray(shared) == pytest.approx(2.0 * np.asarray(alone), rel=1e-12)
