@@ -72,6 +72,25 @@ def test_fitted_hartree_fock_against_differences(
     assert np.abs(total).max() < 1e-9 or "field" in more
 
 
+@pytest.mark.parametrize("row", rows("none", "RHF"))
+def test_direct_hartree_fock_against_pyscf(row: dict[str, Any]) -> None:
+    mol = molecule(row["molecule"])
+    found = cuanto.gradient(mol, "hf", basis(row["basis"], mol), fitting="none", backend="cpu", **TIGHT)
+    assert found.energy == pytest.approx(row["energy"], abs=1e-8)
+    assert np.abs(found.gradient - row["gradient"]).max() < 2e-9
+    assert np.abs(found.gradient.sum(axis=0)).max() < 2e-9  # quartets are neglected
+
+
+@pytest.mark.parametrize("method", ["uhf", "rohf"])
+def test_direct_hartree_fock_against_differences(method: str) -> None:
+    water = Molecule.from_string(WATER)
+    cation = Molecule(water.symbols, water.R_ax, 1, 2)
+    options = {"method": method, "basis": "6-31g", "fitting": "none"}
+    found = cuanto.gradient(cation, backend="cpu", **TIGHT, **options)
+    for atom, axis in ((0, 1), (1, 0)):
+        assert found.gradient[atom, axis] == pytest.approx(differences(cation, atom, axis, **options), abs=2e-8)
+
+
 def test_forces_on_point_charges() -> None:
     water, charges = Molecule.from_string(WATER), [0.5, -0.3]
     places = np.array([[3.0, 1.0, 0.0], [-2.0, -3.0, 1.0]])
