@@ -32,6 +32,8 @@ THRESHOLD = 1e-11
 """Largest neglected contribution of a quartet to a force, in Hartree/Bohr; the error of naphthalene is 1e-9."""
 SINGLE_BOUND = 1e-5
 """Quartets that add less are evaluated in single precision, when precision is mixed."""
+CHUNK_NUMBERS = 4_000_000
+"""Products of K' and D that are kept at once, before they are summed."""
 Window = tuple[float, float]
 """Range of the bounds of the selected quartets."""
 
@@ -62,7 +64,7 @@ class CpuForces(CpuDigest):
 
 
 class CudaForces(CudaDigest):
-    """Contracts the whole matrix K' with D."""
+    """Contracts K' with D; K' has three to four times as many numbers as K."""
 
     one_sided = True
 
@@ -71,10 +73,13 @@ class CudaForces(CudaDigest):
         backend, shells = self.backend, terms.shells
         K_nkr = backend.zeros((len(D_npq), shells.size, D_npq.shape[1]), np.float64)
         self.digest(D_npq, largest, window, (None, K_nkr), float(largest.max()) ** 2)
-        gradient, place = np.zeros((terms.atoms, 3)), backend.upload({"k": shells.function, "p": shells.p})
-        for K_kr, D_rp in zip(K_nkr, D_npq, strict=True):
-            values = backend.to_host(backend.linalg.product(K_kr, D_rp)[place["k"], place["p"]])
-            np.add.at(gradient, (terms.atom_p[shells.p], shells.x), shells.weight * values)
+        gradient, step = np.zeros((terms.atoms, 3)), max(1, CHUNK_NUMBERS // D_npq[:, 0].size)
+        for begin in range(0, len(shells.p), step):
+            some = slice(begin, begin + step)
+            p = shells.p[some]
+            place = backend.upload({"k": shells.function[some], "p": p})
+            values = (K_nkr[:, place["k"]] * D_npq[:, place["p"]]).sum(axis=(0, 2))
+            np.add.at(gradient, (terms.atom_p[p], shells.x[some]), shells.weight[some] * backend.to_host(values))
         return gradient
 
 
