@@ -119,3 +119,25 @@ def test_what_has_no_gradient() -> None:
         cuanto.gradient(water, "hf", "6-31g", backend="cpu", max_iterations=2)
     with pytest.raises(InputError, match="linearly dependent"):
         cuanto.gradient(water, "hf", "6-31g", backend="cpu", linear_dependence=0.1)
+
+
+@pytest.mark.parametrize("row", [row for row in rows("none", "RKS") if row.id.startswith("water")])
+def test_kohn_sham_against_pyscf(row: dict[str, Any]) -> None:
+    """With and without the response of the grid."""
+    mol = molecule(row["molecule"])
+    options = {"fitting": "none", "grid": (99, 590), "backend": "cpu", "gradient_tolerance": 1e-8}
+    found = cuanto.gradient(mol, row["functional"].lower(), basis(row["basis"], mol), **options)
+    assert found.energy == pytest.approx(row["energy"], abs=1e-6)
+    assert np.abs(found.gradient - row["gradient_with_grid_response"]).max() < 1e-6
+    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-9
+
+
+@pytest.mark.parametrize(("method", "charge", "multiplicity"), [("wb97x", 0, 1), ("ur2scan", 1, 2)])
+def test_kohn_sham_against_differences(method: str, charge: int, multiplicity: int) -> None:
+    """Range separation, whose second metric leaves out functions, and kinetic energy densities of two spins."""
+    water = Molecule.from_string(WATER)
+    water = Molecule(water.symbols, water.R_ax, charge, multiplicity)
+    options: dict[str, Any] = {"method": method, "basis": "def2-svp", "grid": (40, 194)}
+    found = cuanto.gradient(water, backend="cpu", **TIGHT, **options)
+    assert found.gradient[1, 0] == pytest.approx(differences(water, 1, 0, **options), abs=1e-7)
+    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-8
