@@ -19,6 +19,7 @@ from rich.table import Table
 
 from cuanto import Molecule, read
 from cuanto.cli.arguments import complete_basis, complete_method, parse_options
+from cuanto.cli.calculate import NOT_CONVERGED
 from cuanto.cli.main import run
 from cuanto.cli.show import IterationTable, print_table
 from cuanto.errors import InputError
@@ -414,3 +415,19 @@ def test_tables_are_broken_not_cut() -> None:
         console = Console(force_terminal=True, width=40, record=True, file=nowhere)
         print_table(console, table)
         assert "-12345.123456789" in console.export_text()
+
+
+def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of all atoms; without convergence there is no gradient, and the status says so."""
+    path = str(DATA / "geometries" / "water_01.xyz")
+    given = ["gradient", path, "-m", "hf", "-b", "sto-3g", "--backend", "cpu"]
+    with pytest.raises(SystemExit) as left:
+        run([*given, "-o", "max_iterations=2"])
+    assert left.value.code == NOT_CONVERGED
+    with pytest.raises(SystemExit) as left:
+        run(given)
+    assert left.value.code == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    table = [row for row in rows if len(row) == 5 and row[1] in ("O", "H") and row[0].isdigit()]
+    found = np.array([row[2:] for row in table], dtype=float)
+    assert found.shape == (3, 3) and np.abs(found.sum(axis=0)).max() < 1e-8 < np.abs(found).max()

@@ -18,7 +18,7 @@ from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, i
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
-from cuanto.errors import CompilerError, CuantoError, describe_error
+from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
@@ -126,6 +126,8 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, CompilerError):
         return str(error), BAD_INPUT
     text = describe_error(error)
+    if isinstance(error, ConvergenceError):
+        return text, energy.NOT_CONVERGED
     if isinstance(error, CuantoError):
         return text, BAD_INPUT
     if isinstance(error, MemoryError):

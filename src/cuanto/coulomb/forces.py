@@ -43,10 +43,7 @@ THRESHOLD = 1e-12
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge distribution: as kets, as bras one order higher, the density of primitive functions, and its centres.
-
-    `centres_u`: [primitive of a kind] -> centre, by kind (`Primitives.first`).
-    """
+    """A charge distribution: as kets, as bras one order higher, the density of primitive functions, and its centres."""
 
     kets: Distributions
     bras: Distributions
