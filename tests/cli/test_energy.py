@@ -426,7 +426,7 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert left.value.code == NOT_CONVERGED
     with pytest.raises(SystemExit) as left:
         run(given)
-    assert left.value.code == 0
+    assert not left.value.code
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     table = [row for row in rows if len(row) == 5 and row[1] in ("O", "H") and row[0].isdigit()]
     found = np.array([row[2:] for row in table], dtype=float)
