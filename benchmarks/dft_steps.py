@@ -1,4 +1,4 @@
-"""The steps of a pass over the grid, each on its own: seconds, operations, share of the rate of a matrix product."""
+"""Time each step of a pass over the grid: seconds, operations, and speed as a fraction of a large matrix product."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cuanto.grid.quadrature import Quadrature, orbitals_pay
 from cuanto.memory import Budget
 
 STEPS = ("density", "matrix")
-"""Those that are products of matrices."""
+"""Steps that consist of matrix products."""
 LARGE = {"cpu": 2048, "cuda": 8192}
-"""Rows of the matrices whose product gives the rate that steps are compared with."""
+"""Size of the square matrices whose product is the reference for the speed of the steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Density:
 
     @classmethod
     def of(cls, result: Any) -> Density:
-        """That of a calculation."""
+        """The density of a result."""
         n_sm = result.state.n_sm
         width = 1 + int(np.flatnonzero(n_sm.max(axis=0) > 0).max())
         roots = result.backend.to_device(np.sqrt(n_sm[:, None, :width]))
@@ -40,15 +40,15 @@ class Density:
 
 
 def best_of(call: Callable[[], Any], backend: Backend, repeat: int) -> tuple[float, Any]:
-    """Least seconds of several runs, and the last result; the device has finished before and after."""
-    seconds, found = [], None
+    """Shortest time of several runs, in seconds, and the last result; waits for the device before and after each."""
+    seconds, result = [], None
     for _ in range(repeat):
         backend.synchronize()
         start = time.perf_counter()
-        found = call()
+        result = call()
         backend.synchronize()
         seconds.append(time.perf_counter() - start)
-    return min(seconds), found
+    return min(seconds), result
 
 
 def product_rate(backend: Backend, real: type = np.float64) -> float:
@@ -60,9 +60,10 @@ def product_rate(backend: Backend, real: type = np.float64) -> float:
 
 
 def operations(quadrature: Quadrature, family: str, orbitals: int | None) -> tuple[float, float]:
-    """Of the products in the density step (from so many orbitals, or from the matrix) and in the matrix step.
+    """Floating-point operations of the matrix products in the density step and in the matrix step.
 
-    Only those of listed functions count: neither what groups are filled up with, nor values and sums.
+    `orbitals`: their number if the density comes from orbitals, None if it comes from the matrix. Only products of the
+    significant functions are counted, neither padding nor the evaluation of functions and sums.
     """
     by_matrix, by_orbitals = quadrature.products[family]
     grid = quadrature.grid
@@ -75,7 +76,7 @@ def operations(quadrature: Quadrature, family: str, orbitals: int | None) -> tup
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A functional of a closed shell on a grid; `real`: double or float."""
+    """A pass of a closed-shell functional over a grid; `real`: double or float."""
 
     molecule: cuanto.Molecule
     basis: cuanto.Basis
@@ -85,11 +86,13 @@ class Pass:
     real: str = "double"
 
     def measure(self, density: Density, repeat: int = 3) -> dict[str, Any]:
-        """Set-up and steps: seconds, operations per second, memory of kept values; energy and electrons."""
+        """Measure set-up and steps: seconds, operations per second, memory of stored values; energy, electrons."""
         backend, family, settings = self.backend, self.functional.family, self.settings
-        made, grid = best_of(lambda: make_grid(self.molecule, self.basis, settings, backend), backend, min(repeat, 2))
+        grid_seconds, grid = best_of(
+            lambda: make_grid(self.molecule, self.basis, settings, backend), backend, min(repeat, 2)
+        )
         common = (grid, self.basis, backend, family, settings, Budget(backend), self.real)
-        prepared, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
+        values_seconds, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
         width = density.C_spi.shape[2]
         orbitals = settings.density != "matrix" and (
             settings.density == "orbitals" or orbitals_pay(quadrature, family, width)
@@ -103,7 +106,7 @@ class Pass:
             "density_from": "orbitals" if orbitals else "matrix",
             "kept": bool(plan.keep),
             "values_bytes": int(quadrature.kept_bytes),
-            "seconds": {"grid": made, "values": prepared},
+            "seconds": {"grid": grid_seconds, "values": values_seconds},
         }
         found |= self._steps(quadrature, density.D_spq, density.C_spi if orbitals else None, repeat, found["seconds"])
         seconds, work = found["seconds"], operations(quadrature, family, width if orbitals else None)
@@ -112,7 +115,7 @@ class Pass:
         return found
 
     def _steps(self, quadrature: Any, D: Any, C: Any, repeat: int, seconds: dict[str, float]) -> dict[str, Any]:
-        """Each after one run that compiles."""
+        """Time each step, after one run that compiles the kernels."""
         backend, w_g = self.backend, self.backend.xp.asarray(quadrature.grid.w_g)
         evaluate = XCPotential(self.functional, backend, 1)
         integrate = Integration(evaluate, quadrature, w_g, self.functional.family).integrate
@@ -126,7 +129,7 @@ class Pass:
 
 
 def show(found: dict[str, Any], rate: float) -> None:
-    """Two lines of a pass."""
+    """Print two lines about a pass."""
     seconds, rates = found["seconds"], found["rates"]
     print(
         f"  {found['points']} points in {found['groups']} groups, {found['functions_at_a_point']:.0f} functions at a "

@@ -1,9 +1,9 @@
-"""Tables of the documentation from the files of `dft.py` and `thesis_water_clusters.py`.
+"""Make tables of the documentation from the result files of `dft.py` and `thesis_water_clusters.py`.
 
-    python benchmarks/dft_tables.py            # rewrites the tables between the marks in docs/develop
-    python benchmarks/dft_tables.py --print    # shows it only
+    python benchmarks/dft_tables.py            # rewrites the tables between the markers in docs/develop
+    python benchmarks/dft_tables.py --print    # only prints them
 
-A table whose files are missing in benchmarks/results, or that the page has no place for, is left out.
+A table is left out if its files are missing in benchmarks/results or if the page has no markers for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def whole(found: dict[str, Record]) -> str:
 
 
 def passes(found: dict[str, Record]) -> str:
-    """One pass over the grid: milliseconds of its steps, and the share of the rate of a large product."""
+    """One pass over the grid: milliseconds of its steps, and their speed relative to a large matrix product."""
     head = ["", "points", "functions at a point", "grid", "density", "functional", "matrix", "share of FP64 product"]
     rows = []
     for record in found.values():
@@ -62,7 +62,7 @@ def passes(found: dict[str, Record]) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """Two digits and a unit."""
+    """Format seconds as milliseconds: two digits, or a whole number from 100 ms on."""
     return f"{1e3 * value:.2g} ms" if value < 0.1 else f"{1e3 * value:.0f} ms"
 
 
@@ -76,7 +76,7 @@ def clusters(found: dict[str, Record]) -> str:
 
 
 def cluster_passes(record: Record, rows: list[Record]) -> str:
-    """Steps of a pass with either number of points per shell, a line for each."""
+    """Steps of a pass, with one row for 110 and one for 194 points per shell."""
     head = [f"waters, {place(record)}", "functions", "points per shell", "density, stored", "recomputed", "functional"]
     head += ["matrix, stored", "recomputed", "values"]
     lines = []
@@ -92,7 +92,7 @@ def cluster_passes(record: Record, rows: list[Record]) -> str:
 
 
 def cluster_iterations(record: Record, rows: list[Record]) -> str:
-    """Iterations of whole calculations with 110 points per shell: means of all, what is done once left out."""
+    """Mean times of an iteration in whole calculations with 110 points per shell, without one-time work."""
     head = [f"waters, {place(record)}", "iterations", "J", "exchange-correlation", "diagonalisation", "whole iteration"]
     lines = []
     for row in rows:
@@ -103,7 +103,7 @@ def cluster_iterations(record: Record, rows: list[Record]) -> str:
 
 
 def sweeps(found: dict[str, Record]) -> str:
-    """Figures 5.2 and 5.3: milliseconds of a pass."""
+    """Figures 5.2 and 5.3 of the thesis: milliseconds of a pass against radius and cube edge."""
     parts = []
     for record in found.values():
         for key, across, along, unit in (("radii", "edge", "radius", "spheres"), ("edges", "waters", "edge", "cubes")):
@@ -122,7 +122,7 @@ def sweeps(found: dict[str, Record]) -> str:
 
 
 def formation(found: dict[str, Record]) -> str:
-    """Table 5.1."""
+    """Table 5.1 of the thesis: formation energies of water clusters."""
     rows = []
     for record in found.values():
         for row in record.get("formation", []):
@@ -138,7 +138,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Record]], str]]] = {
     "partition of the points": ("thesis_water_clusters", sweeps),
     "formation energy": ("thesis_water_clusters", formation),
 }
-"""Name in the marks -> stem of the files, and what makes it."""
+"""Name of a table in its marker -> stem of the result files, and the function that makes the table."""
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""Cost against size as a small SVG for the documentation, from the files of `scf.py --scan`.
+"""Plot cost against size as a small SVG for the documentation, from the result files of `scf.py --scan`.
 
     python benchmarks/plot_scf.py [FILE.json ...] [--svg docs/images/scf_cost.svg]
 
-Without files: those of benchmarks/results. Both axes are logarithmic; the slope of the larger molecules is the
-exponent. Drawn by hand: two axes and a few lines need no library.
+Without arguments it reads the files in benchmarks/results. Both axes are logarithmic; the slope at the larger molecules
+is the exponent. No plotting library is needed for two axes and a few lines.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """1, 2 and 5 times powers of ten; only the powers where there are many."""
+        """1, 2 and 5 times powers of ten; only powers of ten if the axis spans three decades or more."""
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         steps = (1, 2, 5) if self.high < 1000 * self.low else (1,)
         values = [step * 10.0**decade for decade in decades for step in steps]
@@ -53,16 +53,16 @@ def scale(values: list[float], start: float, end: float) -> Scale:
 
 
 def title(record: dict[str, Any]) -> str:
-    """What was scanned, where, and how it grows."""
+    """The legend of a scan: molecules, method, machine and scaling exponent."""
     machine = record["machine"]
     where = machine.get("gpu") or f"{machine['threads']} cores"
-    grows = f", N^{record['exponent']:.1f}" if record["exponent"] is not None else ""
+    scaling = f", N^{record['exponent']:.1f}" if record["exponent"] is not None else ""
     method = record["method"].split("-")[0]
-    return f"{record['scan']}, {method}, {where}{grows}"
+    return f"{record['scan']}, {method}, {where}{scaling}"
 
 
 def axes(x: Scale, y: Scale) -> Iterator[str]:
-    """Grid, ticks and names."""
+    """Draw the grid lines, ticks and labels."""
     right, base = WIDTH - RIGHT, HEIGHT - BOTTOM
     for value in x.ticks():
         at = x(value)
@@ -79,7 +79,7 @@ def axes(x: Scale, y: Scale) -> Iterator[str]:
 
 
 def curve(record: dict[str, Any], x: Scale, y: Scale, number: int) -> Iterator[str]:
-    """Line, points, and an entry of the legend."""
+    """Draw a line with points, and its entry in the legend."""
     colour = COLOURS[number % len(COLOURS)]
     places = [(x(point["functions"]), y(point["seconds"])) for point in record["points"]]
     line = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
@@ -92,7 +92,7 @@ def curve(record: dict[str, Any], x: Scale, y: Scale, number: int) -> Iterator[s
 
 
 def draw(records: list[dict[str, Any]]) -> str:
-    """The picture."""
+    """The whole plot as SVG."""
     points = [point for record in records for point in record["points"]]
     x = scale([point["functions"] for point in points], LEFT, WIDTH - RIGHT)
     y = scale([point["seconds"] for point in points], HEIGHT - BOTTOM, TOP)
@@ -100,8 +100,8 @@ def draw(records: list[dict[str, Any]]) -> str:
     for number, record in enumerate(records):
         parts += curve(record, x, y, number)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    said = "<title>Seconds of RHF/cc-pVDZ against the number of basis functions</title>"
-    return "\n".join([head, said, f"<style>{STYLE}</style>", *parts, "</svg>"]) + "\n"
+    caption = "<title>Seconds of RHF/cc-pVDZ against the number of basis functions</title>"
+    return "\n".join([head, caption, f"<style>{STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
 def main() -> None:

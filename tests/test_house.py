@@ -1,4 +1,4 @@
-"""The rules of the house, read from the source: the device is named once, and classes stay small."""
+"""The project's coding rules, checked in the source: the device is named once, and classes stay small."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ QUESTIONS = {
     "ctypes": r"\bimport ctypes\b|\bfrom ctypes\b|\.ctypes\b",
     "CuPy": r"\b(cupy|cupyx|cublas|cusolver)\b",
 }
-"""Questions about the device, as `ast` writes them; only `integrals.resolve` may check that it was given a backend."""
+"""Patterns of code that asks about the device, as `ast.unparse` writes it. `hasattr(backend, 'run')` is allowed:
+`integrals.resolve` checks by it that it was given a backend."""
 
 UNDER_WAY: dict[str, set[str]] = {}
-"""Files that still ask; one that does not has to leave this list."""
+"""Files that still ask, and what; the test fails if a file in this list no longer does."""
 
 LARGE_CLASSES: set[str] = set()
-"""Classes that still take too much; one that does not has to leave this list."""
+"""Classes that still have too many parameters; the test fails if a class in this list no longer has."""
 
 
 def modules() -> list[Path]:
-    """All of the package but the backends."""
+    """All modules of the package except the backends."""
     return [path for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOURCE).parts[0] != "backends"]
 
 
@@ -61,7 +62,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def untyped_backends(tree: ast.Module) -> Iterator[int]:
-    """Lines of parameters and attributes called a backend or a device whose type is Any."""
+    """Line numbers of parameters and attributes named backend or device with the type Any."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             name, kind = node.arg, node.annotation
@@ -126,9 +127,9 @@ def test_other_code_is_allowed(line: str, tmp_path: Path) -> None:
 
 
 def parameters(node: ast.ClassDef) -> int:
-    """Of the constructor, whoever the caller is; records have none of their own."""
-    made = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
-    return sum(len(f.args.posonlyargs) + len(f.args.args) - 1 + len(f.args.kwonlyargs) for f in made)
+    """Number of parameters of the constructor; data classes without their own count as zero."""
+    constructors = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+    return sum(len(f.args.posonlyargs) + len(f.args.args) - 1 + len(f.args.kwonlyargs) for f in constructors)
 
 
 def test_no_class_takes_more_than_eight_parameters() -> None:

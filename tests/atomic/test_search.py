@@ -1,4 +1,4 @@
-"""The eight-step search: its logic on made-up energies, He, Be and Ne as in the thesis, crashes and lost workers."""
+"""The eight-step search: its logic with made-up energies, He, Be and Ne as in the thesis, crashes and lost workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_OF_HELIUM = -2.8618133226594
 
 
 def made_up_error(ranges: dict[str, tuple[int, int]]) -> float:
-    """Falls with every function; the first p functions and the first d function hardly matter."""
+    """An error that falls with every function; the first two p functions and the first d function hardly matter."""
     needed = {"s": 9, "p": 7, "d": 5}
     error = sum(10.0 ** (-8 - (b - needed[letter])) for letter, (_, b) in ranges.items())
     dropped = {"s": 0, "p": 2, "d": 1}
@@ -38,7 +38,7 @@ def answer(trial: Trial) -> Outcome:
 
 
 def walk(chain: Chain, fails: set[str] | None = None) -> tuple[Found, list[str]]:
-    """Feed a chain with made-up energies; what it asked for comes along."""
+    """Feed made-up energies to a chain; return what it found and what it asked for."""
     batches, asked = chain.run(), []
     trials = next(batches)
     while True:
@@ -62,7 +62,7 @@ def test_eight_steps(scan: str) -> None:
     assert asked[0] == "s(1:20)p(1:20)d(1:20)"
     if scan == "full":
         assert asked[1:20] == [f"s(1:20)p(1:20)d(1:{m})" for m in range(1, 20)]
-        assert asked[20:35] == [f"s(1:20)p(1:{m})d(1:5)" for m in range(5, 20)]  # at least as many as of d
+        assert asked[20:35] == [f"s(1:20)p(1:{m})d(1:5)" for m in range(5, 20)]  # never fewer p than d functions
     else:
         assert len(asked) < 35
 
@@ -105,14 +105,14 @@ def test_starts() -> None:
 
 @pytest.mark.parametrize(("symbol", "size"), [("He", 20), ("Be", 24), pytest.param("Ne", 24, marks=pytest.mark.slow)])
 def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp_path: Path) -> None:
-    """At the accuracy of the thesis's own set against the same limit."""
+    """The required accuracy is that of the basis set in the thesis, relative to the same limit."""
     trust = TrustRegion(rhoend=1e-3, maxfun=100)
     settings = SearchSettings(threshold="table", size=size, scan="bisect", rounds=1, trust=trust, backend="cpu")
     found = search([symbol], settings, SerialRunner(), tmp_path)[symbol]
     assert isinstance(found, Found) and found.accurate and not found.warnings
     mine, theirs = found.basis.basis().sizes, table_set(symbol).basis().sizes
     assert sum(mine) <= sum(theirs)
-    limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, 1e-9
+    limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, to 1e-9
     assert found.reference == pytest.approx(limits[symbol], rel=2e-10)
 
 
@@ -137,12 +137,12 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 
 def same(found: Found | CuantoError, expected: Found) -> None:
-    """To the last digit of all energies on the way: they do not depend on who computed what before."""
+    """Assert that two searches agree to the last digit: no energy depends on what was computed before, or where."""
     assert found == expected and expected.warnings == ()
 
 
 class Crashing(SerialRunner):
-    """Stops, like a machine that goes down, in the middle of the search."""
+    """Stops in the middle of the search, like a machine that crashes."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -191,11 +191,11 @@ def test_half_an_optimisation_is_not_lost_either(
         search(["He"], QUICK, SerialRunner(), tmp_path / "halves")
     stop_at = -1
     same(search(["He"], QUICK, SerialRunner(), tmp_path / "halves")["He"], expected)
-    assert len(calls) == whole + 1  # the one that was interrupted
+    assert len(calls) == whole + 1  # only the interrupted one is repeated
 
 
 class Losing(SerialRunner):
-    """Some tasks come back as errors a few times, as those of dead workers do."""
+    """The first tasks return errors, as those of dead workers do."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -260,7 +260,7 @@ def test_two_killed_workers_change_nothing(tmp_path: Path, cluster: DaskRunner, 
     killed: list[int] = []
 
     def watch(progress: Progress) -> None:
-        if not killed and progress.what != "s(1:9)":  # in the middle of the step: others are running
+        if not killed and progress.what != "s(1:9)":  # in the middle of a step, while other trials are running
             pids = cluster.client.run(os.getpid).values()
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
@@ -279,7 +279,7 @@ def test_a_scheduler_by_its_address(tmp_path: Path, cluster: DaskRunner, expecte
 def test_a_scheduler_on_the_command_line(
     tmp_path: Path, cluster: DaskRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The cluster works, and finds what this process finds."""
+    """The cluster does the work, and finds the same as this process."""
     monkeypatch.chdir(tmp_path)
     arguments = ["basis-search", "-e", "He", "--size", "9", "--threshold", "1e-3", "--scan", "bisect"]
     arguments += ["--max-evaluations", "20", "--reference", f"He={LIMIT_OF_HELIUM}"]

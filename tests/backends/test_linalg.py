@@ -1,4 +1,4 @@
-"""Cholesky's factors of Gram matrices, and division by them in blocks."""
+"""Cholesky factors of Gram matrices, division by them in blocks, and matrix products."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_both_factors_of_rotations(backend: Any, o: int, v: int) -> None:
 
 @pytest.mark.parametrize("smallest", [1.0, 1e-3])
 def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
-    """In two steps, also where they are nearly dependent."""
+    """Two steps are enough, even if the columns are nearly linearly dependent."""
     rng = np.random.default_rng(4)
     values = np.geomspace(1.0, smallest, 600)
     B = np.linalg.qr(rng.normal(size=(900, 600)))[0] * values @ np.linalg.qr(rng.normal(size=(600, 600)))[0]
@@ -56,7 +56,7 @@ def test_columns_become_orthonormal(backend: Any, smallest: float) -> None:
 
 
 def test_stacks_of_triangles(backend: Any) -> None:
-    """Of many small matrices at once."""
+    """Many small matrices at once."""
     rng = np.random.default_rng(7)
     X, B = rng.normal(scale=0.1, size=(3, 20, 30)), rng.normal(size=(3, 8, 20))
     both = list(backend.linalg.rotation_factors(backend.to_device(X)))
@@ -71,24 +71,24 @@ def test_stacks_of_triangles(backend: Any) -> None:
 
 
 def test_factors_have_no_reference_cycles() -> None:
-    """Matrices of thousands of columns must not wait for the collector of cycles."""
+    """Large matrices must be freed at once, not when the cyclic garbage collector runs."""
     B = np.random.default_rng(5).normal(size=(400, 300))
     gc.collect()
     gc.disable()
     try:
         linalg = get_backend("cpu").linalg
-        made = linalg.factor(linalg.lower_gram(B.T))
-        made.divide(B)
-        watched = weakref.ref(made)
-        del made
-        assert watched() is None
+        factor = linalg.factor(linalg.lower_gram(B.T))
+        factor.divide(B)
+        reference = weakref.ref(factor)
+        del factor
+        assert reference() is None
     finally:
         gc.enable()
 
 
 @pytest.mark.parametrize("shapes", [((400, 300), (300, 500)), ((2, 330, 330), (330, 330)), ((330, 330), (2, 330, 330))])
 def test_products_of_matrices_and_stacks(backend: Any, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    """By tiles on the host, transposed factors as well."""
+    """The host works by tiles; transposed factors are tested as well."""
     rng = np.random.default_rng(3)
     A, B = (rng.normal(size=shape) for shape in shapes)
     for left, right in ((A, B), (np.swapaxes(np.swapaxes(A, -1, -2).copy(), -1, -2), B)):

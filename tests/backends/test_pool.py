@@ -1,4 +1,4 @@
-"""The native threads: every item once, sums with the same bits everywhere, and what they survive."""
+"""The native threads: every item runs once, sums are bitwise reproducible; forks, signals and errors do no harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from scripted import REAL, run_python, start_python
 HERE = SUPPORT
 THREADS = (1, 2, 3, 8)
 BUSY = 1.0
-"""Seconds that other programs may keep a process from its turn."""
+"""Seconds for which other programs may keep this process from running."""
 TOO_MUCH = 1 << 46
 """Bytes that no machine has."""
 
@@ -40,7 +40,7 @@ backends = {threads: CpuBackend(threads) for threads in THREADS}
 
 
 def launch(source: Source, items: int, threads: int = 3, **settings: Any) -> None:
-    """A launch with so many threads; `settings` are those of a `Launch`, and arguments."""
+    """Launch a kernel on `threads` threads; `settings`: those of a `Launch`, and the kernel's arguments."""
     known = {name: settings.pop(name) for name in ("scratch", "grain", "sums", "sums_size") if name in settings}
     backend = backends[threads]
     backend.launch_all([Launch(backend.compile(source), items, settings, **known)])
@@ -98,7 +98,7 @@ def test_arguments_are_taken_by_their_names() -> None:
 
 
 def test_long_chunks_are_shared_as_well() -> None:
-    """A chunk takes longer than the calling thread stays away from the interpreter."""
+    """A chunk takes longer than the interval at which the calling thread returns to the interpreter."""
     out = np.zeros(6, dtype=np.int64)
     launch(SLOW, len(out), 3, grain=1, milliseconds=150, out=out)
     assert len(set(out.tolist())) >= 2  # threads
@@ -119,7 +119,7 @@ def test_the_interpreter_runs_meanwhile() -> None:
 
 
 def expected_sums(values: Any, chunks: list[slice]) -> Any:
-    """Chunk by chunk, as one thread would."""
+    """Sum chunk by chunk, as one thread would."""
     total = np.full(values.shape[1], 0.1)
     for chunk in chunks:
         part = np.zeros(values.shape[1])
@@ -132,7 +132,7 @@ def expected_sums(values: Any, chunks: list[slice]) -> Any:
 @pytest.mark.parametrize("source", [ADD, ADD_MERGED], ids=["added", "merged"])
 @pytest.mark.parametrize("grain", [0, 1, 5])
 def test_sums_have_the_same_bits_everywhere(source: Source, grain: int) -> None:
-    """With delays that make chunks end in any order, and with more threads than cores."""
+    """Even with delays that make chunks end in any order, and with more threads than cores."""
     rng = np.random.default_rng(5)
     values = rng.normal(size=(301, 7)) * 10.0 ** rng.integers(-8, 8, size=(301, 1))
     step = grain or -(-len(values) // CHUNKS)
@@ -181,7 +181,7 @@ def test_scratch_memory_belongs_to_a_thread() -> None:
         for (INDEX k = 0; k < numbers; ++k) right[i] = right[i] && mine[k] == 1000 * i + k;
     }"""
     source = kernel(text, ("INDEX", "numbers"), ("INDEX*", "right"), ("char*", "scratch"))
-    for numbers in (10, 1000, 500):  # more is made, less is at hand
+    for numbers in (10, 1000, 500):  # grows, then fits into what there is
         right = np.zeros(60, dtype=np.int64)
         launch(source, 60, 8, grain=1, scratch=8 * numbers, numbers=numbers, right=right)
         assert right.all()
@@ -217,7 +217,7 @@ def test_scratch_memory_ends_with_its_thread(tmp_path: Path) -> None:
 
 
 def in_threads(calls: list[Callable[[], None]]) -> None:
-    """All at once; none may hang or fail."""
+    """Run all calls at once, each in its own thread; none may hang or fail."""
     errors: list[BaseException] = []
 
     def guarded(call: Callable[[], None]) -> None:
@@ -250,7 +250,7 @@ def test_several_threads_launch_at_once() -> None:
 
 
 def test_a_kernel_may_wait_for_another_launch() -> None:
-    """A callback of a kernel launches kernels itself, and waits for a Python thread that does."""
+    """A callback from a kernel launches kernels, and waits for a Python thread that launches some as well."""
     counts: list[Any] = []
 
     @ctypes.CFUNCTYPE(None)
@@ -299,7 +299,7 @@ assert threads_of() > 1
 
 
 def test_forked_children_have_threads_of_their_own(tmp_path: Path) -> None:
-    """Also children of children, and while other threads of the parent are in the middle of a launch."""
+    """Also grandchildren, and while another thread of the parent is in the middle of a launch."""
     assert run_python(FORK, tmp_path).split() == ["20"]
 
 
@@ -364,7 +364,7 @@ def test_an_interrupt_ends_a_launch(threads: int, tmp_path: Path) -> None:
     out, err = process.communicate(timeout=60)
     caught, good = out.split()
     assert process.returncode == 0 and good == "True", err
-    assert float(caught) - sent < 1.0 + 0.1 + BUSY  # with the pause
+    assert float(caught) - sent < 1.0 + 0.1 + BUSY  # 0.1 s is the pause in the script
 
 
 def test_workers_leave_signals_to_the_interpreter() -> None:
@@ -394,7 +394,7 @@ def test_failed_allocations_are_errors(what: str, threads: int) -> None:
 
 
 def test_an_error_while_a_launch_is_under_way() -> None:
-    """Here of a better kernel: the threads stop before the arguments are let go."""
+    """The error comes from a better kernel; the threads stop before the arguments are freed."""
     backend, out = backends[3], np.zeros(100_000, dtype=np.int64)
     program = backend.compile(SLOW)
 
@@ -417,7 +417,7 @@ def test_an_error_while_a_launch_is_under_way() -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_a_better_kernel_takes_over(rounds: int, threads: int) -> None:
-    """In the middle of a launch, or at once where it is ready."""
+    """In the middle of a launch, or from the start if it is ready."""
     backend, out = backends[threads], np.zeros(120, dtype=np.int64)
     slow = backend.compile(SLOW).variant({"out": out, "milliseconds": 10})
     mark = backend.compile(kernel("for (INDEX i = begin; i < end; ++i) out[i] = -1;", ("INDEX*", "out")))
@@ -432,7 +432,7 @@ def test_a_better_kernel_takes_over(rounds: int, threads: int) -> None:
 
 
 def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
-    """Those of a better one may lie elsewhere in its list."""
+    """A better kernel may take its arguments in another order."""
     backend, values = backends[3], np.ones((60, 2))
     order = tuple(reversed(ADD_MERGED.arguments))
     parameters = ", ".join(f"{kind} {name}" for kind, name in order)
@@ -457,11 +457,11 @@ def test_long_launches_report_progress(monkeypatch: pytest.MonkeyPatch, caplog: 
     timings = Timings()
     with caplog.at_level(logging.INFO, "cuanto"), timings.measure("three-centre integrals"):
         launch(SLOW, 100, 1, grain=1, milliseconds=8, out=np.zeros(100, dtype=np.int64))
-    said = [record.getMessage() for record in caplog.records][:-1]
-    assert all(line.startswith("three-centre integrals: ") for line in said)
-    assert 2 <= len(said) <= timings.total / pool.PROGRESS
-    parts = [int(line.split()[2]) for line in said]
-    assert parts == sorted(parts) and 0 < parts[0] < parts[-1] < 100
+    messages = [record.getMessage() for record in caplog.records][:-1]
+    assert all(line.startswith("three-centre integrals: ") for line in messages)
+    assert 2 <= len(messages) <= timings.total / pool.PROGRESS
+    percent = [int(line.split()[2]) for line in messages]
+    assert percent == sorted(percent) and 0 < percent[0] < percent[-1] < 100
 
 
 # ------------------------------------------------------------------------------------------------------ sanitizers
@@ -469,7 +469,7 @@ def test_long_launches_report_progress(monkeypatch: pytest.MonkeyPatch, caplog: 
 
 @pytest.fixture(scope="module", params=["thread", "address"])
 def sanitizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Flags that find data races, or leaks; none where this compiler or this machine cannot."""
+    """Compiler flags that find data races or memory errors; empty if they do not work here."""
     folder, flags = tmp_path_factory.mktemp("sanitizer"), [f"-fsanitize={request.param}"]
     (folder / "empty.cpp").write_text("int main() {}")
     command = [REAL, *flags, "-o", str(folder / "empty"), str(folder / "empty.cpp")]

@@ -104,6 +104,12 @@ def test_a_failing_molecule_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPat
     assert energies(H2[:1], **HF)[0].error == "not enough memory: 17 GB wanted"
 
 
+def test_gradients_of_every_method() -> None:
+    row = energies(H2[:1], gradient=True, **HF)[0]
+    alone = cuanto.gradient(H2[0], "hf", "sto-3g", fitting="none", backend="cpu").gradient
+    assert row.gradient is not None and np.abs(np.reshape(row.gradient, (-1, 3)) - alone).max() < 1e-9
+
+
 def test_invalid_arguments_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown basis 'sto-4h'"):
         energies(H2, **{**HF, "basis": "sto-4h"})
@@ -111,8 +117,6 @@ def test_invalid_arguments_are_refused_at_once(tmp_path: Path) -> None:
         energies(H2, **{**HF, "method": "hg"})
     with pytest.raises(InputError, match=r"use a name ending in \.parquet, \.jsonl, \.csv"):
         energies(H2, out=tmp_path / "a.xlsx", **HF)
-    with pytest.raises(InputError, match="has no gradients yet"):
-        energies(H2, gradient=True, **HF)
     with pytest.raises(InputError, match="its own workers"):
         energies(H2, scheduler="tcp://127.0.0.1:9", **HF)
     with pytest.raises(InputError, match="-1 workers"):

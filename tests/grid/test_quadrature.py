@@ -1,4 +1,4 @@
-"""Functions, densities and Kohn-Sham matrices by the kernels of every backend, against the NumPy twin and PySCF."""
+"""Functions, densities and Kohn-Sham matrices from the kernels of every backend, against the NumPy oracle and PySCF."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scf_cases import basis, molecule
 FAMILIES = ("lda", "gga", "mgga")
 LIMIT = 1 << 30
 EXACT = 1e-11
-"""Relative to the largest element, with a threshold of 1e-14 for functions."""
+"""Tolerance relative to the largest element, with a threshold of 1e-14 for functions."""
 SETTINGS: dict[str, Any] = {"level": (10, 26), "cube_edge": 3.0, "sphere_fraction": 0.4, "threshold": 1e-14}
 
 
@@ -60,7 +60,7 @@ def expected_matrix(chi: Any, v_cg: Any, family: str) -> Any:
 
 
 def relative(found: Any, expected: Any) -> float:
-    """Of each row, to its largest element."""
+    """Largest error of any row, relative to its largest element."""
     return float((abs(found - expected) / abs(expected).max(axis=-1, keepdims=True)).max())
 
 
@@ -149,15 +149,15 @@ def test_high_momenta_and_general_contractions(pure: bool, backend: str) -> None
 def test_kernels_of_the_cpu_do_not_depend_on_the_width_of_a_vector(
     family: str, lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def narrowed(make: Any) -> Any:
-        def made(*given: Any) -> Any:
-            source = make(*given)
+    def with_lanes(make: Any) -> Any:
+        def make_source(*arguments: Any) -> Any:
+            source = make(*arguments)
             return replace(source, text=f"#define LANES {lanes}\n{source.text}")
 
-        return made
+        return make_source
 
     for name in ("cpu_density", "cpu_matrix"):
-        monkeypatch.setattr(panels, name, narrowed(getattr(panels, name)))
+        monkeypatch.setattr(panels, name, with_lanes(getattr(panels, name)))
     orbital, grid, chi = case("cpu")
     quadrature, _ = make_quadrature(
         grid, orbital, get_backend("cpu"), family, GridSettings(**SETTINGS), budget_of(LIMIT)
@@ -181,11 +181,12 @@ def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: py
     for functions in (1000, 4):
         monkeypatch.setattr(panels, "LOCAL_FUNCTIONS", functions)
         settings = GridSettings(**SETTINGS)
-        made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, real, settings, LIMIT)
-        cut, tasks = made._blocks, panels._cut_into_tasks(grid)
-        assert cut.local == (functions == 4) and cut.first[-1] == len(tasks.group)
-        found.append((made.density(D_spq, None), made.density(D_spq, C_spi), made.matrix(v_scg)))
-    assert len(cut.first) - 1 < len(tasks.group)
+        quadrature = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, real, settings, LIMIT)
+        blocks, tasks = quadrature._blocks, panels._cut_into_tasks(grid)
+        assert blocks.local == (functions == 4) and blocks.first[-1] == len(tasks.group)
+        densities = quadrature.density(D_spq, None), quadrature.density(D_spq, C_spi)
+        found.append((*densities, quadrature.matrix(v_scg)))
+    assert len(blocks.first) - 1 < len(tasks.group)
     for one, other in zip(*found, strict=True):
         assert abs(one - other).max() <= (1e-13 if real == "double" else 1e-6) * abs(one).max()
 

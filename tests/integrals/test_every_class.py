@@ -1,4 +1,4 @@
-"""Every class to l = 5 (auxiliary 6) on every backend, against stored values of libcint and mpmath."""
+"""Every class up to l = 5 (auxiliary functions: 6) on every backend, against stored values of libcint and mpmath."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Momenta = tuple[int, ...]
 
 TURN = {"cpu-lane": 0, "simt-thread": 1, "cpu-table": 0, "simt-group": 1}
 LARGE, LARGEST = 9, 12
-"""Sums of the momenta of (pq|P) from which a class runs in one setting only on the emulated GPU; in pure form only."""
+"""Total momentum of (pq|P) from which the emulated GPU runs a class in one setting only (LARGE), and from which
+classes do not run in Cartesian form without a GPU (LARGEST)."""
 
 
 def in_turn(name: str, momenta: Iterable[Momenta], form: str, setting: str = SETTINGS[0]) -> set[Momenta]:
-    """Every class in one form, pure on a CPU and cartesian on the emulated GPU or the other way round."""
+    """Select classes so that each runs in one form on the CPU and in the other form on the emulated GPU."""
     turn = TURN.get(name)
     if turn is None:
         return set(momenta)
@@ -34,7 +35,7 @@ def in_turn(name: str, momenta: Iterable[Momenta], form: str, setting: str = SET
 
 
 def algorithms(name: str) -> tuple[str, ...]:
-    """The reference knows only one."""
+    """Algorithms to test; the reference has only one."""
     return ("auto",) if name == "reference" else ("hgp", "md")
 
 
@@ -51,7 +52,7 @@ def test_one_and_two_centres(name: str, operator: str, form: str) -> None:
 @on("reference", "cpu-table", "simt-group", "cuda-group")
 @pytest.mark.parametrize("form", FORMS)
 def test_three_centres(name: str, form: str) -> None:
-    """Tables for a CPU and for groups are two writings of one program: where there is no GPU they take turns."""
+    """Tables for the CPU and for GPU groups are one program in two forms; without a GPU each runs half of the cases."""
     settings = ("near", "shared centre") if name == "simt-group" else SETTINGS
     for setting, algorithm in product(settings, algorithms(name)):
         wanted = in_turn(name, classes("3c"), form, setting)
@@ -62,7 +63,7 @@ def test_three_centres(name: str, form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 def test_values_in_global_memory(algorithm: str, form: str) -> None:
-    """A sample for the variant that large classes take on a GPU."""
+    """A sample of classes in the variant that large classes use on a GPU."""
     got = ours(backend("simt-scratch"), "3c", "near", form, algorithm, SAMPLE)
     assert_stored(got, "3c", "near", form, SAMPLE, algorithm)
 
@@ -80,29 +81,29 @@ def sides(operator: str, momenta: Momenta, form: str) -> tuple[Shells, Shells]:
 
 @cache
 def operations(operator: str, momenta: Momenta, form: str, algorithm: str) -> tuple[int, bool, bool]:
-    """Operations in the text of a straight-line kernel, and whether `auto` would have it on the CPU and on a GPU."""
+    """Operations in the text of a straight-line kernel, and whether `auto` would use it on the CPU and on a GPU."""
     kernel = operator if algorithm == "os" else "coulomb"
     cost = cost_of(kernel, *sides(operator, momenta, form), algorithm)
     return cost.text_operations, unrolled("cpu", cost), unrolled("cuda", cost)
 
 
 def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set[Momenta]:
-    """What `auto` would ever unroll, and the next larger class.
+    """The classes that `auto` unrolls, and the next larger class.
 
-    Every class is a kernel to be compiled. `lane` and `thread` kernels have the same functions in them: where there is
-    no GPU each has every class in one form, pure on one of them and cartesian on the other, in turn.
+    Every class is a kernel to be compiled. `lane` and `thread` kernels contain the same functions: without a GPU each
+    runs every class in one form only, pure on one of them and Cartesian on the other.
     """
     straight, larger = set[Momenta](), dict[Momenta, int]()
     for momenta in classes(operator):
         if larger.keys() & set(lowered(momenta)):
-            larger[momenta] = 10**9  # more than its neighbour, however much
+            larger[momenta] = 10**9  # larger than its lower neighbour; the size does not matter
             continue
         size, cpu, cuda = operations(operator, momenta, form, algorithm)
         if cpu if name == "cpu-lane" else cuda:
             straight.add(momenta)
         else:
             larger[momenta] = size
-    if algorithm == "md":  # taken for delicate pairs only, which have no s function as the second one
+    if algorithm == "md":  # used for delicate pairs only, whose second function is never s
         straight = {momenta for momenta in straight if momenta[1] > 0}
     if larger:
         straight.add(min(larger, key=lambda momenta: larger[momenta]))
@@ -141,7 +142,7 @@ def test_straight_one_and_two_centres(name: str, operator: str, form: str) -> No
 
 
 def test_the_stored_values_are_complete() -> None:
-    """All classes, none vanishes in all settings; a wrong element is noticed wherever it is."""
+    """All classes are stored, none vanishes in all settings, and a single wrong element is noticed."""
     for operator in OPERATORS:
         sizes = load()[f"{operator} sizes"]
         assert sizes.shape == (len(SETTINGS), len(FORMS), len(classes(operator)), 3)

@@ -60,9 +60,13 @@ def test_restricted_open_shells_come_back_from_a_file(hydroxyl: Result, tmp_path
     np.testing.assert_allclose(again.dipole, hydroxyl.dipole, atol=1e-10)
 
 
-def test_gradients_are_not_made_up(hydroxyl: Result) -> None:
-    with pytest.raises(InputError, match="rohf has no gradients yet: use mndo, am1, pm3 or pm6"):
-        _ = hydroxyl.gradient
+def test_a_file_has_no_gradient(hydroxyl: Result, tmp_path: Path) -> None:
+    """It has no Fock matrix from which one could be computed."""
+    path = tmp_path / "oh.json"
+    path.write_text(json.dumps(hydroxyl.to_qcschema(), allow_nan=False))
+    assert np.abs(hydroxyl.gradient.sum(axis=0)).max() < 1e-8
+    with pytest.raises(InputError, match="the file has no"):
+        _ = cuanto.read(path).gradient
 
 
 def test_results_of_another_kind_are_no_guess(hydroxyl: Result) -> None:

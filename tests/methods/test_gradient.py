@@ -1,4 +1,4 @@
-"""Gradients of whole methods: against PySCF, against differences of our own energies, and what is refused."""
+"""Gradients of whole methods: against PySCF, against finite differences, and cases that are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scf_cases import basis, molecule
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12}
 WATER = "3\n\nO 0 0 0.1\nH 0.3 0.7 -0.5\nH 0 -0.8 -0.4\n"
 STEP = 2e-3
-"""Bohr, of differences of fourth order."""
+"""Step of the fourth-order finite differences, Bohr."""
 
 
 def rows(fitting: str, method: str) -> list[Any]:
@@ -27,7 +27,7 @@ def rows(fitting: str, method: str) -> list[Any]:
 
 
 def differences(molecule: Molecule, atom: int, axis: int, **options: Any) -> float:
-    """dE/dR by central differences with two steps."""
+    """dE/dR by fourth-order central differences."""
     energies = []
     for k in (-2, -1, 1, 2):
         R_ax = molecule.R_ax.copy()
@@ -43,7 +43,7 @@ def test_fitted_hartree_fock_against_pyscf(row: dict[str, Any]) -> None:
     options = {"auxbasis": basis(row["auxbasis"], mol), "fitting": "jk", "backend": "cpu", **TIGHT}
     found = cuanto.gradient(mol, "hf", basis(row["basis"], mol), **options)
     assert found.energy == pytest.approx(row["energy"], abs=1e-8)
-    assert np.abs(found.gradient - row["gradient"]).max() < 2e-8  # PySCF's SCF has errors of that size
+    assert np.abs(found.gradient - row["gradient"]).max() < 2e-8  # the convergence error of PySCF's SCF
     assert np.abs(found.gradient.sum(axis=0)).max() < 1e-10
 
 
@@ -78,7 +78,7 @@ def test_direct_hartree_fock_against_pyscf(row: dict[str, Any]) -> None:
     found = cuanto.gradient(mol, "hf", basis(row["basis"], mol), fitting="none", backend="cpu", **TIGHT)
     assert found.energy == pytest.approx(row["energy"], abs=1e-8)
     assert np.abs(found.gradient - row["gradient"]).max() < 2e-9
-    assert np.abs(found.gradient.sum(axis=0)).max() < 2e-9  # quartets are neglected
+    assert np.abs(found.gradient.sum(axis=0)).max() < 2e-9  # not exactly zero, because quartets are neglected
 
 
 @pytest.mark.parametrize("method", ["uhf", "rohf"])
@@ -104,7 +104,7 @@ def test_forces_on_point_charges() -> None:
 
 
 def test_the_gradient_of_a_finished_result() -> None:
-    """Computed when it is asked for, without another SCF."""
+    """The gradient is computed on first use, without another SCF."""
     water = Molecule.from_string(WATER)
     options: dict[str, Any] = {"backend": "cpu", "gradient_tolerance": 1e-7}
     result = cuanto.energy(water, "hf", "6-31g", **options)
@@ -123,7 +123,7 @@ def test_what_has_no_gradient() -> None:
 
 @pytest.mark.parametrize("row", [row for row in rows("none", "RKS") if row.id.startswith("water")])
 def test_kohn_sham_against_pyscf(row: dict[str, Any]) -> None:
-    """With and without the response of the grid."""
+    """The gradient includes the response of the grid."""
     mol = molecule(row["molecule"])
     options = {"fitting": "none", "grid": (99, 590), "backend": "cpu", "gradient_tolerance": 1e-8}
     found = cuanto.gradient(mol, row["functional"].lower(), basis(row["basis"], mol), **options)
@@ -134,7 +134,7 @@ def test_kohn_sham_against_pyscf(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("method", "charge", "multiplicity"), [("wb97x", 0, 1), ("ur2scan", 1, 2)])
 def test_kohn_sham_against_differences(method: str, charge: int, multiplicity: int) -> None:
-    """Range separation, whose second metric leaves out functions, and kinetic energy densities of two spins."""
+    """Range separation, where the long-range metric leaves out functions; kinetic energy densities of two spins."""
     water = Molecule.from_string(WATER)
     water = Molecule(water.symbols, water.R_ax, charge, multiplicity)
     options: dict[str, Any] = {"method": method, "basis": "def2-svp", "grid": (40, 194)}

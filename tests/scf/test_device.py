@@ -1,4 +1,4 @@
-"""The SCF on a device whose arrays do not mix with NumPy's, as CuPy's do not: nothing slips to the host unasked."""
+"""The SCF on a device whose arrays, like CuPy's, cannot be mixed with NumPy arrays: no implicit copies to the host."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Device(SimtBackend):
         self.reads = 0
 
     def download(self, arrays: Sequence[Any]) -> list[Any]:
-        """One wait for all of them."""
+        """Count one wait for all arrays."""
         self.reads += 1
         return super().download(arrays)
 
 
 class Repulsion:
-    """Coulomb and exchange from all integrals."""
+    """Coulomb and exchange from stored four-centre integrals."""
 
     name = "two electrons"
 
@@ -141,7 +141,7 @@ def test_device_arrays_never_meet_host_arrays(
 
 
 def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once for energies and scalar products, once for the safety of the rotations."""
+    """Once for energies and scalar products, once to check that the rotations are safe."""
     monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 0)
     device = Device()
     problem, start = problem_on(device, "water", "rhf")
@@ -155,7 +155,7 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
 
 
 def test_a_batch_is_extrapolated_like_each_of_its_calculations() -> None:
-    """On the device; errors of one calculation shrink, those of the other do not, and early ones are forgotten."""
+    """On the device. The errors of one calculation shrink, those of the other do not; the history drops early ones."""
     rng, device = np.random.default_rng(6), Device()
     together, alone = History(4, device, batched=True), [History(4, get_backend("cpu")) for _ in range(2)]
     for k in range(7):
@@ -194,7 +194,7 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
 
 
 def test_small_matrices_on_one_thread() -> None:
-    """Also within each other; what was set before comes back, also after an error."""
+    """Contexts can be nested; the previous number of threads is restored, also after an error."""
     threads = [read() for read, _ in _controls()]
     with pytest.raises(ValueError, match="on purpose"), one_thread:
         with one_thread:
@@ -213,7 +213,7 @@ def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.Monk
 
 
 def test_rotations_begin_with_eigenvectors_at_hand() -> None:
-    """Of a guess, say: no full diagonalisation where the matrix is near enough, and one where it is not."""
+    """For example of a guess: F is diagonalised in full only if it is far from diagonal in them."""
     F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]
     change = np.random.default_rng(3).normal(size=(1, 12, 12))
     change, n_sm = change + change.transpose(0, 2, 1), np.where(np.arange(12) < 5, 2.0, 0.0)[None]

@@ -8,7 +8,7 @@ RANGE = (("INDEX", "begin"), ("INDEX", "end"))
 
 
 def kernel(body: str, *arguments: tuple[str, str], merge: str = "") -> Source:
-    """A kernel for a range of items; `merge` is the body of its own way to add sums."""
+    """A kernel for a range of items; `merge`: body of a function that adds its sums to the result."""
     every = (*arguments, *RANGE)
     parameters = ", ".join(f"{kind} {name}" for kind, name in every)
     text = "".join(f"#include <{name}.h>\n" for name in ("pthread", "signal", "string", "unistd"))
@@ -26,7 +26,7 @@ SLOW = kernel(
     ("INDEX", "milliseconds"),
     ("INDEX*", "out"),
 )
-"""Sleeps, and says which thread it was."""
+"""Sleeps, and stores which thread ran each item."""
 
 FILL = kernel("memset(scratch, 1, size);", ("INDEX", "size"), ("char*", "scratch"))
 
@@ -43,10 +43,10 @@ _ADD_ARGUMENTS = (
     ("double*", "sums"),
 )
 ADD = kernel(_ADD, *_ADD_ARGUMENTS)
-"""Adds rows; chunks end in another order than they begin."""
+"""Adds rows; delays make chunks end in a different order from that in which they begin."""
 ADD_MERGED = kernel(
     f"memset(sums, 0, width * sizeof(double));{_ADD}",
     *_ADD_ARGUMENTS,
     merge="for (INDEX k = 0; k < width; ++k) out[k] += sums[k];",
 )
-"""The same with a way of its own to add sums, which a kernel clears itself."""
+"""The same with its own `merge`; such a kernel clears its sums itself."""

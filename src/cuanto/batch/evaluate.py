@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cuanto.api import energy
+from cuanto.api import energy, gradient
 from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
@@ -58,14 +58,14 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        result = energy(molecule, task["method"], **basis, **task["keywords"])
-        row = _row(result, task["gradient"])
+        compute = gradient if task["gradient"] else energy
+        row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
     except Exception as error:
         row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
 
 
-def _row(result: Result, gradient: bool) -> dict[str, Any]:
+def _row(result: Result, with_gradient: bool) -> dict[str, Any]:
     if not math.isfinite(result.energy):
         raise CuantoError("the energy is not a number; check the geometry, or try another guess")
     return {
@@ -77,5 +77,5 @@ def _row(result: Result, gradient: bool) -> dict[str, Any]:
         "dipole": result.dipole,
         "charges": result.charges,
         "heat_of_formation": getattr(result, "heat_of_formation", None),
-        "gradient": result.gradient if gradient else None,
+        "gradient": result.gradient if with_gradient else None,
     }

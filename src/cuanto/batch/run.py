@@ -70,8 +70,6 @@ def energies(
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
     check(method, basis, keywords)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
-    if gradient and chosen is not None:
-        raise InputError(f"{method} has no gradients yet: choose {', '.join(SEMIEMPIRICAL)}, or gradient=False")
     model = Model(method, chosen, keywords, "gradient" if gradient else "energy")
     names = [molecule.name or f"molecule {k}" for k, molecule in enumerate(molecules, start=1)]
     entries = [Entry(name, molecule, model) for name, molecule in zip(names, molecules, strict=True)]

@@ -115,8 +115,6 @@ def _command(driver: str, summary: str) -> Callable[..., None]:
             restart=None if restart is None else str(restart),
             quiet=quiet,
         )
-        if out is not None and driver != "energy":
-            raise InputError("tables have energies only: use `cuanto energy --out`, or --json '{name}.json'")
         if out is not None:
             status = run_batch(job, out, workers, scheduler)
         elif workers is not None or scheduler is not None:

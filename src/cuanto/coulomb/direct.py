@@ -14,7 +14,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions, JKBuilder
 from cuanto.coulomb.exchange_forces import exchange_gradient
-from cuanto.coulomb.forces import electron_density, forces
+from cuanto.coulomb.forces import electron_density, interaction_gradient
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.memory import store_limit
@@ -176,7 +176,7 @@ class IncrementalJK(JKBuilder):
     def coulomb_gradient(self, D_pq: Any) -> Array:
         """By the J engine, one Hermite order higher."""
         density = electron_density(self.direct.basis, D_pq, self.direct.backend, omega=self.direct.options.omega)
-        return forces(density, density, self.direct.backend)
+        return interaction_gradient(density, density, self.direct.backend)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """From four-centre integrals of derivatives."""

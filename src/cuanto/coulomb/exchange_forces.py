@@ -1,12 +1,12 @@
 """The gradient of exact exchange without density fitting, from quartets of shells.
 
-The four functions of an integral are equivalent in E = -1/2 sum_pqrt D_pr D_qt (pq|rt) of a spin, hence dE/dR is four
-times the derivative with respect to the first one. That is a sum over monomials k of shells of higher and lower
-momentum (`integrals.derivative`): the kernels of K give K'_kr = sum_qt (kq|rt) D_qt, which is contracted with D.
-Integrals are digested as those of K (`quartets`) and not stored.
+The four functions of an integral are equivalent in E = -1/2 sum_pqrt D_pr D_qt (pq|rt) of one spin, hence dE/dR is
+four times the derivative with respect to the first function. The derivative of a function is a sum over monomials k of
+shells of higher and lower angular momentum (`integrals.derivative`): the kernels of K give K'_kr = sum_qt (kq|rt) D_qt,
+which is contracted with D. Integrals are digested like those of K (`quartets`) and not stored.
 
-A quartet adds at most Q_kb Q_cd max |D_ac D_bd| to a force (Schwarz; a: the shell of which k is a derivative); quartets
-below the threshold are neglected.
+A quartet adds at most Q_kb Q_cd max |D_ac D_bd| to a force (Schwarz; k is a derivative of a function of shell a);
+quartets below the threshold are neglected.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from cuanto.kernels.direct import cpu_forces
 from cuanto.memory import Budget
 
 THRESHOLD = 1e-11
-"""Largest neglected contribution of a quartet to a force, in Hartree/Bohr; the error of naphthalene is 1e-9."""
+"""Largest neglected contribution of a quartet to a force, in Hartree/Bohr; the total error for naphthalene is 1e-9."""
 SINGLE_BOUND = 1e-5
 """Quartets that add less are evaluated in single precision, when precision is mixed."""
 CHUNK_NUMBERS = 4_000_000
-"""Products of K' and D that are kept at once, before they are summed."""
+"""Products of K' and D that are in memory at once, before they are summed."""
 Window = tuple[float, float]
-"""Range of the bounds of the selected quartets."""
+"""Lower and upper limit of the bounds of the quartets to be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class CpuForces(CpuDigest):
 
 
 class CudaForces(CudaDigest):
-    """Contracts K' with D; K' has three to four times as many numbers as K."""
+    """Computes K', which is three to four times as large as K, and then contracts it with D."""
 
     one_sided = True
 
@@ -84,7 +84,7 @@ class CudaForces(CudaDigest):
 
 
 FORCES: dict[str, type[CpuForces] | type[CudaForces]] = {"cpu": CpuForces, "cuda": CudaForces}
-"""By the language of kernels."""
+"""The class for each kernel language."""
 
 
 def exchange_gradient(
@@ -97,7 +97,7 @@ def exchange_gradient(
 ) -> Array:
     """dE/dR of E = -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed symmetric D_spq, [atom, axis]; on the host.
 
-    With one spin, whose density holds both electrons, E is half of that. `threshold`: largest neglected contribution
+    With a single D of both spins, E is half of that. `threshold`: largest neglected contribution
     of a quartet to a force. `omega` and `precision`: as in `DirectOptions`.
     """
     options = DirectOptions(threshold=threshold, omega=omega, precision=precision)
@@ -116,7 +116,7 @@ def exchange_gradient(
 def _parts(
     basis: Basis, shells: DerivativeShells, budget: Budget, options: DirectOptions
 ) -> list[tuple[CpuForces | CudaForces, Window]]:
-    """The digests of each precision, with the bounds of their quartets."""
+    """The digest of each precision, with the window of bounds of its quartets."""
     make, threshold, omega = FORCES[budget.backend.traits.language], options.threshold, options.omega
     cutoff, primitive = threshold * SIZE_SHARE, threshold * PRIMITIVE_SHARE
     bras, kets = derivative_pair_classes(basis, shells, primitive, omega), pair_classes(basis, primitive, omega)

@@ -1,6 +1,6 @@
-"""Forces of fitted J and K: three-centre integrals of derivatives, made in passes and contracted at once.
+"""Gradients of fitted J and K: derivatives of three-centre integrals, computed in passes and contracted immediately.
 
-K: E = k sum_ij (ij|ij) with (ij|ij) = sum_PQ (ij|P) V^-1_PQ (Q|ij). With Y_ij = V^-1 (.|ij), stationary in Y,
+K: E = k sum_ij (ij|ij) with (ij|ij) = sum_PQ (ij|P) V^-1_PQ (Q|ij). With Y_ij = V^-1 (.|ij), for which E is stationary,
 dE = k (2 sum_ijP Y_ijP d(ij|P) - sum_ijPQ Y_ijP Y_ijQ d(P|Q)).
 """
 
@@ -16,7 +16,7 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import FittedTensor
-from cuanto.coulomb.forces import electron_density, fitted_density, forces
+from cuanto.coulomb.forces import electron_density, fitted_density, interaction_gradient
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.attenuation import attenuated
@@ -28,30 +28,35 @@ from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.fitting_force import fit_force_source
 
 THRESHOLD = 1e-13
-"""Primitive pairs that contribute less are left out."""
+"""Primitive pairs with smaller contributions are neglected."""
 PASS_BYTES = 2**28
-"""Memory of a pass."""
+"""Bytes of memory for a pass."""
 
 
 def fitted_coulomb_gradient(basis: Basis, aux: Basis, D_pq: Any, c_P: Any, backend: Backend) -> Array:
     """dE_J/dR of E_J = sum_P c_P (P|D) - (c|c)/2, with the coefficients c of the fitted density."""
     density, fit = electron_density(basis, D_pq, backend), fitted_density(aux, c_P, backend)
-    return forces(density, fit, backend) + forces(fit, density, backend) - forces(fit, fit, backend)
+    return (
+        interaction_gradient(density, fit, backend)
+        + interaction_gradient(fit, density, backend)
+        - interaction_gradient(fit, fit, backend)
+    )
 
 
 def fitted_exchange_gradient(
     tensor: FittedTensor, metric: FittingMetric, C_pi: Any, limit: float = PASS_BYTES
 ) -> Array:
-    """d/dR of sum_ij (ij|ij), fitted, for orbitals times the roots of their occupations.
+    """d/dR of the fitted sum_ij (ij|ij), with each orbital multiplied by the square root of its occupation.
 
-    `limit`: bytes of a pass; beside them there is memory for Y_ijP.
+    `limit`: bytes of memory for a pass, in addition to Y_ijP.
     """
-    given, backend = tensor.integrals, tensor.integrals.backend
+    integrals, backend = tensor.integrals, tensor.integrals.backend
     Y_ijP = _coefficients(tensor, metric, C_pi)
     rows = Y_ijP.reshape(-1, Y_ijP.shape[2])
     gamma_PQ = backend.linalg.product(rows.T, rows)
-    gradient = -two_centre_gradient(given.aux, {"coulomb": gamma_PQ}, backend, given.omega)
-    return gradient + 2.0 * _three_centre(given.basis, given.aux, C_pi, Y_ijP, backend, given.omega, limit)
+    basis, aux, omega = integrals.basis, integrals.aux, integrals.omega
+    gradient = -two_centre_gradient(aux, {"coulomb": gamma_PQ}, backend, omega)
+    return gradient + 2.0 * _three_centre(basis, aux, C_pi, Y_ijP, backend, omega, limit)
 
 
 def _coefficients(tensor: FittedTensor, metric: FittingMetric, C_pi: Any) -> Any:
@@ -82,10 +87,11 @@ def _three_centre(
         Engine(backend, values, row_stride=naux).run("coulomb", bras, kets)
         force.add(Gamma_qpP, values)
         del Gamma_qpP, values, Y_qiP
-    moved = -2.0 * backend.to_host(force.target)  # functions move against d/dr, and there are two of them
-    on_aux = moved[: 3 * naux].reshape(3, naux)
-    p, x = np.indices((naux, 3)).reshape(2, -1)
-    return moved[3 * naux :].reshape(-1, 3) - sum_by_atom(aux, on_aux[x, p], p, x)
+    # A function moves with its atom: d/dR = -d/dr; the factor 2 is for the second function of each pair.
+    total = -2.0 * backend.to_host(force.target)
+    on_aux_xP = total[: 3 * naux].reshape(3, naux)
+    P, x = np.indices((naux, 3)).reshape(2, -1)
+    return total[3 * naux :].reshape(-1, 3) - sum_by_atom(aux, on_aux_xP[x, P], P, x)
 
 
 class _ForceKernel:
@@ -96,13 +102,13 @@ class _ForceKernel:
         self.target = backend.zeros((3 * naux + 3 * len(basis.R_ax),), np.float64)
         atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
         self._groups = [
-            backend.upload(_group_arrays(origin, made, atom_p)) | {"shells": origin.ao.size}
-            for origin, made in _families(shells)
+            backend.upload(_group_arrays(origin, derivatives, atom_p)) | {"shells": origin.ao.size}
+            for origin, derivatives in _families(shells)
         ]
         self._program = backend.compile(fit_force_source(backend.traits.language))
 
     def add(self, Gamma_qpP: Any, values: Any) -> None:
-        """Contract the integrals of all derivatives with some functions q."""
+        """Contract the integrals of all derivatives and some of the functions q with Gamma."""
         common = {"functions": self.n, "derivatives": self.size, "naux": self.naux}
         common |= {"Gamma": Gamma_qpP, "values": values, "target": self.target}
         launches = [
@@ -113,17 +119,17 @@ class _ForceKernel:
 
 
 def _families(shells: DerivativeShells) -> Iterator[tuple[SegmentClass, list[SegmentClass]]]:
-    """Classes of the basis with their raised class, and the lowered one where there is one."""
-    made: dict[int, tuple[SegmentClass, list[SegmentClass]]] = {}
+    """Each class of the basis with its raised class and, unless l = 0, its lowered class."""
+    families: dict[int, tuple[SegmentClass, list[SegmentClass]]] = {}
     for origin, group in zip(shells.origins, shells.classes, strict=True):
-        made.setdefault(id(origin), (origin, []))[1].append(group)
-    return iter(made.values())
+        families.setdefault(id(origin), (origin, []))[1].append(group)
+    return iter(families.values())
 
 
-def _group_arrays(origin: SegmentClass, made: list[SegmentClass], atom_p: Ints) -> dict[str, Any]:
-    """Arguments of the kernel that tell where the functions of a class and of its derivatives are."""
+def _group_arrays(origin: SegmentClass, derivatives: list[SegmentClass], atom_p: Ints) -> dict[str, Any]:
+    """Kernel arguments: positions of the functions of a class and of its derivatives, and how they are coupled."""
     terms = []
-    for which, step in enumerate((1, -1)[: len(made)]):
+    for which, step in enumerate((1, -1)[: len(derivatives)]):
         m, x, k, weight = coupling(origin.l, origin.pure, step)
         terms.append(np.column_stack([x, m, np.full_like(m, which), k, weight]))
     table = np.concatenate(terms)
@@ -131,8 +137,8 @@ def _group_arrays(origin: SegmentClass, made: list[SegmentClass], atom_p: Ints) 
     first = origin.ao.reshape(-1)
     return {
         "first_p": first,
-        "first_raised": made[0].ao.reshape(-1),
-        "first_lowered": made[-1].ao.reshape(-1),
+        "first_raised": derivatives[0].ao.reshape(-1),
+        "first_lowered": derivatives[-1].ao.reshape(-1),
         "atom": atom_p[first],
         "term_first": np.searchsorted(table[:, 0], np.arange(4)).astype(np.int32),
         "terms": np.ascontiguousarray(table[:, 1:4].astype(np.int32)),
@@ -141,7 +147,7 @@ def _group_arrays(origin: SegmentClass, made: list[SegmentClass], atom_p: Ints) 
 
 
 def _parts(basis: Basis, functions: int) -> Iterator[SegmentClass]:
-    """The shells of a basis, of one class and with at most so many functions (or one shell) at a time."""
+    """The shells of a basis in parts of one class, each with at most `functions` functions (but at least one shell)."""
     for group in segments(basis):
         step = max(1, functions // (group.columns * group.functions))
         for begin in range(0, group.count, step):
@@ -158,7 +164,7 @@ def _parts(basis: Basis, functions: int) -> Iterator[SegmentClass]:
 
 
 def _derivative_pairs(shells: DerivativeShells, q_class: SegmentClass) -> Iterator[BraBatch]:
-    """Pairs of functions of derivatives k with functions q of a class; rows are those of [q, k]."""
+    """Pairs of derivative functions k with functions q of a class; results are rows [q, k]."""
     local = replace(q_class, ao=np.arange(q_class.ao.size).reshape(q_class.ao.shape) * q_class.functions)
     for group in reversed(shells.classes):
         if group.l >= local.l:

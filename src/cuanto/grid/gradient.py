@@ -1,7 +1,8 @@
 """The gradient of the exchange-correlation energy with respect to atoms, at a fixed density matrix.
 
 With the response of the grid, points move with their atoms and weights change: the result is the derivative of the
-computed energy. Without it only the functions move, as in many programs; the two differ by the error of the quadrature.
+computed energy. Without it only the basis functions move, as in many programs; the two differ by the error of the
+quadrature.
 B. G. Johnson, P. M. W. Gill, J. A. Pople, J. Chem. Phys. 98, 5612 (1993), doi:10.1063/1.464906.
 """
 
@@ -25,7 +26,7 @@ from cuanto.system import Molecule
 def energy_gradient(
     integrate: Integration, D_spq: Any, C_spi: Any | None, molecule: Molecule, partition: str, response: bool = True
 ) -> Array:
-    """dE/dR [atom, axis] on the host; `response`: include that of the grid."""
+    """dE/dR [atom, axis] on the host; `response`: include the response of the grid."""
     grid, backend = integrate.quadrature.grid, integrate.evaluate.backend
     if response and grid.own_g is None:
         raise InputError(
@@ -40,7 +41,7 @@ def energy_gradient(
 
 
 def placed_points(grid: GroupedGrid, w_g: Any, backend: Backend) -> Placed:
-    """The points of a grid in blocks of consecutive points of a group, which are near each other."""
+    """Divide the points of each group into blocks of consecutive points, which are close together."""
     parts = -(-grid.points // BLOCK_POINTS)
     sizes = np.full(int(parts.sum()), BLOCK_POINTS)
     sizes[np.cumsum(parts) - 1] = grid.points - (parts - 1) * BLOCK_POINTS

@@ -1,7 +1,7 @@
-"""Derivatives of basis functions: cartesian shells one momentum higher and lower, and what is made of them.
+"""Derivatives of basis functions as Cartesian shells of one higher and one lower l, and two-centre gradients.
 
 d/dx of x^a exp(-alpha r^2) is a x^(a-1) exp(-alpha r^2) - 2 alpha x^(a+1) exp(-alpha r^2): integrals of derivatives are
-integrals of ordinary shells, by the ordinary kernels.
+integrals of ordinary shells, computed by the ordinary kernels.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from cuanto.kernels.recurrences.components import function_count, kernel_matrix,
 
 @dataclass(frozen=True)
 class DerivativeShells:
-    """Shells whose functions make up derivatives: d phi_p/dx = sum of weight * function, over the `terms` of p and x.
+    """Shells whose functions make up derivatives: d phi_p/dx = sum of weight * function over all terms with p and x.
 
-    `origins`: the class of the basis that each class comes from; raised and lowered ones follow each other.
+    `classes`: raised classes, each followed by the lowered one; `origins`: the class of the basis that each comes from;
+    `size`: number of functions. The other arrays have one element per term.
     """
 
     classes: tuple[SegmentClass, ...]
@@ -39,7 +40,7 @@ class DerivativeShells:
 
 
 def derivative_shells(basis: Basis) -> DerivativeShells:
-    """The shells of the derivatives of all functions of a basis."""
+    """The shells that make up the derivatives of all functions of a basis."""
     classes, origins, terms, size = [], [], [], 0
     for group in segments(basis):
         for step in (1, -1) if group.l else (1,):
@@ -61,7 +62,7 @@ def derivative_shells(basis: Basis) -> DerivativeShells:
 
 
 def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
-    """(m, x, k, weight): the part of d/dx of function m that is monomial k of the raised (lowered) shell."""
+    """(m, x, k, weight): d/dx of function m contains weight times monomial k of the raised or lowered shell."""
     number = {a: k for k, a in enumerate(powers(l + step))}
     found = []
     for m, row in enumerate(kernel_matrix(l, pure)):
@@ -76,13 +77,13 @@ def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
 
 
 def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend, omega: float | None = None) -> Array:
-    """sum_o sum_pq M_pq d(p|o|q)/dR_a of operators o with symmetric matrices M, [atom, axis]; on the host.
+    """sum_o sum_pq M_pq d(p|o|q)/dR_a over operators o with symmetric matrices M, [atom, axis]; on the host.
 
-    `weights`: M_pq by the name of the operator, M_xpq of the dipole moment (which is taken about the origin); `omega`:
-    of the operator "coulomb", erf(omega r)/r in place of 1/r.
+    `weights`: M_pq by the name of the operator; for the dipole moment (about the origin) M_xpq. `omega`: the operator
+    "coulomb" is erf(omega r)/r instead of 1/r.
     """
     shells = derivative_shells(basis)
-    n, moved = basis.nbf, np.zeros((len(shells.p),))
+    n, sums = basis.nbf, np.zeros((len(shells.p),))
     place = backend.upload({"function": shells.function, "p": shells.p})
     for operator, M in weights.items():
         coulomb = operator == "coulomb"
@@ -93,13 +94,13 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
         out = backend.zeros((len(M_xpq), shells.size, n), np.float64)
         Engine(backend, out, row_stride=n, component_stride=shells.size * n).run(operator, bras, kets)
         total_kp = sum(backend.linalg.product(O_kq, M_pq) for O_kq, M_pq in zip(out, M_xpq, strict=True))
-        moved += backend.to_host(total_kp[place["function"], place["p"]])
-    # A function moves with its atom: d/dR = -d/dr; the other function of every pair does the same.
-    return sum_by_atom(basis, -2.0 * moved * shells.weight, shells.p, shells.x)
+        sums += backend.to_host(total_kp[place["function"], place["p"]])
+    # A function moves with its atom: d/dR = -d/dr; the factor 2 is for the other function of each pair.
+    return sum_by_atom(basis, -2.0 * sums * shells.weight, shells.p, shells.x)
 
 
 def sum_by_atom(basis: Basis, values: Array, p: Ints, x: Ints) -> Array:
-    """Add values that belong to functions p and axes x to the gradient of their atoms."""
+    """Add up values that belong to functions p and axes x by the atoms of the functions, [atom, axis]."""
     atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
     gradient = np.zeros((len(basis.R_ax), 3))
     np.add.at(gradient, (atom_p[p], x), values)

@@ -1,4 +1,4 @@
-"""Gaussian cube files: an orbital or the density on a regular grid, as Avogadro, Jmol, VMD and others draw it.
+"""Gaussian cube files: an orbital or the density on a regular grid, for Avogadro, Jmol, VMD and other viewers.
 
 Format: https://gaussian.com/cubegen; lengths in Bohr, orbitals in Bohr^-3/2, densities in Bohr^-3.
 """
@@ -35,7 +35,7 @@ def write_orbital(
     spin: int = 0,
     box: Box | None = None,
 ) -> None:
-    """Write an orbital: `homo`, `lumo`, `homo-1`, `lumo+2`, or its number from 1 in the order of energy."""
+    """Write an orbital: `homo`, `lumo`, `homo-1`, `lumo+2`, or its number, counted from 1 in order of energy."""
     m = orbital_number(wave, orbital, spin)
     box = box or Box.around(molecule.R_ax)
     title = f"orbital {m + 1}, spin {spin + 1}, {wave.eps_sm[spin][m]:.6f} Hartree, {wave.n_sm[spin][m]:g} electrons"
@@ -69,13 +69,13 @@ def cube_text(molecule: Molecule, box: Box, values: Array, title: str) -> str:
 
 
 def _numbers(values: Array) -> str:
-    """Six to a line; every row along z begins a new line."""
+    """Format values six to a line; every row along z begins a new line."""
     nz = values.shape[2]
     row = " ".join(["%12.5E"] * PER_LINE)
     rest = " ".join(["%12.5E"] * (nz % PER_LINE))
     pattern = "\n".join([row] * (nz // PER_LINE) + ([rest] if rest else [])) + "\n"
     out = io.StringIO()
-    for plane in np.where(np.abs(values) < 1e-99, 0.0, values):  # three digits of an exponent would not fit
+    for plane in np.where(np.abs(values) < 1e-99, 0.0, values):  # a three-digit exponent would not fit the column
         out.write((pattern * len(plane)) % tuple(plane.reshape(-1).tolist()))
     return out.getvalue()
 

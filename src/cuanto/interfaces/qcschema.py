@@ -1,6 +1,6 @@
-"""Results as QCSchema AtomicResult (https://molssi.github.io/QCSchema), a plain dictionary.
+"""Convert results to QCSchema AtomicResult (https://molssi.github.io/QCSchema), a plain dictionary.
 
-Version 1, or version 2 in answer to an input of that version. Values for which the schema has no field are in
+Version 1, or version 2 if the input has that version. Values for which the schema has no field are in
 `extras.cuanto`. A calculation that did not converge has `success: false`.
 """
 
@@ -28,7 +28,7 @@ from cuanto.system.formats import qcschema_structure
 
 DRIVERS = ("energy", "gradient", "properties")
 MAX_ORBITALS = 1000
-"""Largest basis whose orbitals are written (20 MB of text); a checkpoint holds larger ones."""
+"""Largest basis whose orbitals are written (20 MB of text); use a checkpoint for larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
 TERMS = {
     "core": "scf_one_electron_energy",
@@ -37,15 +37,15 @@ TERMS = {
     "exchange-correlation": "scf_xc_energy",
     "dispersion": "scf_dispersion_correction_energy",
 }
-"""Names of the schema for the terms of the energy."""
+"""Energy term -> its name in the schema."""
 
 
 class SchemaWarning(UserWarning):
-    """QCElemental does not accept a result, which is written nevertheless."""
+    """QCElemental does not accept a result; it is written anyway."""
 
 
 def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -> dict[str, Any]:
-    """A dictionary that JSON can hold, checked by QCElemental if that is installed; `driver`: one of DRIVERS."""
+    """Convert a result to plain data, checked by QCElemental if it is installed; `driver`: one of DRIVERS."""
     schema: dict[str, Any] = {
         "schema_name": "qcschema_output",
         "schema_version": 1,
@@ -72,7 +72,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
 
 
 def _set_return_result(schema: dict[str, Any], result: Result) -> None:
-    """Set the result that the driver asks for instead of the energy."""
+    """Replace the energy by what the driver asks for."""
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
@@ -93,7 +93,7 @@ def require_driver(driver: str) -> None:
 def write_qcschema(
     path: str | os.PathLike[str], result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a JSON file; `asked`: an input of version 2, which is answered in version 2."""
+    """Write a JSON file; `asked`: the input, if it has version 2; the result then has version 2 as well."""
     write_text(path, qcschema_text(result, driver, asked))
 
 
@@ -197,13 +197,13 @@ def plain(value: Any) -> Any:
 
 
 def _check(schema: Mapping[str, Any], models: str, name: str) -> None:
-    """Check by the model `name` of QCElemental, if it is installed and has it."""
+    """Validate with the model `name` of QCElemental, if it is installed and has this model."""
     try:
         model = getattr(import_module(models), name)
     except ImportError:
         return
     try:
         model(**schema)
-    except Exception as error:  # of pydantic and others; the result is kept nevertheless
+    except Exception as error:  # from pydantic and others; the result is still written
         text = " ".join(str(error).split())
         warnings.warn(f"QCElemental does not accept the result as {name}: {text:.300}", SchemaWarning, stacklevel=3)

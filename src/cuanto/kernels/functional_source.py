@@ -1,9 +1,9 @@
 """Kernels of density functionals: energy density and first derivatives at grid points, from their graph.
 
-rho[spin][point], sigma[pair][point] and tau[spin][point] have rows of `stride` numbers; with one spin rho, sigma and
-tau are those of both electrons together, with two the pairs are aa, ab, bb. Results: e[point] (energy per volume) and
-the derivatives v_rho, v_sigma, v_tau in the layout of what they belong to. Where the consumer is the `potential`, rho
-and results are those of a quadrature, [spin][component][point] (templates/xc.h).
+rho[spin][point], sigma[pair][point] and tau[spin][point] have rows of `stride` numbers; with one spin, rho, sigma
+and tau are totals over both spins; with two, the pairs are aa, ab, bb. Results: e[point] (energy per volume) and the
+derivatives v_rho, v_sigma, v_tau, each in the layout of its variable. With the consumer `potential`, rho and the
+results have the layout of a quadrature, [spin][component][point] (templates/xc.h).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cuanto.kernels.text import Source, assemble
 THREADS = tuning.size("cuda", "grid.functional_threads")
 FAMILIES = ("lda", "gga", "mgga")
 VARIABLES = {1: {"lda": 1, "gga": 2, "mgga": 3}, 2: {"lda": 2, "gga": 5, "mgga": 7}}
-"""How many variables a family has, by number of spins."""
+"""Number of variables of each family, by number of spins."""
 FLOORS = {
     "double": {"RHO_FLOOR": 1e-14, "SPIN_FLOOR": 1e-24, "SIGMA_FLOOR": 1e-70, "TAU_FLOOR": 1e-40},
     "float": {"RHO_FLOOR": 1e-8, "SPIN_FLOOR": 1e-10, "SIGMA_FLOOR": 1e-30, "TAU_FLOOR": 1e-17},
 }
 """Total density below which a point is ignored; smallest values of a spin's density, |gradient|^2 and kinetic energy
-density. Those of single precision keep every power in the formulas within its range."""
+density. In single precision they keep every power in the formulas within the range of the type."""
 
 ARGUMENTS = declared(
     "INDEX begin, INDEX end, INDEX stride, const REAL* rho, const REAL* sigma, const REAL* tau, REAL* e, REAL* "
@@ -36,7 +36,7 @@ MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 def functional_source(
     stage: Stage, name: str, family: str, spins: int, target: str, real: str = "double", consumer: str = "store"
 ) -> Source:
-    """The kernel; outputs of the stage are the energy density and its derivatives in the order of the variables.
+    """The kernel of a functional; the stage computes the energy density and its derivatives in the order of variables.
 
     `consumer`: `store` (values at the points), or the `potential` of a quadrature.
     """

@@ -24,11 +24,11 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.spec import Shells
 
 MAX_BLOCK_L = 5
-"""Highest momentum: the text has its Hermite expansions unrolled up to here."""
+"""Highest angular momentum: Hermite expansions are unrolled in the text up to this one."""
 MAX_THREADS = 256
-"""Threads of a block at most (the paper's number)."""
+"""Largest number of threads in a block (as in the paper)."""
 CHUNK = 32
-"""Primitive quartets whose Boys values a block makes at once, as in the text."""
+"""Primitive quartets whose Boys functions a block computes at once; the same as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
 
 ARGUMENTS = abi.BATCH + abi.declared(
@@ -52,7 +52,7 @@ def batch_size(K: int, k: int) -> int:
 
 
 def largest_batch(K: int) -> int:
-    """Numbers of one buffer."""
+    """Size of one buffer, in numbers."""
     return max(batch_size(K, k) for k in range(K + 1))
 
 
@@ -62,7 +62,7 @@ def triple_buffer(K: int) -> int:
 
 
 def full_store(K: int) -> int:
-    """Numbers of all batches, kept without triple buffering."""
+    """Numbers to store without triple buffering: those of all batches."""
     return (K + 1) * (K + 2) * (K + 3) * (K + 4) // 24
 
 
@@ -76,7 +76,7 @@ def tuple_table(order: int) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Functions:
-    """Functions of a side as sparse rows over its monomials (pairs of them, the second shell's fastest)."""
+    """Functions of a bra or ket as sparse rows over its monomials (for pairs, the second shell runs fastest)."""
 
     start: NDArray[np.int32]
     monomial: NDArray[np.int32]
@@ -90,7 +90,7 @@ class Functions:
 
 @cache
 def functions_of(side: Shells) -> Functions:
-    """The transformation of a side; `shell_scale` is in the coefficients already."""
+    """The transformation of a bra or ket to its functions; `shell_scale` is already in the coefficients."""
     matrix = np.ones((1, 1))
     for l, pure in zip(side.l, side.pure, strict=True):
         matrix = np.kron(matrix, np.array(kernel_matrix(l, pure)))
@@ -101,7 +101,7 @@ def functions_of(side: Shells) -> Functions:
 
 @dataclass(frozen=True)
 class Storage:
-    """Numbers a block needs: in shared memory always, and for its sums (shared where they fit)."""
+    """Numbers that a block stores: `shared` in shared memory; `sums` there too if they fit."""
 
     shared: int
     sums: int
@@ -109,7 +109,7 @@ class Storage:
 
 
 def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: bool) -> Storage:
-    """The layout of `md_blocks.cuh` in numbers."""
+    """The storage that `md_blocks.cuh` needs."""
     bra_order, ket_order = sum(bra.l), sum(ket.l)
     K = bra_order + ket_order
     expansions = sum(3 * prod(l + 1 for l in side.l) * (sum(side.l) + 1) for side in (bra, ket))
@@ -124,7 +124,7 @@ def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: 
 
 
 def block_threads(bra: Shells, ket: Shells) -> int:
-    """A thread for each number of the largest batch, 32 to MAX_THREADS (which would be idle for low momenta)."""
+    """A thread for each number of the largest batch, 32 to MAX_THREADS; with low momenta more would be idle."""
     wanted = largest_batch(sum(bra.l) + sum(ket.l))
     threads = 32
     while threads < min(wanted, MAX_THREADS):

@@ -14,12 +14,12 @@ Polynomial = dict[tuple[int, int], int]
 """Coefficients by powers of xi and eta."""
 
 SERIES_LIMIT, SERIES = 3.0, 28
-"""|b| up to which B comes from its series, and the last power of that."""
+"""|b| up to which B is computed from its power series, and the highest power in it."""
 MOPAC_POWERS = ((7, 0.5), (8, 1.0), (13, 2.0), (16, 1e9))
-"""In MOPAC 23, powers of b from the first number on are left out unless |b| exceeds the second."""
+"""(power, limit): MOPAC 23 leaves out this and higher powers of b unless |b| exceeds the limit."""
 
 NORMS = {(0, 0): 0.5, (1, 0): 1.5, (1, 1): 0.75, (2, 0): 0.625, (2, 1): 3.75, (2, 2): 0.9375}
-"""Squares of the norms of theta functions."""
+"""Squared normalisation factors of the functions Theta_lm, by (l, m)."""
 
 
 def _times(one: Polynomial, other: Polynomial) -> Polynomial:
@@ -49,7 +49,7 @@ def _solid(l: int, m: int, z: Polynomial, across: Polynomial) -> Polynomial:
 
 @cache
 def polynomial(n: int, l: int, k: int, q: int, m: int) -> dict[tuple[int, int], float]:
-    """c_ij of the overlap of (n, l, m) with (k, q, m), with the norms of the angular functions."""
+    """c_ij of the overlap of (n, l, m) with (k, q, m), including the normalisation of the angular functions."""
     across = _times({(2, 0): 1, (0, 0): -1}, {(0, 0): 1, (0, 2): -1})
     radial = _times(_power({(1, 0): 1, (0, 1): 1}, n - l), _power({(1, 0): 1, (0, 1): -1}, k - q))
     z_a, z_b = {(0, 0): 1, (1, 1): 1}, {(0, 0): -1, (1, 1): 1}
@@ -68,7 +68,7 @@ def mopac_limit(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> float:
 
 @cache
 def overlap_text(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> str:
-    """local_overlap: s[i * NB + k] in the local frame, both axes z from A to B."""
+    """Text of local_overlap: s[i * NB + k] in the local frame, whose z axis points from A to B for both atoms."""
     (n, orbitals), (k, others) = kind_a, kind_b
     count = n + k + 1
     lines = ["template <class V> FN void local_overlap(V R, const VEC* a, const VEC* b, bool mopac, V* s) {"]
@@ -105,14 +105,14 @@ def _sum(c_ij: dict[tuple[int, int], float]) -> list[str]:
 
 
 def _places(l: int, q: int, m: int) -> list[tuple[int, int]]:
-    """Orbitals of both shells with this m: s; x, y, z; x2-y2, xz, z2, yz, xy."""
+    """Pairs of orbitals of both shells with this m; order of orbitals: s; x, y, z; x2-y2, xz, z2, yz, xy."""
     by_l: list[dict[int, tuple[int, ...]]] = [{0: (0,)}, {0: (3,), 1: (1, 2)}, {0: (6,), 1: (5, 7), 2: (4, 8)}]
     return list(zip(by_l[l][m], by_l[q][m], strict=True))
 
 
 @cache
 def series_text() -> str:
-    """series_b: int_-1^1 x^k exp(-b x) dx by powers of b, whose terms all have one sign; with `mopac` as MOPAC does."""
+    """Text of series_b: int_-1^1 x^k exp(-b x) dx by powers of b, whose terms have one sign; `mopac`: truncated."""
     lines = [
         "template <int COUNT, class V> FN void series_b(V b, bool mopac, V* B) {",
         "    UNROLL for (int k = 0; k < COUNT; ++k) B[k] = number<V>(0);",
@@ -131,5 +131,5 @@ def series_text() -> str:
 
 
 def radial_norm(n: int, zeta: float) -> float:
-    """Norm of r^(n-1) exp(-zeta r)."""
+    """Normalisation factor of r^(n-1) exp(-zeta r)."""
     return float((2.0 * zeta) ** (n + 0.5) / sqrt(factorial(2 * n)))

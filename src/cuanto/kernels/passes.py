@@ -1,4 +1,4 @@
-"""Orderings of a stage: which nodes are needed, in which sequence, in which storage slots, on which level."""
+"""Order the nodes of a stage: which are needed, in which sequence, in which storage slots, on which level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def boys_order(function: str) -> int | None:
 
 
 def schedule_order(stage: Stage, outputs: Sequence[int]) -> list[int]:
-    """Computed nodes depth first from the outputs in order, which keeps few values live."""
+    """The nodes to compute, depth first from each output in turn, which keeps few values live."""
     graph = stage.graph
     order: list[int] = []
     done: set[int] = set()

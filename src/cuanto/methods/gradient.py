@@ -1,4 +1,4 @@
-"""The gradient of Hartree-Fock and Kohn-Sham energies: that of every term, and the motion of the orthonormal basis.
+"""The gradient of Hartree-Fock and Kohn-Sham energies: gradients of all terms, and the change of the overlap.
 
 With orbitals that stay orthonormal while atoms move, dE = sum over terms of dE at a fixed density matrix
 - sum_pq W_pq dS_pq, W = 1/2 sum_s (D_s F_s S^-1 + S^-1 F_s D_s): P. Pulay, Mol. Phys. 17, 197 (1969),
@@ -23,27 +23,24 @@ from cuanto.scf.loop import occupied
 from cuanto.scf.state import State
 from cuanto.terms import Term
 
-SAFE_GRADIENT = 1e-4
-"""Norm of FDS - SDF from which a state is not stationary enough for a gradient."""
-
 
 def energy_gradient(
     terms: Sequence[Term], basis: Basis, backend: Backend, state: State, charges: int, timings: Timings
 ) -> tuple[Array, Array]:
-    """dE/dR of a stationary state: of the atoms, and of so many point charges, Hartree/Bohr."""
+    """dE/dR of a stationary state, Hartree/Bohr, for the atoms and for the point charges (`charges` of them)."""
     _check(state, basis)
     atoms = len(basis.R_ax)
-    found = np.zeros((atoms + charges, 3))
+    gradient = np.zeros((atoms + charges, 3))
     C_spi = _occupied_orbitals(state, backend.xp)
     for term in terms:
         with timings.measure(f"gradient of {term.name}"):
             part = term.gradient(state.D_spq, C_spi)
             if part is None:
                 raise InputError(f"the gradient of the term {term.name!r} is not implemented")
-            found[: len(part)] += part
+            gradient[: len(part)] += part
     with timings.measure("gradient of overlap"):
-        found[:atoms] -= two_centre_gradient(basis, {"overlap": energy_weighted_density(state, backend)}, backend)
-    return found[:atoms], found[atoms:]
+        gradient[:atoms] -= two_centre_gradient(basis, {"overlap": energy_weighted_density(state, backend)}, backend)
+    return gradient[:atoms], gradient[atoms:]
 
 
 def _check(state: State, basis: Basis) -> None:
@@ -65,7 +62,7 @@ def _occupied_orbitals(state: State, xp: Any) -> Any:
 
 
 def energy_weighted_density(state: State, backend: Backend) -> Any:
-    """W_pq"""
+    """W_pq, with S^-1 = sum_m C_pm C_qm."""
     product, xp = backend.linalg.product, backend.xp
     W_pq = xp.zeros_like(state.D_spq[0])
     for s, (D_pq, F_pq) in enumerate(zip(state.D_spq, state.F_spq, strict=True)):

@@ -149,8 +149,8 @@ class Result:
 
     @cached_property
     def gradient(self) -> Array:
-        """Gradient dE/dR_ax, Hartree/Bohr; semiempirical methods only."""
-        raise InputError(f"{self.method} has no gradients yet: use mndo, am1, pm3 or pm6")
+        """Gradient dE/dR_ax, Hartree/Bohr."""
+        raise self._lacks("gradient")
 
     @cached_property
     def basis_name(self) -> str | None:

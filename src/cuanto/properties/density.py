@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
-    """mu_x = sum_a Z_a R_ax - sum_pq D_pq <p|x|q> in e Bohr, about the centre of mass for an ion."""
+    """mu_x = sum_a Z_a R_ax - sum_pq D_pq <p|x|q> in e Bohr; for ions, about the centre of mass."""
     r_xpq = integrals.dipole(basis, backend=backend)
     electrons_x = backend.to_host((r_xpq * D_spq.sum(axis=0)).sum(axis=(1, 2)))
     origin_x = dipole_origin(molecule.nuclei.masses, molecule.R_ax, molecule.charge)
@@ -29,7 +29,7 @@ def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Ar
 
 
 def atom_of_function(basis: Basis) -> NDArray[np.int64]:
-    """The atom of every function."""
+    """The index of each function's atom."""
     return np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
 
 
@@ -38,12 +38,12 @@ def _sum_by_atom(basis: Basis, numbers_p: Array) -> Array:
 
 
 def mulliken(basis: Basis, D_pq: Any, S_pq: Any) -> Array:
-    """Electrons of every atom: sum of (DS)_pp."""
+    """Number of electrons on each atom: sum of (DS)_pp over its functions."""
     return _sum_by_atom(basis, np.asarray((np.asarray(D_pq) * np.asarray(S_pq)).sum(axis=1)))
 
 
 def loewdin(basis: Basis, D_pq: Any, S_pq: Any) -> Array:
-    """Electrons of every atom: sum of (S^1/2 D S^1/2)_pp, with every function normalised to one."""
+    """Number of electrons on each atom: sum of (S^1/2 D S^1/2)_pp over its functions, which are normalised."""
     factor_p = unit_norm_factors(basis)
     S_pq, D_pq = S_pq * np.outer(factor_p, factor_p), D_pq / np.outer(factor_p, factor_p)
     s_m, U_pm = np.linalg.eigh(S_pq)
@@ -52,9 +52,9 @@ def loewdin(basis: Basis, D_pq: Any, S_pq: Any) -> Array:
 
 
 def s_squared(D_spq: Any, S_pq: Any) -> float:
-    """<S^2> = M (M + 1) + n_beta - tr(D_alpha S D_beta S) (Szabo, eq. 2.271); zero for one density of both spins.
+    """<S^2> = M (M + 1) + n_beta - tr(D_alpha S D_beta S) (Szabo, eq. 2.271); zero if D is the sum of both spins.
 
-    With fractional occupations, of the mean density of the determinants.
+    With fractional occupations this is not an average over determinants, but <S^2> of their mean density.
     """
     if len(D_spq) == 1:
         return 0.0

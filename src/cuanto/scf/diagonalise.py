@@ -11,7 +11,7 @@ from cuanto.scf.orthogonal import Place
 
 
 class Diagonaliser(Protocol):
-    """Next orbitals from a Fock matrix in an orthonormal basis and the current orbitals (None: there are none)."""
+    """Computes new orbitals from a Fock matrix in an orthonormal basis and the current orbitals (None at the start)."""
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Orbitals, their energies, and the name of the step."""
@@ -39,12 +39,12 @@ class Full:
 
 
 def stack(matrices: Sequence[Any], xp: Any) -> Any:
-    """A stack of matrices; without a copy if there is only one."""
+    """Stack matrices; a single one is not copied."""
     return matrices[0][None] if len(matrices) == 1 else xp.stack(matrices)
 
 
 def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
-    """Orbitals and energies of every spin, one by one: batched solvers of GPU libraries are slower."""
+    """Orbitals and energies of each spin, one spin after the other: batched solvers of GPU libraries are slower."""
     solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
 
@@ -52,7 +52,7 @@ def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
 def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], place: Place) -> tuple[Any, list[Any]]:
     """Orbitals that diagonalise F within each block of orbitals, and their energies by block.
 
-    The density does not change if the orbitals of a block have equal occupations.
+    The density does not change if all orbitals of a block have the same occupation.
     """
     xp, product = place.xp, place.linalg.product
     orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)

@@ -1,8 +1,8 @@
-"""Where a calculation begins: at neutral atoms, or at the orbitals of a cluster's molecules, each converged by itself.
+"""Initial guess: neutral atoms, or the orbitals of the molecules of a cluster, each converged by itself.
 
-Neutral atoms spread over a large cluster have levels whose order is not that of the converged state, and filling the
-lowest moves electrons from one end to the other. Molecules keep theirs; what remains to be found is how they polarise
-each other.
+In a large cluster the levels of a guess from neutral atoms are not in the order of the converged state, and filling the
+lowest ones moves electrons from one end to the other. A guess from converged molecules leaves their electrons in place;
+the SCF only has to polarise them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Atoms = NDArray[np.int64]
 
 FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
 BONDED = 1.3
-"""Atoms belong to one molecule below this multiple of the sum of their radii."""
+"""Atoms are bonded if their distance is below this multiple of the sum of their radii."""
 MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")
 FRAGMENT_TOLERANCES = (1e-6, 1e-4)
-"""Tolerances of the molecules' energies (Hartree) and gradients: neighbours will change them by more, but with a
-gradient of 1e-2 it is not certain that the lowest orbitals are occupied."""
+"""Tolerances for energies (Hartree) and gradients of the molecules. Neighbours will change them by more, but with a
+gradient of 1e-2 it would not be certain that the lowest orbitals are occupied."""
 
 
 def begin(
@@ -49,8 +49,8 @@ def begin(
     given: Density | None,
     budget: Budget,
 ) -> Density | tuple[Any, Any]:
-    """The initial density, unless one is `given`; for economical rotations orbitals and their energies: those of the
-    molecules of a neutral cluster, or the eigenvectors of the first Fock matrix."""
+    """The initial density, or the `given` one. For economical rotations: initial orbitals and their energies, from the
+    molecules of a neutral cluster or as eigenvectors of the first Fock matrix."""
     frame, timings, start = problem.frame, problem.timings, given
     rotations = diagonaliser if isinstance(diagonaliser, Pseudo) and diagonaliser.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
@@ -72,7 +72,7 @@ def begin(
 
 
 def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
-    """Atoms of every molecule, by distances in Angstrom, in the order of their first atoms."""
+    """Atoms of each molecule, found from distances (`R_ax` in Angstrom), in the order of their first atoms."""
     from scipy.sparse import coo_array  # here, because they are slow to import
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -86,8 +86,8 @@ def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
 
 
 def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any, Any] | None:
-    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first; None if there is one molecule
-    only, a large one, a radical, or one that does not converge by itself. `R_ax` in the Bohr of these methods."""
+    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first. None if there is only one
+    molecule, or if any is too large, a radical or does not converge by itself. `R_ax` in Bohr (see `BOHR`)."""
     parts = find_molecules(layout.symbols, R_ax * BOHR)
     groups: dict[tuple[str, ...], list[Atoms]] = {}
     for atoms in parts:
@@ -121,7 +121,7 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
 
 
 def _orbitals_of(layout: Layout, atoms_ba: Atoms) -> Atoms:
-    """Orbitals of molecules of one composition."""
+    """Indices of the orbitals of molecules with the same composition."""
     begin, end = layout.first[atoms_ba], layout.first[atoms_ba + 1]
     return np.stack(
         [np.concatenate([np.arange(i, j) for i, j in zip(*row, strict=True)]) for row in zip(begin, end, strict=True)]

@@ -1,4 +1,4 @@
-"""Energy terms of an NDDO method for the common SCF loop, and its orthonormal basis."""
+"""Energy terms and the orthonormal basis of an NDDO method, for the common SCF loop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Constant(Term):
         self.name, self.energy = name, energy
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """A constant."""
+        """The constant energy, without a Fock matrix."""
         return self.energy, None
 
 
 class Core(Term):
-    """E = sum_pq h_pq D_pq, without the attraction to other atoms' cores."""
+    """E = sum_pq h_pq D_pq, without the attraction to the cores of other atoms."""
 
     name = "core"
 
@@ -37,7 +37,7 @@ class Core(Term):
         self.h_pq = fock.H_bpq[0]
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """Linear in the density."""
+        """Energy, linear in the density, and h."""
         D_pq = D_spq.sum(axis=0, dtype=np.float64)
         return D_pq.reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
@@ -51,14 +51,14 @@ class Repulsion(Term):
         self._fock = fock
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """Quadratic in the density."""
+        """Energy, quadratic in the density, and dE/dD."""
         D_spq = D_spq.astype(np.float64, copy=False)
         energy_b, F_bspq = self._fock.two_electron(D_spq[None])
         return energy_b[0], F_bspq[0]
 
 
 class Moment:
-    """Dipole moments of densities (e Bohr), from their elements on atoms."""
+    """Dipole moments of densities (e Bohr), from their one-centre elements."""
 
     def __init__(self, layout: Layout, R_ax: Array, backend: Backend) -> None:
         rows, columns, weights = properties.dipole_vectors(layout, R_ax)
@@ -75,7 +75,7 @@ class Moment:
         return float(np.abs(self._backend.to_host(self.at(change_spq))).max())
 
     def of_change(self, halves: Sequence[tuple[Any, Any]]) -> float:
-        """The same for a change sum of A B^T + B A^T, without forming it."""
+        """The same for a density change that is a sum of A B^T + B A^T, without forming it."""
         rows, columns = self._given["rows"], self._given["columns"]
         total = sum((A[rows] * B[columns]).sum(axis=1) + (A[columns] * B[rows]).sum(axis=1) for A, B in halves)
         return float(np.abs(self._backend.to_host(self._given["weights"] @ total)).max())
@@ -104,15 +104,15 @@ class Identity:
 
 
 class OrthonormalFrame(Frame):
-    """The frame of a basis that is orthonormal by itself."""
+    """The frame of a basis that is already orthonormal."""
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
-        """The density itself, in the precision of the orbitals."""
+        """D and F D, in the precision of the orbitals."""
         D_sjk = self.to_algebra(D_spq)
         return D_sjk, self.linalg.product(F_sjk.astype(D_sjk.dtype, copy=False), D_sjk)
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
-        """The orbitals themselves, in double."""
+        """The orbitals, unchanged, in double precision."""
         return self.to_algebra(C_spm).astype(np.float64, copy=False)
 
 

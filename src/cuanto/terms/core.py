@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.forces import electron_density, forces, point_charges
+from cuanto.coulomb.forces import electron_density, interaction_gradient, point_charges
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.system import Molecule
@@ -57,6 +57,6 @@ class CoreHamiltonian(Term):
         density = electron_density(self._basis, D_pq, backend)
         charges, positions = self._charges
         points = point_charges(-charges.astype(float), positions, backend)
-        found = forces(points, density, backend)
-        found[: len(moved)] += moved + forces(density, points, backend)
+        found = interaction_gradient(points, density, backend)
+        found[: len(moved)] += moved + interaction_gradient(density, points, backend)
         return found

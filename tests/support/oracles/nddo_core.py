@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the core repulsion, pair by pair (Hartree; positions in the Bohr of these methods).
+"""A simple, slow oracle for the core repulsion, pair by pair (Hartree; positions in Bohr, see `BOHR`).
 
 MNDO: M. J. S. Dewar and W. Thiel, J. Am. Chem. Soc. 99, 4899 (1977), doi:10.1021/ja00457a004; AM1: M. J. S. Dewar et
 al., J. Am. Chem. Soc. 107, 3902 (1985), doi:10.1021/ja00299a024; PM6: J. J. P. Stewart, J. Mol. Model. 13, 1173 (2007),
@@ -18,7 +18,7 @@ from cuanto.semiempirical.parameters import Element
 
 
 def core_repulsion(layout: Layout, R_ax: NDArray[np.float64]) -> float:
-    """Of all pairs."""
+    """Core repulsion summed over all pairs of atoms."""
     energy = 0.0
     for a, one in enumerate(layout.elements):
         for b, other in enumerate(layout.elements[:a]):

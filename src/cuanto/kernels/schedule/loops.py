@@ -17,13 +17,13 @@ STRAIGHT_MOMENTUM = tuning.size("cpu", "integrals.straight_momentum")
 
 
 def by_loops(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bool:
-    """Whether a class has four centres of high momenta, whose graph and tables would take seconds and megabytes."""
+    """Whether a class of four-centre integrals has momenta so high that its graph and tables would be too large."""
     wanted = operator == "coulomb" and algorithm == "md" and len(bra.l) == len(ket.l) == 2
     return wanted and sum(bra.l) + sum(ket.l) > STRAIGHT_MOMENTUM
 
 
 def without_primitives(bra: Shells, ket: Shells) -> Integrals:
-    """The class with its contracted stage only."""
+    """The integrals of a class with only the contracted stage; the primitive stage is the loops."""
     nothing = Graph()
     outputs = (nothing.zero,) * (monomials(bra) * monomials(ket))
     sweeps = (*pure_ket(bra, ket), pure_bra(bra, ket))
@@ -31,7 +31,7 @@ def without_primitives(bra: Shells, ket: Shells) -> Integrals:
 
 
 def loop_program(bra: Shells, ket: Shells) -> Program:
-    """No statements, but the momenta (a number in base 16, plus one) at the end of the header."""
+    """A program without statements; the header ends with the momenta, encoded in base 16, plus one."""
     table = np.zeros(HEADER, dtype=np.int32)
     uniforms, slots = abi.bra_fields("coulomb"), abi.ket_fields(ket)
     table[[0, 2, 3, 5, 6, 7]] = HEADER, uniforms, slots, slots, uniforms, 1

@@ -1,6 +1,6 @@
 """Coulomb blocks (P|Q), (ab|P) and (ab|cd): the interaction of two Hermite expansions (HJO 9.9.33).
 
-With `omega` of the operator erf(omega r)/r: F_m(T) becomes theta^(2m+1) F_m(theta^2 T) with theta^2 = omega^2 /
+With `omega` the operator is erf(omega r)/r: F_m(T) becomes theta^(2m+1) F_m(theta^2 T) with theta^2 = omega^2 /
 (omega^2 + alpha), alpha = pq / (p + q) (Gill and Adamson, Chem. Phys. Lett. 261, 105 (1996),
 doi:10.1016/0009-2614(96)00931-1).
 """
@@ -71,7 +71,7 @@ def coulomb(bra: HermiteExpansion, ket: HermiteExpansion, omega: float | None = 
     bra_indices = hermite_indices(bra.order)
     potential_tkg = np.zeros((len(bra_indices), len(bra.zeta_k), len(ket.H_fkt)))
     for column, (t, u, v) in enumerate(hermite_indices(ket.order)):
-        # what each Lambda of the bra sees of the ket functions; derivatives at Q and at P differ in sign
+        # potential of the ket functions at each Lambda of the bra; derivatives at Q and at P differ in sign
         sign = (-1) ** (t + u + v)
         R_tkl = np.stack([R[i + t, j + u, k + v] for i, j, k in bra_indices])
         potential_tkg += (sign * prefactor_kl * R_tkl) @ ket.H_fkt[:, :, column].T
