@@ -156,13 +156,14 @@ def test_compute_as_qcengine_does() -> None:
     assert isinstance(done, dict) and done["success"] and done["id"] == "17" and done["extras"]["tag"] == "mine"
     model = cuanto.compute(AtomicInput(**atomic_input(driver="properties")))
     assert isinstance(model, AtomicResult) and model.return_result["energy"] == pytest.approx(done["return_result"])
-    failed = cuanto.compute(AtomicInput(**atomic_input(driver="gradient")))
+    failed = cuanto.compute(AtomicInput(**atomic_input("b3lip")))
     assert isinstance(failed, FailedOperation) and failed.error.error_type == "input_error"
     assert failed.input_data["id"] == "17"
 
 
-def test_gradients_by_compute() -> None:
-    done = cuanto.compute(atomic_input("pm6", "gradient"))
+@pytest.mark.parametrize("method", ["pm6", "hf"])
+def test_gradients_by_compute(method: str) -> None:
+    done = cuanto.compute(atomic_input(method, "gradient"))
     slope_ax = np.array(done["return_result"]).reshape(2, 3)
     np.testing.assert_allclose(slope_ax.sum(axis=0), 0.0, atol=1e-10)
     assert done["properties"]["return_gradient"] == done["return_result"] and abs(slope_ax[0, 2]) > 1e-4
@@ -260,7 +261,7 @@ def test_wrong_schemas_of_version_2(given: dict[str, Any], message: str) -> None
 
 def test_ase_calculator() -> None:
     from ase import Atoms
-    from ase.calculators.calculator import PropertyNotImplementedError, SCFError
+    from ase.calculators.calculator import SCFError
 
     from cuanto.interfaces.ase import Cuanto
 
@@ -269,8 +270,6 @@ def test_ase_calculator() -> None:
     assert atoms.get_potential_energy() == pytest.approx(expected.energy * HARTREE_IN_EV, abs=1e-7)
     np.testing.assert_allclose(atoms.get_dipole_moment(), expected.dipole * BOHR_IN_ANGSTROM, atol=1e-5)
     np.testing.assert_allclose(atoms.get_charges(), expected.mulliken_charges, atol=1e-5)
-    with pytest.raises(PropertyNotImplementedError):
-        atoms.get_forces()
     first = atoms.calc.result.iterations
     atoms.positions[1, 2] += 0.001
     atoms.get_potential_energy()
@@ -280,20 +279,21 @@ def test_ase_calculator() -> None:
         atoms.get_potential_energy()
 
 
-def test_ase_forces() -> None:
+@pytest.mark.parametrize("settings", [{"method": "pm6"}, {"method": "hf", "basis": "sto-3g"}])
+def test_ase_forces(settings: dict[str, str]) -> None:
     from ase import Atoms
 
     from cuanto.interfaces.ase import Cuanto
 
-    atoms = Atoms("HF", [[0, 0, 0], [0.1, 0, 0.97]], calculator=Cuanto("pm6", backend="cpu"))
+    atoms = Atoms("HF", [[0, 0, 0], [0.1, 0, 0.97]], calculator=Cuanto(**settings, backend="cpu"))
     force, step, energies = atoms.get_forces()[1, 2], 1e-3, []
     for sign in (1, -1):
         moved = atoms.copy()
         moved.positions[1, 2] += sign * step
-        moved.calc = Cuanto("pm6", backend="cpu")
+        moved.calc = Cuanto(**settings, backend="cpu")
         energies.append(moved.get_potential_energy())
     assert force == pytest.approx(-(energies[0] - energies[1]) / (2 * step), abs=1e-4)
-    cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto("pm6", backend="cpu"))
+    cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto(**settings, backend="cpu"))
     cation.get_potential_energy()
     assert (cation.calc.result.molecule.charge, cation.calc.result.molecule.multiplicity) == (1, 2)
 
