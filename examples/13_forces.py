@@ -35,7 +35,9 @@ def main(method: str = "hf", basis: str = "def2-svp", steps: int = 8) -> tuple[f
 
     for step in range(steps):
         norm = float(np.linalg.norm(found.gradient))
-        print(f"step {step}: {found.energy:.8f} Hartree, gradient {norm:.6f} Hartree/Bohr")
+        print(
+            f"step {step}: {found.energy:.8f} Hartree, gradient {norm:.6f}, converged in {found.iterations} iterations"
+        )
         molecule = cuanto.Molecule(molecule.symbols, molecule.R_ax - STRENGTH * found.gradient)
         found = cuanto.gradient(molecule, method, basis, guess=found)  # from the last orbitals
     return error, float(np.linalg.norm(found.gradient))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
@@ -17,6 +18,8 @@ from stored_blocks import DELICATE, FORMS, OPERATORS, SETTINGS, assert_stored, c
 TWO_INDICES = tuple(operator for operator in OPERATORS if operator != "3c")
 SAMPLE = [(2, 2, 2), (4, 0, 3), (4, 2, 5), (5, 0, 6), (5, 3, 6), (5, 5, 0)]
 Momenta = tuple[int, ...]
+EVERY_CLASS = "CUANTO_EVERY_CLASS"
+"""Variable with which all straight-line kernels are compiled; without it every third of them, in turn over operators."""
 
 
 TURN = {"cpu-lane": 0, "simt-thread": 1, "cpu-table": 0, "simt-group": 1}
@@ -107,7 +110,15 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
         straight = {momenta for momenta in straight if momenta[1] > 0}
     if larger:
         straight.add(min(larger, key=lambda momenta: larger[momenta]))
-    return in_turn(name, straight, form)
+    return sampled(name, in_turn(name, straight, form), operator, algorithm)
+
+
+def sampled(name: str, momenta: set[Momenta], operator: str, algorithm: str) -> set[Momenta]:
+    """Every third class where compilers are slow; GPU machines, and whoever asks for it, have them all."""
+    if name not in TURN or os.environ.get(EVERY_CLASS):
+        return momenta
+    offset = len(operator) + len(algorithm) + TURN[name]
+    return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 3 == 0 or one == max(momenta)}
 
 
 def lowered(momenta: Momenta) -> Iterator[Momenta]:
@@ -120,7 +131,7 @@ def lowered(momenta: Momenta) -> Iterator[Momenta]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
-    assert len(wanted) > 10
+    assert len(wanted) > 3
     for setting in SETTINGS:
         if algorithm == "hgp" and setting == DELICATE:
             continue
