@@ -19,7 +19,7 @@ TWO_INDICES = tuple(operator for operator in OPERATORS if operator != "3c")
 SAMPLE = [(2, 2, 2), (4, 0, 3), (4, 2, 5), (5, 0, 6), (5, 3, 6), (5, 5, 0)]
 Momenta = tuple[int, ...]
 EVERY_CLASS = "CUANTO_EVERY_CLASS"
-"""Variable with which all straight-line kernels are compiled; without it every third of them, in turn over operators."""
+"""Variable that has all straight-line kernels compiled; without it every third of them, in turn over operators."""
 
 
 TURN = {"cpu-lane": 0, "simt-thread": 1, "cpu-table": 0, "simt-group": 1}
