@@ -95,6 +95,12 @@ class Basis:
         """Number of basis functions."""
         return sum(shell.nbf for shell in self.shells)
 
+    @cached_property
+    def function_atoms(self) -> NDArray[np.int64]:
+        """Atom of every function."""
+        atoms = np.array([shell.atom for shell in self.shells], dtype=np.int64)
+        return np.repeat(atoms, [shell.nbf for shell in self.shells])
+
     @property
     def l_max(self) -> int:
         """Highest angular momentum."""

@@ -102,7 +102,7 @@ def exchange_gradient(
     """
     options = DirectOptions(threshold=threshold, omega=omega, precision=precision)
     shells = derivative_shells(basis)
-    atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+    atom_p = basis.function_atoms
     terms = Terms(shells, atom_p, len(basis.R_ax))
     D_npq = backend.xp.asarray(D_spq, dtype=np.float64).reshape(-1, basis.nbf, basis.nbf)
     largest = largest_by_segments(basis, D_npq, backend)

@@ -100,7 +100,7 @@ class _ForceKernel:
     def __init__(self, basis: Basis, shells: DerivativeShells, naux: int, backend: Backend) -> None:
         self.backend, self.n, self.size, self.naux = backend, basis.nbf, shells.size, naux
         self.target = backend.zeros((3 * naux + 3 * len(basis.R_ax),), np.float64)
-        atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+        atom_p = basis.function_atoms
         self._groups = [
             backend.upload(_group_arrays(origin, derivatives, atom_p)) | {"shells": origin.ao.size}
             for origin, derivatives in _families(shells)

@@ -84,7 +84,7 @@ class Layout:
 
 def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     """Blocks of at least `functions` functions (but the last), with all partners or (`triangle`) half of them."""
-    atom_p = np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
+    atom_p = basis.function_atoms
     own = [np.flatnonzero(atom_p == a) for a in range(len(basis.R_ax))]
     atoms = _cut(_tree_order(np.arange(len(own)), basis.R_ax), [len(f) for f in own], functions)
     order = np.concatenate([own[a] for group in atoms for a in group])

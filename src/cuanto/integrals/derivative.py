@@ -101,7 +101,7 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
 
 def sum_by_atom(basis: Basis, values: Array, p: Ints, x: Ints) -> Array:
     """Add up values that belong to functions p and axes x by the atoms of the functions, [atom, axis]."""
-    atom_p = np.repeat([shell.atom for shell in basis.shells], np.diff([*basis.offsets, basis.nbf]))
+    atom_p = basis.function_atoms
     gradient = np.zeros((len(basis.R_ax), 3))
     np.add.at(gradient, (atom_p[p], x), values)
     return gradient

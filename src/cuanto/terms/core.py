@@ -52,7 +52,8 @@ class CoreHamiltonian(Term):
         xp, backend, D_pq = self._backend.xp, self._backend, D_spq.sum(axis=0)
         weights = {"kinetic": D_pq}
         for operator, factors in self._surroundings.weighted_operators():
-            weights[operator.integrals] = xp.stack([factor * D_pq for factor in factors])
+            weighted = xp.stack([factor * D_pq for factor in factors])
+            weights[operator.integrals] = weighted + weights.get(operator.integrals, 0.0)
         moved = two_centre_gradient(self._basis, weights, backend)
         density = electron_density(self._basis, D_pq, backend)
         charges, positions = self._charges
