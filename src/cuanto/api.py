@@ -1,4 +1,4 @@
-"""From a molecule to a result in one call."""
+"""Energies and gradients of a molecule: the functions that users call."""
 
 from __future__ import annotations
 
