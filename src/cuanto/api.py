@@ -15,7 +15,6 @@ from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.checkpoint import read_checkpoint
@@ -91,14 +90,12 @@ def gradient(
     Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
     Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
     """
-    request = Request.of(molecule, method, basis, **tight_keywords(method, options))
+    request = Request.of(molecule, method, basis, **tight_keywords(options))
     return solve(request, on_iteration, gradient=True)
 
 
-def tight_keywords(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of `energy` with the tolerance that a gradient needs, unless they have one."""
-    if method.lower() in SEMIEMPIRICAL:
-        return dict(keywords)
     return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
 
 

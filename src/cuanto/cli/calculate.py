@@ -171,7 +171,7 @@ def _prepare(
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
     assert model.method is not None
-    keywords = api.tight_keywords(model.method, model.keywords) if model.gradient else model.keywords
+    keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
     request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
     with about_option("backend"):
