@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
+    from cuanto.motion.dynamics import dynamics
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "basis",
     "compute",
     "coulomb",
+    "dynamics",
     "energies",
     "energy",
     "errors",
@@ -45,6 +47,7 @@ _HOME = {
     "Molecule": "cuanto.system",
     "Result": "cuanto.methods",
     "compute": "cuanto.interfaces.compute",
+    "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
     "gradient": "cuanto.api",

@@ -11,7 +11,6 @@ from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.methods import GaussianResult, Request, Result
 from cuanto.motion.extrapolation import Extrapolation
-from cuanto.options import DEFAULT_BASIS
 from cuanto.system import Molecule
 
 
@@ -33,19 +32,22 @@ class Surface:
     ) -> None:
         request = Request.of(molecule, method, basis, **options)
         self.molecule, self.method, self.basis, self.options = molecule, method, basis, options
-        self._extrapolation = None if request.model is None else Extrapolation(points)
+        self._orbital: Basis | None = None
+        if request.model is not None:
+            self._orbital = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+        self._extrapolation = Extrapolation(points)
         self.result: Result | None = None
 
     def at(self, R_ax: ArrayLike, guess: Any = None) -> Result:
         """Energy and gradient at the positions R_ax (Bohr), from a `guess` or the last orbitals."""
-        molecule, basis, options = self.molecule_at(R_ax), self.basis, dict(self.options)
-        if self._extrapolation is not None:
-            basis = Basis(basis or DEFAULT_BASIS, molecule)
-            guess = self._extrapolation.predict(basis) if guess is None else guess
-        if guess is not None or self.result is not None:
-            options["guess"] = self.result if guess is None else guess
+        molecule, options = self.molecule_at(R_ax), dict(self.options)
+        basis = None if self._orbital is None else self._orbital.moved_to(molecule.R_ax)
+        if guess is None:
+            guess = self.result if basis is None else self._extrapolation.predict(basis)
+        if guess is not None:
+            options["guess"] = guess
         self.result = gradient(molecule, self.method, basis, **options)
-        if self._extrapolation is not None and isinstance(self.result, GaussianResult):
+        if isinstance(self.result, GaussianResult):
             self._extrapolation.add(self.result)
         return self.result
 
