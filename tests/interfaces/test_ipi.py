@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ase import Atoms
+from ase import Atoms, units
 from ase.calculators.socketio import SocketIOCalculator
 
 import cuanto
 from cuanto import Molecule
 from cuanto.errors import InputError
 from cuanto.interfaces.ipi import serve
-from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 
 XYZ = "3\nname=water\nO 0 0 0.1\nH 0 0.75 -0.5\nH 0 -0.75 -0.5\n"
 WATER = Molecule.from_string(XYZ)
@@ -44,7 +43,7 @@ def test_a_server_of_ase_gets_energies_and_forces() -> None:
     name = f"cuanto_test_{os.getpid()}"
     counts: list[int] = []
     with SocketIOCalculator(unixsocket=name) as calculator:
-        atoms = Atoms("OH2", WATER.R_ax * BOHR_IN_ANGSTROM, calculator=calculator)
+        atoms = Atoms("OH2", WATER.R_ax * units.Bohr, calculator=calculator)
         client = threading.Thread(target=lambda: counts.append(serve(WATER, "pm6", unix=name, backend="cpu")))
         client.start()
         forces = atoms.get_forces()
@@ -53,9 +52,9 @@ def test_a_server_of_ase_gets_energies_and_forces() -> None:
     client.join(30)
     assert counts == [2]
     alone = cuanto.gradient(WATER, "pm6", backend="cpu")
-    assert np.allclose(forces, -alone.gradient * HARTREE_IN_EV / BOHR_IN_ANGSTROM, atol=1e-5)
-    moved = Molecule(WATER.symbols, atoms.positions / BOHR_IN_ANGSTROM)
-    assert energy == pytest.approx(cuanto.energy(moved, "pm6", backend="cpu").energy * HARTREE_IN_EV, abs=1e-6)
+    assert np.allclose(forces, -alone.gradient * units.Hartree / units.Bohr, atol=1e-5)
+    moved = Molecule(WATER.symbols, atoms.positions / units.Bohr)
+    assert energy == pytest.approx(cuanto.energy(moved, "pm6", backend="cpu").energy * units.Hartree, abs=1e-6)
 
 
 def test_ipi_itself_drives_a_trajectory(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def md(
         console.print(f"{path} has {run.number} steps already: give a larger --steps to continue", markup=False)
         return
     if not quiet:
-        if run.number:
+        if run.number >= 0:
             console.print(f"continuing {path} after step {run.number}", markup=False)
         console.print(HEADING, style="bold")
 

@@ -36,6 +36,8 @@ except ImportError:
     raise MissingDependencyError("dynamics needs ASE: `pip install 'cuanto[ase]'`") from None
 
 THERMOSTATS = ("none", "langevin", "nose-hoover")
+NOT_STARTED = -1
+"""Number of the last step of a run without any."""
 POINTS = 5
 """Steps from which start orbitals are extrapolated."""
 
@@ -139,7 +141,7 @@ class Dynamics:
             raise InputError("ghost atoms have no mass and cannot move: leave them out")
         self._atoms: Any = Atoms(molecule.elements, molecule.R_ax * ase_units.Bohr, masses=molecule.nuclei.masses)
         self._atoms.calc = SurfaceCalculator(surface)
-        self.number = self._frames = 0
+        self.number, self._frames = NOT_STARTED, 0
         self._draw_velocities()
         self._integrator = self._make_integrator()
         self._resume()
@@ -156,8 +158,10 @@ class Dynamics:
         return DynamicsResult(tuple(done), self.surface.molecule_at(self._positions()), self._velocities())
 
     def _steps(self, steps: int, every: int) -> Iterator[tuple[Step, Result]]:
-        if self.number == 0 and steps >= 0:
+        if self.number == NOT_STARTED:
+            self._save()  # a trajectory without a state would be somebody else's
             self._atoms.get_forces()
+            self.number = 0
             yield self._finish(every)
         while self.number < steps:
             self._integrator.step()
@@ -183,9 +187,13 @@ class Dynamics:
                 frame_text(result.molecule, result.energy, columns, step=step.number, time=step.time)
             )
             self._frames += 1
+        self._save()
+        return step, result
+
+    def _save(self) -> None:
+        """Replace the state on the disk."""
         if self._file is not None:
             self._file.replace({"run": self._identity(), **self._state()})
-        return step, result
 
     def _conserved(self, result: Result) -> float | None:
         if self.settings.thermostat == "langevin":
