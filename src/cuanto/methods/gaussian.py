@@ -16,7 +16,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
-from cuanto.methods.gradient import energy_gradient
+from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
@@ -159,11 +159,12 @@ class Calculation:
         return cls(context, core, make_terms(context, core, builders))
 
     def gradient(self, state: State) -> tuple[Array, Array]:
-        """dE/dR of a converged state: of the atoms, and of the point charges, Hartree/Bohr."""
+        """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
+        require_gradient(state, context.request.scf.unconverged_gradient)
         context.budget.release(SCF_MEMORY)  # its matrices are gone
-        charges = len(context.request.surroundings.charges)
-        return energy_gradient(self.terms, context.basis, context.backend, state, charges, context.timings)
+        common = (context.basis, context.backend, state, self.core.S_pq)
+        return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
     @property
     def options(self) -> ScfOptions:
