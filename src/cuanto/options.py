@@ -227,6 +227,9 @@ class ScfOptions:
         ("none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again.",
     )
+    unconverged_gradient: bool = option(
+        False, "switch", "Compute gradients even if the SCF did not converge; they are not derivatives of the energy."
+    )
     profile: bool = option(False, "switch", "Wait for the device after each step, for exact timings.")
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from rich.console import Console
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.files import require_writable, write_text
+from cuanto.log import step_listener
 from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
         table.add(state)
 
     try:
-        return api.solve(request, watch, gradient)
+        with step_listener(table.add_step):
+            return api.solve(request, watch, gradient)
     except KeyboardInterrupt:
         if checkpoint is not None and saved:
             path = checkpoint.path

@@ -17,6 +17,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
+from cuanto.methods.gradient import require_converged
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
 from cuanto.methods.result import Result, run_iterations
@@ -245,6 +246,7 @@ class SemiempiricalResult(Result):
         """Gradient dE/dR_ax, Hartree/Bohr."""
         if self.state.D_spq is None:
             raise self._lacks("density matrix")
+        require_converged(self.state, self.options.unconverged_gradient)
         with self.timings.measure("gradient"):
             D_bspq = self.backend.to_device(self.density)[None]
             pairs_ax = self.backend.to_host(self.calculation.engine.gradient(D_bspq))[0]
