@@ -25,7 +25,7 @@ from cuanto.atomic.wtbs import WellTempered
 from cuanto.batch.processes import ProcessRunner
 from cuanto.cli.atom_output import write_json
 from cuanto.errors import CuantoError, InputError, require
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
 from cuanto.system.text import parse_real
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
