@@ -90,7 +90,7 @@ def even_tempered_basis(ends: list[tuple[float, float]]) -> AtomBasis:
 
 
 def limit_basis(l_max: int) -> AtomBasis:
-    """Far beyond what the Gaussian nucleus of a light atom asks for."""
+    """More exponents than a light atom with a Gaussian nucleus needs."""
     return even_tempered_basis([(0.006, 1e10), (0.008, 3e9), (0.02, 1e7)][: l_max + 1])
 
 
@@ -211,7 +211,7 @@ def test_pyscf(symbol: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def energies_at_the_limit(symbols: str, ratio: float) -> Iterator[tuple[str, str, AtomResult]]:
-    """Of every nucleus that has a limit, with integrals that all these elements share."""
+    """Results for every nucleus with a known limit; all these elements share their integrals."""
     basis = AtomBasis(tuple(spread(*ends, ratio) for ends in WIDE[: len(entries()[symbols.split()[0]]["nclose"])]))
     repulsion = Repulsion(basis, "cpu")
     for symbol in symbols.split():

@@ -39,7 +39,7 @@ def answer(trial: Trial) -> Outcome:
 
 
 def walk(chain: Chain, fails: set[str] | None = None) -> tuple[Found, list[str]]:
-    """Feed made-up energies to a chain; return what it found and what it asked for."""
+    """Feed made-up energies to a chain; return its result and the sets that it tried."""
     batches, asked = chain.run(), []
     trials = next(batches)
     while True:

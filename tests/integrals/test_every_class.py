@@ -13,7 +13,7 @@ import pytest
 from bundle import backend, on
 from cuanto.kernels.build import cost_of, unrolled
 from cuanto.kernels.spec import Shells
-from stored_blocks import DELICATE, FORMS, OPERATORS, SETTINGS, assert_stored, classes, load, ours
+from stored_blocks import FORMS, ILL_CONDITIONED, OPERATORS, SETTINGS, assert_stored, classes, load, ours
 
 TWO_INDICES = tuple(operator for operator in OPERATORS if operator != "3c")
 SAMPLE = [(2, 2, 2), (4, 0, 3), (4, 2, 5), (5, 0, 6), (5, 3, 6), (5, 5, 0)]
@@ -106,7 +106,7 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
             straight.add(momenta)
         else:
             larger[momenta] = size
-    if algorithm == "md":  # used for delicate pairs only, whose second function is never s
+    if algorithm == "md":  # used for ill-conditioned pairs only, whose second function is never s
         straight = {momenta for momenta in straight if momenta[1] > 0}
     if larger:
         straight.add(min(larger, key=lambda momenta: larger[momenta]))
@@ -114,7 +114,7 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
 
 
 def sampled(name: str, momenta: set[Momenta], operator: str, algorithm: str) -> set[Momenta]:
-    """Every third class where compilers are slow; GPU machines, and whoever asks for it, have them all."""
+    """Every third class where compilers are slow; all of them on a GPU, or with the variable set."""
     if name not in TURN or os.environ.get(EVERY_CLASS):
         return momenta
     offset = len(operator) + len(algorithm) + TURN[name]
@@ -133,7 +133,7 @@ def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
     assert len(wanted) > 3
     for setting in SETTINGS:
-        if algorithm == "hgp" and setting == DELICATE:
+        if algorithm == "hgp" and setting == ILL_CONDITIONED:
             continue
         got = ours(backend(name), "3c", setting, form, algorithm, wanted)
         assert_stored(got, "3c", setting, form, wanted, f"{name} {algorithm}")
@@ -146,7 +146,7 @@ def test_straight_one_and_two_centres(name: str, operator: str, form: str) -> No
     algorithm = "hgp" if operator in ("2c", "nuclear") else "os"
     wanted = straight_classes(name, operator, form, algorithm)
     for setting in SETTINGS:
-        if operator == "nuclear" and setting == DELICATE:
+        if operator == "nuclear" and setting == ILL_CONDITIONED:
             continue
         got = ours(backend(name), operator, setting, form, "auto", wanted)
         assert_stored(got, operator, setting, form, wanted, name)
