@@ -23,8 +23,8 @@ from cuanto.cli.calculate import NOT_CONVERGED
 from cuanto.cli.main import run
 from cuanto.cli.show import IterationTable, print_table
 from cuanto.errors import InputError
+from cuanto.files import write_text
 from cuanto.interfaces import qcschema
-from cuanto.interfaces.files import write_text
 from cuanto.interfaces.keywords import parse_size
 from cuanto.interfaces.qcschema import plain
 from cuanto.log import Timings, report_progress, step_listener

@@ -259,7 +259,7 @@ def test_gpu_energies_are_those_of_the_reference(name: str) -> None:
 
 
 def far_apart() -> Molecule:
-    """Three water molecules in a row, 60 Bohr between them, atoms listed in turns."""
+    """Three water molecules in a row, 60 Bohr apart, with their atoms interleaved."""
     water = molecule("water_01")
     order = [(atom, part) for atom in range(3) for part in (2, 0, 1)]
     R_ax = [water.R_ax[atom] + [60.0 * part, 0.0, 0.0] for atom, part in order]
@@ -461,7 +461,7 @@ def test_same_bits_with_other_threads(kind: str) -> None:
 
 
 def test_portions() -> None:
-    """Nearly equal, none larger than allowed, all of them."""
+    """Portions are nearly equal, none is too large, and together they are complete."""
     assert [(some.start, some.stop) for some in portions(10, 4)] == [(0, 4), (4, 8), (8, 10)]
     assert [(some.start, some.stop) for some in portions(9, 8)] == [(0, 5), (5, 9)]
     assert list(portions(0, 3)) == []

@@ -248,7 +248,7 @@ def xyz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every setting that the page on Kohn-Sham shows, none of them as usual."""
+    """Every setting on the page about Kohn-Sham, all different from the defaults."""
     job = Path(xyz).with_name("job.toml")
     lines = 'molecule = "water.xyz"\nmethod = "pbe"\nbasis = "sto-3g"\nfitting = "none"\nbackend = "cpu"\n[grid]\n'
     changed = {"level": (20, 50), "radial": "mura-knowles", "partition": "stratmann", "pruning": "nwchem"}

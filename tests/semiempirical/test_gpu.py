@@ -38,7 +38,7 @@ def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
 
 
 def test_large_energies_do_not_suffer_from_rounding() -> None:
-    """256 waters: terms of 2e5 Hartree cancel, and are added up so that they do before they are rounded."""
+    """256 waters: terms of 2e5 Hartree cancel before the sum is rounded."""
     mol = water_cluster(256)
     here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda")
     assert there.converged and here.iterations == there.iterations and abs(here.energy - there.energy) < 1e-10

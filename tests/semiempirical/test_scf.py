@@ -342,7 +342,7 @@ def test_options_of_the_common_loop(options: dict[str, Any]) -> None:
 
 
 def test_atoms_and_single_orbitals() -> None:
-    """No pairs at all; and a molecule whose orbitals are all filled."""
+    """A single atom, without pairs; and a molecule whose orbitals are all occupied."""
     assert run(Molecule(["H"], [[0, 0, 0]]), "am1").heat_of_formation == pytest.approx(52.102, abs=1e-9)
     full = run(Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.5]], charge=-2), "pm6")
     assert full.converged and full.charges == pytest.approx([-1.0, -1.0])

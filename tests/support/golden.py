@@ -118,7 +118,7 @@ def atomic_tables() -> str:
 
 
 def fingerprints() -> dict[str, dict[str, Any]]:
-    """All of them by name."""
+    """Fingerprints of all kernels by name."""
     known: dict[str, dict[str, Any]] = {spec.name: fingerprint(spec) for spec in specs()}
     for source in sources():
         name = f"{source.entry} {source.target}"

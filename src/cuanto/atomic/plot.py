@@ -13,7 +13,8 @@ from cuanto.atomic.atom import AtomResult, Spinor
 from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.optimise import Evaluation
 from cuanto.atomic.species import SPECIES, Array
-from cuanto.errors import InputError, MissingDependencyError, require
+from cuanto.errors import MissingDependencyError, require
+from cuanto.files import replacing
 
 FORMATS = (".png", ".pdf", ".svg")
 POINTS = 600
@@ -86,12 +87,5 @@ def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluat
 
 def save(picture: Any, path: str | os.PathLike[str]) -> None:
     """Write the file, complete or not at all."""
-    target = Path(path)
-    temporary = target.with_name(f".{os.getpid()}.{target.name}")
-    try:
-        picture.savefig(temporary, dpi=150)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as draft:
+        picture.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, import_optional
-from cuanto.interfaces.files import replacing, write_text
+from cuanto.files import replacing, write_text
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]

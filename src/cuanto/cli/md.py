@@ -12,7 +12,7 @@ from rich.console import Console
 from cuanto.cli.arguments import MOLECULE_HELP, Charge, Multiplicity, Verbose, examples, options_given, with_options
 from cuanto.cli.energy import BasisName, Method, Quiet
 from cuanto.errors import InputError
-from cuanto.interfaces.files import require_writable
+from cuanto.files import require_writable
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Model, Source

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cuanto import __version__
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
 from cuanto.system import Molecule

@@ -19,7 +19,7 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult

@@ -54,7 +54,7 @@ class Semiempirical:
     """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes one instead of that of the options.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes the one to use instead.
     """
 
     molecule: Molecule
