@@ -1,4 +1,4 @@
-"""MNDO, AM1, PM3 and PM6: restricted for singlets, unrestricted otherwise (`upm6`: always)."""
+"""MNDO, AM1, PM3, PM6 and RM1: restricted for singlets, unrestricted otherwise (`upm6`: always)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ class Semiempirical:
     @property
     def spins(self) -> int:
         """1 for closed shells, else 2."""
-        return 2 if self.method[0] == "u" or self.molecule.multiplicity > 1 else 1
+        unpaired = self.layout.valence_multiplicity(self.molecule.multiplicity) > 1
+        return 2 if self.method[0] == "u" or unpaired else 1
 
     @cached_property
     def budget(self) -> Budget:
