@@ -75,6 +75,11 @@ class Layout:
         return np.array(own), np.array([e.rho["core"] != e.rho["0"] for e in self.elements])
 
     @cached_property
+    def ambiguous(self) -> bool:
+        """Whether an SCF may end above the lowest state: transition metals, lanthanides and noble gases."""
+        return any(element.shells.metal or element.shells.noble for element in self.elements)
+
+    @cached_property
     def first(self) -> Indices:
         """First orbital of every atom, and the number of all."""
         return np.cumsum([0] + [element.orbitals for element in self.elements], dtype=np.int32)

@@ -58,6 +58,11 @@ class Shells:
         """Whether all one-centre integrals follow from exponents: transition metals and lanthanides."""
         return "g_ss" not in self.given
 
+    @property
+    def noble(self) -> bool:
+        """Whether the s orbital is the empty one of the next row: noble gases but helium."""
+        return len(self.n) > 1 and self.n[0] > self.n[1]
+
     def radial(self, k: int, one: str, other: str) -> float:
         """R^k of two pairs of shells such as `sd` and `pp`, one for each electron."""
         pairs = {"".join(sorted(pair, key="spd".index)) for pair in (one, other)}
