@@ -27,8 +27,8 @@ CLASSES = [("glycine", "AM1"), ("CH3SH", "PM6"), ("CH3I", "PM6"), ("ICl", "PM3")
 THREADS = [*CLASSES, ("AgH", "PM6"), ("HeH+", "AM1")]
 CLASSES += [("Rh(CO)2Cl2-", "PM6"), ("LuF3", "PM6"), ("HZnHg+", "PM6"), ("SiH3OH", "PM6"), ("XeF4", "PM6")]
 CLASSES += [("HeNH3", "AM1"), ("BCl2CH3", "AM1"), ("MoO3H2_model", "AM1"), ("SeH2", "MNDO"), ("EuF3_rm1", "RM1")]
-"""Besides the first elements: limited additive terms, cores with their own, pairs without parameters, noble gases, terms
-of one pair of elements, Gaussians of MNDO. The texts of a GPU are compiled for fewer of them."""
+"""Besides the first elements: limited additive terms, cores with their own, pairs without parameters, noble gases,
+terms of one pair of elements, Gaussians of MNDO. The texts of a GPU are compiled for fewer of them."""
 TRUNCATED = [("glycine", "PM6"), ("ICl", "PM3"), ("CH3SH", "AM1"), ("HI", "PM6"), ("HeNH3", "PM3"), ("NeH+", "PM6")]
 TRUNCATED += [("SiH4", "AM1"), ("KrF2", "AM1"), ("SnH4", "MNDO"), ("CrO2Cl2", "PM6"), ("AuCl", "PM6")]
 SMALL = 1e-13

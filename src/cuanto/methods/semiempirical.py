@@ -15,7 +15,7 @@ from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
-from cuanto.log import Timings
+from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
@@ -325,6 +325,8 @@ def semiempirical_energies(
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
+        for warning in first.warnings:
+            logger.warning("%s: %s", first.molecule.name or "".join(first.molecule.symbols), warning)
         first.engine.prepare()  # before several threads need the same kernels
         size = batch.batch_size(first.layout, first.budget, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]

@@ -52,8 +52,9 @@ class Packing:
 class Fock:
     """Fock matrices of molecules at given geometries.
 
-    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it; `attraction_bP`: the attraction of unit
-    densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two charge distributions. Both on the host.
+    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it;
+    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two
+    charge distributions. Both on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:

@@ -27,8 +27,7 @@ Gaussian = tuple[float, float, float]
 class Element:
     """Parameters of an element in atomic units, except `alpha` and `gaussians` (K, L, M): Angstrom; `heat`: kcal/mol.
 
-    `D` and `rho`: see `Shells`. `attracted`: whether other cores attract its p orbitals. `radius`: Angstrom, where the
-    method has one.
+    `radius`: Angstrom, where the method has one.
     """
 
     symbol: str

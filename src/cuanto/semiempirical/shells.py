@@ -28,9 +28,9 @@ REPLACED = {"F0_sd": (0, {"ss", "dd"}), "G2_sd": (2, {"sd"})}
 class Shells:
     """Radial functions of an element with the quantities derived from them.
 
-    `n_multipole`: principal quantum number in the charge separations of s and p. `internal`: exponents of the one-centre
-    integrals of elements with d. `given`: one-centre integrals that are parameters, Hartree. `core`: the additive term
-    of the core, if it is a parameter.
+    `n_multipole`: principal quantum numbers in the charge separations of s and p. `internal`: exponents of the
+    one-centre integrals of elements with d. `given`: one-centre integrals that are parameters, Hartree. `core`: the
+    additive term of the core, if it is a parameter.
     """
 
     n: tuple[int, ...]

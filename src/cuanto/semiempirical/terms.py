@@ -137,7 +137,7 @@ def atomic_shares(element: Element) -> Array:
     charge = float(element.core_charge)
     if not element.shells.metal:
         count = min(element.orbitals, 4)
-        return np.r_[np.full(count, charge / count), np.zeros(element.orbitals - count)]
+        return np.concatenate([np.full(count, charge / count), np.zeros(element.orbitals - count)])
     s = min(charge, 2.0)
     d = min(charge - s, 10.0)
-    return np.r_[s, np.full(3, (charge - s - d) / 3.0), np.full(5, d / 5.0)]
+    return np.concatenate([[s], np.full(3, (charge - s - d) / 3.0), np.full(5, d / 5.0)])

@@ -238,7 +238,7 @@ def auxiliary_b(b: Array, count: int, mopac: float | None = None) -> Array:
 
 
 def mopac_limit(A: Side, B: Side) -> float:
-    """|b| up to which MOPAC 23 takes its truncated series: its routine for H to Cl without d, He and Ne, and the other."""
+    """|b| up to which MOPAC 23 takes its truncated series: its routine for H to Cl (no d, He, Ne), and the other."""
     for side in (A, B):
         if side.orbitals > 4 or side.elements[0].number > 17 or side.elements[0].symbol in ("He", "Ne"):
             return 3.0

@@ -19,7 +19,7 @@ from cuanto.semiempirical.parameters import Element, Gaussian, Parameters
 BORON: dict[str, tuple[Gaussian, ...]] = {
     "H": ((0.412253, 10.0, 0.832586), (-0.149917, 6.0, 1.18622)),
     "C": ((0.261751, 8.0, 1.063995), (0.050275, 5.0, 1.936492)),
-} | {halogen: ((0.359244, 9.0, 0.819351), (0.074729, 9.0, 1.574414)) for halogen in ("F", "Cl", "Br", "I")}
+} | dict.fromkeys(("F", "Cl", "Br", "I"), ((0.359244, 9.0, 0.819351), (0.074729, 9.0, 1.574414)))
 """Gaussians of boron in AM1, by its neighbour."""
 
 
