@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import cuanto
-from cuanto import Molecule
 from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.constants import BOHR, HARTREE, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import TIGHT, Array, elements, molecule, moved, run, values
+from nddo_cases import TIGHT, elements, molecule, moved, numerical_gradient, run, values
 
 ALLOWED = elements()["meta"]["recommended_tolerances"]
 OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
@@ -61,22 +60,7 @@ def test_gradients_are_those_of_finite_differences(name: str, method: str) -> No
     here = run(molecule(name, method), method, **options)
     found = here.gradient * IN_KCAL
     assert np.abs(found).max() > 1.0 and np.abs(found.sum(axis=0)).max() < 1e-9
-    assert np.abs(found - numerical_gradient(here, **options)).max() < SLOPE
-
-
-def numerical_gradient(here: SemiempiricalResult, **options: float) -> Array:
-    """Four-point differences of energies, from the density of the undisturbed molecule."""
-    mol = here.molecule
-    slopes = np.zeros_like(mol.R_ax)
-    for a, x in np.ndindex(slopes.shape):
-        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
-            R_ax = mol.R_ax.copy()
-            R_ax[a, x] += points * STEP
-            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
-            found = run(there, here.method, guess=here, stability="none", **options)
-            assert found.converged
-            slopes[a, x] += weight * found.energy / (12.0 * STEP)
-    return slopes * IN_KCAL
+    assert np.abs(found - IN_KCAL * numerical_gradient(here, STEP, **options)).max() < SLOPE
 
 
 @pytest.mark.parametrize(("name", "method"), [("CrO2Cl2", "PM6"), ("Rh(CO)2Cl2-", "PM6"), ("HeNH3", "PM6")])

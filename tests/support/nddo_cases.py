@@ -72,10 +72,26 @@ def timing_geometry(name: str) -> Molecule:
     return Molecule.from_xyz(DATA / "timing_geometries" / f"{name}.xyz")
 
 
-def run(mol: Molecule, method: str, backend: str = "cpu", **options: Any) -> SemiempiricalResult:
+def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> SemiempiricalResult:
     result = cuanto.energy(mol, method, backend=backend, **options)
     assert isinstance(result, SemiempiricalResult)
     return result
+
+
+def numerical_gradient(here: SemiempiricalResult, step: float, **options: Any) -> Array:
+    """Four-point differences of energies (Hartree/Bohr), from the density of the undisturbed molecule; the error is of
+    the fourth order in the step."""
+    mol = here.molecule
+    slopes = np.zeros_like(mol.R_ax)
+    for a, x in np.ndindex(slopes.shape):
+        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
+            R_ax = mol.R_ax.copy()
+            R_ax[a, x] += points * step
+            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
+            found = run(there, here.method, here.backend, guess=here, stability="none", **options)
+            assert found.converged
+            slopes[a, x] += weight * found.energy / (12.0 * step)
+    return slopes
 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:
