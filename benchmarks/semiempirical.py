@@ -1,14 +1,16 @@
-"""Semiempirical energies: whole PM6 calculations beside MOPAC, and a thousand conformers at once.
+"""Semiempirical energies: whole PM6 calculations beside MOPAC, d functions, and a thousand conformers at once.
 
     python benchmarks/semiempirical.py --mopac --batch 1000 --json benchmarks/results/semiempirical_cpu.json
     python benchmarks/semiempirical.py --backend cuda --batch 1000 --json benchmarks/results/semiempirical_h200.json
+    python benchmarks/semiempirical.py --metal --json benchmarks/results/semiempirical_metal_cpu.json
 
 MOPAC is the library of `mopactools` (PyPI), run from an input file in a process of its own with the same number of
 threads, its start excluded (`PM6 1SCF NOMM`). Ours is one call of `cuanto.energy`, everything included but the
 compilation of kernels, with the criteria of the package, which are tighter. Runs alternate, and the best of `--repeat`
 counts for both; seconds of the processors (all threads) and MOPAC's version are recorded as well. Heats of formation
 that differ by more than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs
-that did not converge, end in exit status 1.
+that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, beside
+polyethylene of as many orbitals, whose atoms have none.
 """
 
 from __future__ import annotations
@@ -89,6 +91,44 @@ def caffeine(count: int) -> list[cuanto.Molecule]:
     return [cuanto.Molecule([atom[0] for atom in atoms], one / BOHR_IN_ANGSTROM) for one in shaken]
 
 
+def titanium(count: int) -> cuanto.Molecule:
+    """Tetrahedra of TiCl4 (2.17 A) in random orientations on a cubic lattice of 6.5 A."""
+    rng, side = np.random.default_rng(2), int(np.ceil(count ** (1 / 3)))
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    shape = 2.17 / np.sqrt(3.0) * np.concatenate([[[0, 0, 0]], corners])
+    places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 6.5 * place for Q, place in zip(turns, places, strict=True)])
+    return cuanto.Molecule(["Ti", *["Cl"] * 4] * count, R_ax / BOHR_IN_ANGSTROM, name=f"TiCl4_{count}")
+
+
+def with_d_functions(orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
+    """Seconds of two molecules with this number of orbitals, in all, per iteration, and of a gradient."""
+    row: dict[str, Any] = {}
+    for molecule in (polyethylene(round((orbitals - 2) / 6)), titanium(round(orbitals / 45))):
+        cuanto.energy(molecule, "pm6", backend=backend, max_iterations=1)  # compiles
+        taken, slopes = [], []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            result = cuanto.energy(molecule, "pm6", backend=backend)
+            between = time.perf_counter()
+            largest = float(np.abs(result.gradient).max())
+            taken.append(between - start)
+            slopes.append(time.perf_counter() - between)
+        row[molecule.name] = {
+            "orbitals": result.calculation.layout.orbitals,
+            "seconds": min(taken),
+            "per_iteration": min(taken) / result.iterations,
+            "iterations": result.iterations,
+            "gradient_seconds": min(slopes[1:] or slopes),
+            "largest_slope": largest,
+            "converged": result.converged,
+            "steps": {name: round(t, 3) for name, t in result.timings.seconds.items() if t > 1e-3},
+        }
+        print(molecule.name, {name: value for name, value in row[molecule.name].items() if name != "steps"}, flush=True)
+    return row
+
+
 def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, float, str]:
     """Seconds, those of the processors, heat of formation, and the version that the output names."""
     with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +207,7 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--mopac", action="store_true", help="whole calculations beside MOPAC")
     parser.add_argument("--orbitals", type=int, nargs="*", default=[1000, 2000])
+    parser.add_argument("--metal", action="store_true", help="atoms with d functions beside atoms without")
     parser.add_argument("--batch", type=int, default=0, help="conformers of caffeine")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--json")
@@ -176,6 +217,8 @@ def main() -> None:
     if given.mopac:
         kinds = ("polyethylene", "water")
         record["mopac"] = [beside_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
+    if given.metal:
+        record["metal"] = [with_d_functions(n, backend, given.repeat) for n in given.orbitals]
     if given.batch:
         record["caffeine"] = conformers(given.batch, backend, given.repeat)
     save(given.json, record)

@@ -56,7 +56,7 @@ def energy(
     `on_iteration`: called with every state.
     `options`: all others of `CalculationOptions` and `ScfOptions` in `cuanto.options`.
 
-    Semiempirical methods (mndo, am1, pm3, pm6; unrestricted as upm6) have neither basis nor fitting, and take
+    Semiempirical methods (mndo, am1, pm3, pm6, rm1; unrestricted as upm6) have neither basis nor fitting, and take
     `mopac_compatible`. Options that do not apply to a method are refused.
     """
     request = Request.of(

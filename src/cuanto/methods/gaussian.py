@@ -28,7 +28,7 @@ from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
-from cuanto.scf.stability import UNSTABLE
+from cuanto.scf.stability import stability_note
 from cuanto.scf.state import Orbitals, State
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
@@ -201,8 +201,7 @@ class Calculation:
         """Notes for the result."""
         notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
         if state.curvature is not None:
-            verdict = "stable" if state.curvature > UNSTABLE else "NOT a minimum"
-            notes.append(f"internal stability: {verdict}, lowest curvature {state.curvature:.4f} Hartree")
+            notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.integrated:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
