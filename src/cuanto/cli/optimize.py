@@ -145,15 +145,9 @@ def optimize(
 
     After an interruption the same command goes on where it was. Atoms are numbered from 1.
     """
-    given: dict[str, Any] = {
-        "convergence": convergence,
-        "freeze": freeze,
-        "set": set,
-        "scan": scan,
-        "pre": pre,
-        "hessian": hessian,
-    }
-    given |= {"coordinates": coordinates, "max_steps": max_steps, "trust": trust, "ts": ts, "irc": irc}
+    given: dict[str, Any] = {"convergence": convergence, "freeze": freeze, "set": set, "scan": scan, "pre": pre}
+    given |= {"ts": ts, "irc": irc, "hessian": hessian, "coordinates": coordinates}
+    given |= {"max_steps": max_steps, "trust": trust}
     files = {"trajectory": trajectory, "structure": structure, "json": json, "molden": molden, "report": report}
     outputs = {name: path for name, path in files.items() if path is not None}
     job = Job(
@@ -242,13 +236,14 @@ class StepTable:
         for value, met in zip(vars(step.measures).values(), step.met, strict=True):
             text = "rejected" if value != value else f"{value:.2e}{'*' if met else ' '}"
             line.append(f"{text:>13}", style="green" if met else "")
+        line.rstrip()
         self.console.print(line, soft_wrap=True)
 
     def _begin(self) -> None:
         self._heading()
         if self._known:
             self.console.print(f"continues with {count(self._known, 'gradient')} of the journal", markup=False)
-        heads = ("rms gradient", "maximum", "displacement", "maximum")
+        heads = ("rms gradient ", "max gradient ", "rms displ. ", "max displ. ")
         names = "".join(f"{head:>13}" for head in heads)
         self.console.print(f"{'step':>6}{'energy / Hartree':>20}{'change / Hartree':>18}{names}", soft_wrap=True)
         limits = "".join(f"{value:>12.1e} " for value in vars(self.criteria).values())

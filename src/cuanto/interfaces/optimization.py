@@ -56,7 +56,11 @@ def _atomic_result(step: Step, specification: dict[str, Any], provenance: dict[s
         "schema_version": 1,
         **specification,
         "molecule": molecule_schema(step.molecule),
-        "properties": {"return_energy": step.energy, "return_gradient": gradient},
+        "properties": {
+            "calcinfo_natom": step.molecule.natom,
+            "return_energy": step.energy,
+            "return_gradient": gradient,
+        },
         "return_result": gradient,
         "success": True,
         "provenance": provenance,
