@@ -20,6 +20,7 @@ from cuanto.arrays import Array
 from cuanto.errors import ConvergenceError, CuantoError, InputError, import_optional
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import Criteria, Measures, displacement
+from cuanto.motion.model_hessian import add_missing_angles
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -187,6 +188,7 @@ class Walker:
             constraints=[primitive for one in plan.constraints for primitive in self._primitives(one)] or None,
             cvals=[value for one in plan.constraints for value in _targets(one)],
         )
+        add_missing_angles(coordinates, system, self._modules["internal"].Angle)
         settings = self._settings(plan, criteria)
         start = molecule.R_ax.reshape(-1).copy()
         return self._modules["optimize"].Optimizer(
