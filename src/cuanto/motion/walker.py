@@ -92,8 +92,8 @@ class Walker:
 
     def __init__(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> None:
         self._criteria = criteria
-        self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
+        self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         with silence(), _translated():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
