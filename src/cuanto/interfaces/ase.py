@@ -32,6 +32,7 @@ class Cuanto(Calculator):
     ignored_changes = {"pbc", "cell"}  # noqa: RUF012
     result: Result | None = None
     """The last result, with properties that ASE does not have."""
+    _converged_for_forces = False
 
     def __init__(self, method: str = "hf", **settings: Any) -> None:
         super().__init__(method=method, **settings)  # type: ignore[no-untyped-call]
@@ -52,8 +53,10 @@ class Cuanto(Calculator):
     ) -> None:
         """Compute the properties that ASE asks for."""
         super().calculate(atoms, properties, system_changes)  # type: ignore[no-untyped-call]
-        if self.result is None or system_changes:
-            self.result = self._compute(self.atoms, self.result, "forces" in properties)
+        forces = "forces" in properties
+        if self.result is None or system_changes or (forces and not self._converged_for_forces):
+            self.result = self._compute(self.atoms, self.result, forces)
+            self._converged_for_forces = forces
         result = self.result
         self.results = {
             "energy": result.energy * HARTREE_IN_EV,
@@ -61,7 +64,7 @@ class Cuanto(Calculator):
             "dipole": result.dipole * BOHR_IN_ANGSTROM,
             "charges": result.charges,
         }
-        if "forces" in properties:
+        if forces:
             self.results["forces"] = -result.gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
     def _compute(self, atoms: Any, before: Result | None, forces: bool) -> Result:
