@@ -69,14 +69,10 @@ app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)
 app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
 app.command(name="optimize", epilog=optimize.EXAMPLES, rich_help_panel=CALCULATIONS)(optimize.optimize)
 for alias in ("optimise", "opt"):
-<<<<<<< HEAD
-    app.command(name=alias, epilog=optimize.EXAMPLES, hidden=True)(optimize.optimize)
-app.command(name="md", epilog=md.EXAMPLES, rich_help_panel=CALCULATIONS)(md.md)
-app.command(name="ipi", epilog=md.IPI_EXAMPLES, rich_help_panel=CALCULATIONS)(md.ipi)
-=======
     shown = optimize.EXAMPLES.replace("cuanto optimize", f"cuanto {alias}")
     app.command(name=alias, epilog=shown, hidden=True)(optimize.optimize)
->>>>>>> opt
+app.command(name="md", epilog=md.EXAMPLES, rich_help_panel=CALCULATIONS)(md.md)
+app.command(name="ipi", epilog=md.IPI_EXAMPLES, rich_help_panel=CALCULATIONS)(md.ipi)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)
