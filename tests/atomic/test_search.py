@@ -21,6 +21,7 @@ from cuanto.batch.processes import ProcessRunner
 from cuanto.cli.main import run
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
 from cuanto.workers import DaskRunner, SerialRunner, dask_distributed
+from sample import EVERY_CASE
 
 START = (0.1, 2.0, 5.0, 1.4)
 LIMIT_OF_HELIUM = -2.8618133226594
@@ -104,7 +105,7 @@ def test_starts() -> None:
 # ------------------------------------------------------------------------------------------------ real atoms
 
 
-@pytest.mark.parametrize(("symbol", "size"), [("He", 20), ("Be", 24), pytest.param("Ne", 24, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("symbol", "size"), [("He", 20), ("Be", 24), ("Ne", 24)][: 3 if EVERY_CASE else 2])
 def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp_path: Path) -> None:
     """The required accuracy is that of the basis set in the thesis, relative to the same limit."""
     trust = TrustRegion(rhoend=1e-3, maxfun=100)
