@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomResult, Spinor
 from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.optimise import Evaluation
-from cuanto.atomic.species import SPECIES, Array
+from cuanto.atomic.species import SPECIES
 from cuanto.errors import MissingDependencyError, require
 from cuanto.files import replacing
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
@@ -41,8 +41,6 @@ from cuanto.semiempirical.rotation_steps import RotationStep, rotations_suffice
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
-
-Array = NDArray[np.float64]
 
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
