@@ -143,7 +143,7 @@ DIRECT = 1e-10
 @pytest.mark.parametrize(
     ("name", "device"),
     [
-        ("water_01", "device"),  # in slow motion
+        ("water_01", "device"),  # simulated, slow
         *((name, "cpu") for name in SOME),
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
     ],
@@ -433,7 +433,7 @@ def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkey
 
 @pytest.mark.parametrize("device", ["cpu", "device", "direct"])
 def test_every_tensor_has_the_same_sums(device: str) -> None:
-    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order that is told."""
+    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order of `order`."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None

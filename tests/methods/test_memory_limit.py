@@ -23,6 +23,7 @@ from cuanto.backends import get_backend
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.memory import Budget
 from fitting_cases import DATA, molecule, random_orbitals
+from sample import EVERY_CASE
 from tolerances import CPU_CUDA
 
 ENERGY = 1e-9
@@ -120,7 +121,7 @@ def test_peak_of_a_build(kind: str, share: float, plan: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind, name, iterations", [("jk", "alkane_08", 3), ("j", "alkane_12", 1)])
+@pytest.mark.parametrize("kind, name, iterations", [("jk", "alkane_08", 3), ("j", "alkane_12", 1)][: 1 + EVERY_CASE])
 def test_half_of_the_memory_has_the_same_energy(kind: str, name: str, iterations: int) -> None:
     """After so many iterations, which take their time where little is kept."""
     whole = measured(CALCULATION, name, kind, iterations=iterations)

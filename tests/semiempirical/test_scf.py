@@ -167,8 +167,7 @@ def test_hard_cases(case: int, options: dict[str, Any]) -> None:
 
 
 class Held:
-    """Until it is told to begin anew, the last occupied orbital stays empty and the first empty one is filled; then it
-    is another diagonaliser."""
+    """Exchanges the highest occupied and the lowest empty orbital; after a restart it is the diagonaliser `then`."""
 
     def __init__(self, then: Diagonaliser) -> None:
         self.then, self.full, self.holds = then, Full(np), True

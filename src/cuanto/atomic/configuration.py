@@ -15,7 +15,8 @@ from math import exp, isfinite, lgamma
 
 import numpy as np
 
-from cuanto.atomic.species import LETTERS, SPECIES, Array
+from cuanto.arrays import Array
+from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError, require
 from cuanto.scf.configurations import Configuration, capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS

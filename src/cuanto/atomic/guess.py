@@ -10,9 +10,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import Atom, AtomBasis, AtomResult, ScfSettings
 from cuanto.atomic.one_electron import Core, balance, overlap
-from cuanto.atomic.species import SPECIES, Array
+from cuanto.atomic.species import SPECIES
 from cuanto.errors import InputError
 from cuanto.files import save_npz
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomResult, Spinor
 from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.optimise import Evaluation
-from cuanto.atomic.species import SPECIES, Array
-from cuanto.errors import MissingDependencyError, require
+from cuanto.atomic.species import SPECIES
+from cuanto.errors import import_optional, require
 from cuanto.files import replacing
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -22,11 +23,8 @@ POINTS = 600
 
 def figure(width: float = 7.0, height: float = 4.5) -> Any:
     """A figure that needs no window system."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("plots need the package matplotlib (pip install matplotlib)") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    module = import_optional("matplotlib.figure", "plots need the package matplotlib (pip install matplotlib)")
+    return module.Figure(figsize=(width, height), layout="constrained")
 
 
 def require_picture(path: str | os.PathLike[str]) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomBasis
 from cuanto.atomic.pairs import LAYOUTS, Matrices, Pairs, Places, Triangle
-from cuanto.atomic.species import SPECIES, Array, exchange_factors
+from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source
 from cuanto.kernels.text import Source

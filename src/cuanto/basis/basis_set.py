@@ -13,6 +13,7 @@ from math import pi, prod, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cuanto.arrays import Array
 from cuanto.basis import exchange
 from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.basis.shell import Shell
@@ -21,8 +22,6 @@ from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
@@ -44,8 +44,6 @@ from cuanto.semiempirical.tables import unknown_pairs
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
-
-Array = NDArray[np.float64]
 
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
@@ -17,8 +17,6 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 GUESSES = ("sad", "core")
 
