@@ -1,7 +1,8 @@
 """A simple, slow oracle for the core repulsion, pair by pair (Hartree; positions in Bohr, see `BOHR`).
 
 MNDO: M. J. S. Dewar and W. Thiel, J. Am. Chem. Soc. 99, 4899 (1977), doi:10.1021/ja00457a004; AM1: M. J. S. Dewar et
-al., J. Am. Chem. Soc. 107, 3902 (1985), doi:10.1021/ja00299a024, boron: Organometallics 7, 513 (1988); PM6: J. J. P. Stewart, J. Mol. Model. 13, 1173 (2007), doi:10.1007/s00894-007-0233-4.
+al., J. Am. Chem. Soc. 107, 3902 (1985), doi:10.1021/ja00299a024, boron: Organometallics 7, 513 (1988); PM6:
+J. J. P. Stewart, J. Mol. Model. 13, 1173 (2007), doi:10.1007/s00894-007-0233-4.
 """
 
 from __future__ import annotations
