@@ -144,6 +144,7 @@ class Dynamics:
         self.number, self._frames = NOT_STARTED, 0
         self._draw_velocities()
         self._integrator = self._make_integrator()
+        self._integrator.close()  # the log file that ASE opens; steps are logged here
         self._resume()
 
     def run(
