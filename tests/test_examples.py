@@ -161,7 +161,7 @@ def test_forces(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_optimization(capsys: pytest.CaptureFixture[str]) -> None:
-    *_, from_hcn, from_hnc = run("14_optimization", capsys)
+    from_hcn, from_hnc = run("14_optimization", capsys)
     assert from_hcn == pytest.approx(359.8, abs=0.2) and from_hnc == pytest.approx(304.1, abs=0.2)
 
 

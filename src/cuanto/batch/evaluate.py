@@ -37,7 +37,7 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
 
     It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
     """
-    given, alone = task["molecules"], task["driver"] == OPTIMIZE
+    given, alone = task["molecules"], task.get("driver") == OPTIMIZE
     molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
     together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
     if len(molecules) > 1 and together:
@@ -65,7 +65,7 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        if task["driver"] == OPTIMIZE:
+        if task.get("driver") == OPTIMIZE:
             row = _optimized(molecule, basis.get("basis"), task)
         else:
             compute = gradient if task["gradient"] else energy
