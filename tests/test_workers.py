@@ -18,7 +18,7 @@ import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
 from cuanto.batch.entry import Entry
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest

@@ -17,32 +17,23 @@ from cuanto.interfaces.qcschema import plain
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 """Keywords of molecules that are computed together."""
 
 
-def plain_molecule(molecule: Molecule) -> dict[str, Any]:
-    """A molecule as plain data."""
-    positions = molecule.R_ax.tolist()
-    return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
-
-
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
     given = task["molecules"]
-    molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
+    molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
     if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
         try:
             return {"rows": _together(molecules, task)}
         except Exception as error:  # one by one, the molecule at fault is found
             logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
-
-
-def _molecule(about: Mapping[str, Any]) -> Molecule:
-    return Molecule(about["symbols"], about["R_ax"], about["charge"], about["mult"])
 
 
 def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
-from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate, plain_molecule
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
@@ -25,6 +25,7 @@ from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
+from cuanto.motion.tasks import plain_molecule
 from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores

@@ -25,7 +25,7 @@ import cuanto
 from cuanto.errors import CuantoError
 from cuanto.workers import ONE_THREAD, Function, Result
 
-SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.batch.processes import serve; serve()"
+SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.processes import serve; serve()"
 
 
 class LostWorkerError(CuantoError):
