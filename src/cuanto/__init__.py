@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
+    from cuanto.motion.frequencies import frequencies
+    from cuanto.motion.vibrations import Vibrations
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
@@ -25,6 +27,7 @@ __all__ = [
     "Basis",
     "Molecule",
     "Result",
+    "Vibrations",
     "__version__",
     "basis",
     "compute",
@@ -32,6 +35,7 @@ __all__ = [
     "energies",
     "energy",
     "errors",
+    "frequencies",
     "gradient",
     "integrals",
     "read",
@@ -44,9 +48,11 @@ _HOME = {
     "Basis": "cuanto.basis",
     "Molecule": "cuanto.system",
     "Result": "cuanto.methods",
+    "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
+    "frequencies": "cuanto.motion.frequencies",
     "gradient": "cuanto.api",
     "read": "cuanto.interfaces.read",
 }

@@ -17,7 +17,6 @@ from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
 from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
-from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
@@ -27,6 +26,7 @@ from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
 from cuanto.motion.tasks import plain_molecule
 from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
