@@ -41,7 +41,7 @@ class Job:
     """What to compute: molecules as they are named, `keywords` of `cuanto.energy`, and paths of outputs by kind.
 
     What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
-    `file`: the job file, if there is one.
+    `file`: the job file, if there is one. `settings`: further arguments of the driver.
     """
 
     sources: Sequence[str]
@@ -55,6 +55,7 @@ class Job:
     restart: str | None = None
     quiet: bool = False
     file: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (("method", self.method), ("basis", self.basis)):
@@ -68,7 +69,7 @@ class Job:
         """Method, basis and keywords."""
         from cuanto.interfaces.sources import Model
 
-        return Model(self.method, self.basis, self.keywords, self.driver)
+        return Model(self.method, self.basis, self.keywords, self.driver, self.settings)
 
     @property
     def inputs(self) -> list[str]:
@@ -92,7 +93,7 @@ def run_job(job: Job) -> int:
     with job.about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
-    places = _output_paths(job, [source.label for source in sources])
+    places = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     if len(sources) == 1:
@@ -113,7 +114,7 @@ def run_job(job: Job) -> int:
     return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
 
 
-def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
+def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
     places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
@@ -143,6 +144,8 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
 
     with job.about():
         model = choose_model(source, job.model)
+        if model.driver == "hessian":
+            raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
         request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
         heading = partial(print_heading, console, source.molecule, request.method, basis_text)
         with IterationTable(console, job.quiet, heading) as table:

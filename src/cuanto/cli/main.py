@@ -14,7 +14,19 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto import __version__
-from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
+from cuanto.cli import (
+    atom,
+    basis_search,
+    cache,
+    doctor,
+    energy,
+    frequencies,
+    functionals,
+    integrals,
+    kernel,
+    report,
+    selftest,
+)
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
@@ -54,6 +66,8 @@ app = typer.Typer(
 )
 app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
 app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
+app.command(name="frequencies", epilog=frequencies.EXAMPLES, rich_help_panel=CALCULATIONS)(frequencies.frequencies)
+app.command(name="freq", epilog=frequencies.EXAMPLES, hidden=True)(frequencies.frequencies)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)

@@ -34,6 +34,8 @@ class Model:
     basis: str | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
     driver: str = "energy"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the driver, such as the temperature of thermochemistry."""
 
     @property
     def gradient(self) -> bool:
@@ -138,7 +140,7 @@ def choose_model(source: Source, given: Model) -> Model:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = asked.basis or DEFAULT_BASIS
-    return Model(method, basis, {**kept, **given.keywords}, driver)
+    return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
 
 
 def safe_label(text: str) -> str:

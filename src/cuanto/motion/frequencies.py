@@ -8,6 +8,8 @@ from typing import Any
 
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
+from cuanto.journal import JsonLines
+from cuanto.motion.follow import ModeFollower
 from cuanto.motion.hessian import STEP, HessianCalculation, Watcher, Work
 from cuanto.motion.thermochemistry import Conditions
 from cuanto.motion.vibrations import Isotopes, Vibrations, analyse, atomic_masses
@@ -25,6 +27,7 @@ def frequencies(
     isotopes: Isotopes | None = None,
     step: float = STEP,
     symmetry: bool | None = None,
+    follow_imaginary: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
     journal: str | os.PathLike[str] | None = None,
@@ -36,6 +39,8 @@ def frequencies(
     `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949}.
     `step`: displacement of the atoms, Bohr. `symmetry`: take gradients of equivalent displacements from each other
     (None: unless a functional, point charges or a field make them differ).
+    `follow_imaginary`: displace the atoms along imaginary modes, optimise (with geomeTRIC) and compute again until no
+    imaginary mode is left; the geometry is then `.molecule` of what is returned.
     `workers`: processes of one thread each on this machine (0: this process; None: one for each core, but this process
     if there is a GPU or little to do). `scheduler`: address of a Dask scheduler whose workers are used instead.
     `journal`: file of finished displacements, which are not computed again. `on_task` is called with the numbers of
@@ -45,7 +50,14 @@ def frequencies(
     """
     conditions = Conditions(**{name: options.pop(name) for name in CONDITIONS if name in options})
     work = Work(workers=workers, scheduler=scheduler, journal=journal, on_task=on_task)
-    calculation = HessianCalculation(molecule, method, basis, options, step, symmetry, work)
+
+    def compute(geometry: Molecule) -> Vibrations:
+        hessian, result = HessianCalculation(geometry, method, basis, options, step, symmetry, work).run()
+        return analyse(hessian, isotopes, conditions, result)
+
     atomic_masses(molecule, isotopes or {})  # refuses wrong isotopes before the work begins
-    hessian, result = calculation.run()
-    return analyse(hessian, isotopes, conditions, result)
+    if not follow_imaginary:
+        return compute(molecule)
+    return ModeFollower(compute, (method, basis, options), None if journal is None else JsonLines(journal)).run(
+        molecule
+    )

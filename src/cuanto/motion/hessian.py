@@ -213,7 +213,7 @@ class HessianCalculation:
                 while tasks and running < ahead:
                     k = tasks.popleft()
                     molecule = self._displaced(displacements[k])
-                    task = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
+                    task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
                     task |= {"method": self.method, "basis": self._basis_at(molecule), "keywords": keywords}
                     runner.submit(str(k), evaluate_task, task)
                     running += 1
