@@ -109,8 +109,8 @@ def main() -> None:
     if options.json and Path(options.json).exists():
         record["cases"] = json.loads(Path(options.json).read_text())["cases"]
     known = {(row["molecule"], row["method"]) for row in record["cases"]}
-    for method in options.methods:
-        for name in options.only or MOLECULES:
+    for name in options.only or MOLECULES:
+        for method in options.methods:
             if (name, method) not in known:
                 record["cases"].append(run_case(name, method))
                 save(options.json, record)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.sources import (
+    HESSIAN,
     SMILES,
     STDIN,
     Model,
@@ -39,7 +40,8 @@ class Entry:
         """Key of the result in a journal: a hash of everything it depends on."""
         assert self.molecule is not None
         model = self.model
-        return result_key(self.molecule, model.method, model.basis, model.keywords, model.gradient)
+        more = (model.driver, dict(model.settings)) if model.settings or model.driver == HESSIAN else (model.gradient,)
+        return result_key(self.molecule, model.method, model.basis, model.keywords, *more)
 
 
 def entries_of(given: str, model: Model, charge: int | None, multiplicity: int | None) -> list[Entry]:

@@ -14,9 +14,11 @@ from cuanto.api import energy, gradient
 from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
+from cuanto.interfaces.sources import HESSIAN
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.motion.frequencies import frequencies
 from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
@@ -25,7 +27,8 @@ BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
+    """Compute the rows of a task: molecules (plain data, or as they are), method, basis, keywords, gradient; `driver`
+    and `settings` of calculations that are more than an energy or a gradient."""
     given = task["molecules"]
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
     if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
@@ -49,11 +52,30 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        compute = gradient if task["gradient"] else energy
-        row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
+        if task.get("driver") == HESSIAN:
+            row = _vibrations_row(molecule, task, basis)
+        else:
+            compute = gradient if task["gradient"] else energy
+            row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
     except Exception as error:
         row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
+
+
+def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[str, Any]) -> dict[str, Any]:
+    found = frequencies(molecule, task["method"], **basis, **task["keywords"], **task["settings"], workers=0)
+    assert found.result is not None
+    thermal = found.thermochemistry
+    return {
+        **_row(found.result, True),
+        "positions": found.molecule.R_ax,
+        "wavenumbers": found.wavenumbers,
+        "intensities": found.intensities,
+        "zero_point_energy": thermal.zero_point_energy,
+        "enthalpy": thermal.enthalpy,
+        "entropy_term": thermal.entropy_term,
+        "gibbs_energy": thermal.gibbs_energy,
+    }
 
 
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:

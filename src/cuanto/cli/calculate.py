@@ -140,11 +140,11 @@ def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:
     """Compute one molecule, write its files and print its result."""
-    from cuanto.interfaces.sources import choose_model
+    from cuanto.interfaces.sources import HESSIAN, choose_model
 
     with job.about():
         model = choose_model(source, job.model)
-        if model.driver == "hessian":
+        if model.driver == HESSIAN:
             raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
         request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
         heading = partial(print_heading, console, source.molecule, request.method, basis_text)

@@ -205,10 +205,13 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
     """Frequencies of many molecules as a table."""
     if analysis.journal is not None:
         raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
-    settings = {"isotopes": dict(analysis.isotopes), **analysis.conditions, **analysis.work}
-    return run_batch(
-        replace(job, settings=_given({**settings, "isotopes": settings["isotopes"] or None})), out, workers, scheduler
-    )
+    from cuanto.motion.thermochemistry import Conditions
+
+    Conditions(**analysis.conditions)  # refuses wrong values once, not for every molecule
+    settings = {**analysis.conditions, **analysis.work}
+    if analysis.isotopes:
+        settings["isotopes"] = dict(analysis.isotopes)
+    return run_batch(replace(job, settings=settings), out, workers, scheduler)
 
 
 def run_frequencies(job: Job, analysis: Analysis) -> int:

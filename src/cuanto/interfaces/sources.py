@@ -24,6 +24,8 @@ from cuanto.system.text import decoded, quoted, read_text
 STDIN = "-"
 SMILES = "smiles:"
 LARGEST_LABEL = 80
+HESSIAN = "hessian"
+"""Driver of frequencies."""
 
 
 @dataclass(frozen=True)
