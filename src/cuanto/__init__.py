@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
     from cuanto.motion.frequencies import frequencies
+    from cuanto.motion.optimize import OptimizationResult, optimize
     from cuanto.motion.vibrations import Vibrations
     from cuanto.system import Molecule
 
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Basis",
     "Molecule",
+    "OptimizationResult",
     "Result",
     "Vibrations",
     "__version__",
@@ -38,6 +40,7 @@ __all__ = [
     "frequencies",
     "gradient",
     "integrals",
+    "optimize",
     "read",
     "system",
     "units",
@@ -47,6 +50,7 @@ _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {
     "Basis": "cuanto.basis",
     "Molecule": "cuanto.system",
+    "OptimizationResult": "cuanto.motion.optimize",
     "Result": "cuanto.methods",
     "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
@@ -54,6 +58,7 @@ _HOME = {
     "energy": "cuanto.api",
     "frequencies": "cuanto.motion.frequencies",
     "gradient": "cuanto.api",
+    "optimize": "cuanto.motion.optimize",
     "read": "cuanto.interfaces.read",
 }
 

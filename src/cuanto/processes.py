@@ -21,7 +21,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import cuanto
 from cuanto.errors import CuantoError
 from cuanto.workers import ONE_THREAD, Function, Result
 
@@ -40,7 +39,7 @@ class _Worker:
     """A process and the key of its current task."""
 
     def __init__(self) -> None:
-        here = str(Path(cuanto.__file__).parents[1])
+        here = str(Path(__file__).parents[1])
         self.key = ""
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(

@@ -20,7 +20,7 @@ from cuanto.interfaces.sources import (
     safe_label,
     source_from_text,
 )
-from cuanto.methods.identity import result_key
+from cuanto.motion.record import calculation_key
 from cuanto.system import Molecule
 from cuanto.system.text import parse_whole, quoted, split_lines
 
@@ -38,10 +38,11 @@ class Entry:
     @cached_property
     def key(self) -> str:
         """Key of the result in a journal: a hash of everything it depends on."""
-        assert self.molecule is not None
         model = self.model
-        more = (model.driver, dict(model.settings)) if model.settings or model.driver == HESSIAN else (model.gradient,)
-        return result_key(self.molecule, model.method, model.basis, model.keywords, *more)
+        assert self.molecule is not None and model.method is not None
+        whole = model.settings or model.driver == HESSIAN
+        task = [model.driver, dict(model.settings)] if whole else [model.gradient]
+        return calculation_key(self.molecule, model.method, model.basis, model.keywords, *task)
 
 
 def entries_of(given: str, model: Model, charge: int | None, multiplicity: int | None) -> list[Entry]:

@@ -14,11 +14,13 @@ from cuanto.api import energy, gradient
 from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import HESSIAN
+from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
 from cuanto.motion.frequencies import frequencies
+from cuanto.motion.optimize import optimize
+from cuanto.motion.settings import Settings
 from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
@@ -27,11 +29,14 @@ BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """Compute the rows of a task: molecules (plain data, or as they are), method, basis, keywords, gradient; `driver`
-    and `settings` of calculations that are more than an energy or a gradient."""
-    given = task["molecules"]
+    """Compute the rows of a task.
+
+    It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
+    """
+    given, alone = task["molecules"], task["driver"] in (HESSIAN, OPTIMIZE)
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
-    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
+    together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
+    if len(molecules) > 1 and together:
         try:
             return {"rows": _together(molecules, task)}
         except Exception as error:  # one by one, the molecule at fault is found
@@ -52,7 +57,9 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        if task.get("driver") == HESSIAN:
+        if task["driver"] == OPTIMIZE:
+            row = _optimized(molecule, basis.get("basis"), task)
+        elif task["driver"] == HESSIAN:
             row = _vibrations_row(molecule, task, basis)
         else:
             compute = gradient if task["gradient"] else energy
@@ -76,6 +83,12 @@ def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[
         "entropy_term": thermal.entropy_term,
         "gibbs_energy": thermal.gibbs_energy,
     }
+
+
+def _optimized(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
+    found = optimize(molecule, task["method"], basis, settings=Settings.of(**task["settings"]), **task["keywords"])
+    moved = {"converged": found.converged, "steps": found.iterations, "positions": found.molecule.R_ax}
+    return {**_row(found.result, True), **moved}
 
 
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:

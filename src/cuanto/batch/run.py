@@ -20,7 +20,7 @@ from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import HESSIAN, Model
+from cuanto.interfaces.sources import HESSIAN, OPTIMIZE, Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
@@ -239,7 +239,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
         keywords.setdefault("max_memory", memory)
     molecules = [entry.molecule for entry in entries if entry.molecule is not None]
     about = {"method": model.method, "basis": model.basis, "keywords": keywords, "gradient": model.gradient}
-    about |= {"driver": model.driver, "settings": dict(model.settings)}
+    about |= {"driver": model.driver, "settings": plain(dict(model.settings))}
     return {"molecules": molecules if here else [plain_molecule(one) for one in molecules], **about}
 
 
@@ -262,13 +262,9 @@ def _group_key(entry: Entry, device: str) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
-    small = device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS
-    if (
-        not small
-        or model.driver == HESSIAN
-        or model.method.lower() not in SEMIEMPIRICAL
-        or not set(model.keywords) <= BATCH_KEYWORDS
-    ):
+    alone = model.driver in (HESSIAN, OPTIMIZE)
+    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and not alone
+    if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]
     return json.dumps([composition, model.method, dict(model.keywords), model.gradient], default=repr)

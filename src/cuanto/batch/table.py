@@ -29,8 +29,9 @@ Array = NDArray[np.float64]
 class Row:
     """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol): semiempirical methods only. `positions`: where they differ from those of the entry.
-    `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does not compute is None.
+    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: of an optimisation. `positions` (Bohr): where
+    they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does
+    not compute is None.
     """
 
     entry: Entry
@@ -43,6 +44,7 @@ class Row:
     charges: Array | None = None
     heat_of_formation: float | None = None
     gradient: Array | None = None
+    steps: int | None = None
     positions: Array | None = None
     wavenumbers: Array | None = None
     intensities: Array | None = None
@@ -87,6 +89,14 @@ def _flat(name: str) -> Column:
     return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
 
 
+def _positions(row: Row) -> list[float] | None:
+    """Positions of the atoms, after an optimisation the new ones."""
+    found = row.positions
+    if found is None and row.entry.molecule is not None:
+        found = row.entry.molecule.R_ax
+    return None if found is None else found.reshape(-1).tolist()
+
+
 COLUMNS: dict[str, Column] = {
     "name": ("string", lambda row: row.name),
     "file": ("string", lambda row: row.entry.file or None),
@@ -98,6 +108,7 @@ COLUMNS: dict[str, Column] = {
     "energy_hartree": ("float64", lambda row: None if row.error else row.energy),
     "converged": ("bool", lambda row: row.converged),
     "iterations": ("int32", lambda row: None if row.error else row.iterations),
+    "steps": ("int32", lambda row: row.steps),
     "homo_hartree": ("float64", lambda row: row.homo),
     "lumo_hartree": ("float64", lambda row: row.lumo),
     "dipole_au": _flat("dipole"),
@@ -125,12 +136,6 @@ VIBRATION_COLUMNS: dict[str, Column] = {
 def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
     """Columns of a table with these rows."""
     return COLUMNS | (VIBRATION_COLUMNS if any(row.entry.model.driver == HESSIAN for row in rows) else {})
-
-
-def _positions(row: Row) -> list[float] | None:
-    if row.positions is not None:
-        return [float(x) for x in row.positions.reshape(-1)]
-    return None if row.entry.molecule is None else row.entry.molecule.R_ax.reshape(-1).tolist()
 
 
 def formula(molecule: Molecule) -> str:

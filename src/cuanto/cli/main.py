@@ -24,6 +24,7 @@ from cuanto.cli import (
     functionals,
     integrals,
     kernel,
+    optimize,
     report,
     selftest,
 )
@@ -66,6 +67,9 @@ app = typer.Typer(
 )
 app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
 app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
+app.command(name="optimize", epilog=optimize.EXAMPLES, rich_help_panel=CALCULATIONS)(optimize.optimize)
+for alias in ("optimise", "opt"):
+    app.command(name=alias, epilog=optimize.EXAMPLES, hidden=True)(optimize.optimize)
 app.command(name="frequencies", epilog=frequencies.EXAMPLES, rich_help_panel=CALCULATIONS)(frequencies.frequencies)
 app.command(name="freq", epilog=frequencies.EXAMPLES, hidden=True)(frequencies.frequencies)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)

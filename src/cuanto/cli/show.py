@@ -14,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from cuanto.methods import Result
+    from cuanto.motion.optimize import OptimizationResult
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
@@ -172,9 +173,11 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
     yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
 
 
-def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
-    """Print a line for each of several molecules: label, result or None, error message."""
-    heads = ("molecule", "energy / Hartree", "iterations", "time / s", "")
+def print_overview(
+    console: Console, done: Sequence[tuple[str, Result | OptimizationResult | None, str]], counted: str = "iterations"
+) -> None:
+    """Print a line for each of several molecules: label, result or None, error message; `counted`: steps of a task."""
+    heads = ("molecule", "energy / Hartree", counted, "time / s", "")
     rows = [_overview(*one) for one in done]
     table = make_table(heads, right=range(1, 4))
     for row, (_, result, _) in zip(rows, done, strict=True):
@@ -206,7 +209,7 @@ def _width(console: Console, table: Table) -> int:
     return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 
 
-def _overview(label: str, result: Result | None, problem: str) -> tuple[str, str, str, str, str]:
+def _overview(label: str, result: Result | OptimizationResult | None, problem: str) -> tuple[str, str, str, str, str]:
     if result is None:
         return label, "", "", "", problem
     verdict = "converged" if result.converged else "NOT converged"

@@ -26,11 +26,16 @@ SMILES = "smiles:"
 LARGEST_LABEL = 80
 HESSIAN = "hessian"
 """Driver of frequencies."""
+OPTIMIZE = "optimize"
+"""The task of an optimisation, which QCSchema has no driver for."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What to compute: method, basis and keywords of `cuanto.energy`; None where a file or the defaults decide."""
+    """What to compute: method, basis and keywords of `cuanto.energy`; None where a file or the defaults decide.
+
+    `driver`: that of QCSchema, or another task, which may have `settings` of its own.
+    """
 
     method: str | None = None
     basis: str | None = None
@@ -128,7 +133,8 @@ def choose_model(source: Source, given: Model) -> Model:
     asked = source.model
     method = given.method or asked.method or DEFAULT_METHOD
     driver = asked.driver if given.driver == "energy" else given.driver
-    require_driver(driver)
+    if driver != OPTIMIZE:
+        require_driver(driver)
     kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cuanto.journal import JsonLines
 from cuanto.log import logger
-from cuanto.methods.identity import result_key
+from cuanto.motion.record import calculation_key
 from cuanto.motion.vibrations import Vibrations
 from cuanto.system import Molecule
 
@@ -61,7 +61,7 @@ class ModeFollower:
         from cuanto.motion.optimize import optimize  # geomeTRIC is optional
 
         method, basis, options = self._about
-        key = result_key(start, method, basis, options, "optimised")
+        key = calculation_key(start, method, basis, options, "optimised")
         known = [] if self._journal is None else [line for line in self._journal.read() if line.get("key") == key]
         if known:
             return Molecule(start.symbols, known[-1]["R_ax"], start.charge, start.multiplicity, start.name)

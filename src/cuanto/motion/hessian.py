@@ -22,8 +22,8 @@ from cuanto.errors import CuantoError, InputError, describe_error
 from cuanto.journal import JsonLines
 from cuanto.log import logger
 from cuanto.methods import GaussianResult, Request, Result
-from cuanto.methods.identity import result_key
 from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
+from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
 from cuanto.motion.tasks import evaluate_task, plain_guess, plain_molecule, read_guess
@@ -147,7 +147,7 @@ class HessianCalculation:
 
     def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
         """The result at the reference geometry; from the orbitals of the journal it takes an iteration or two."""
-        key = result_key(self.molecule, *self._about, "orbitals")
+        key = calculation_key(self.molecule, *self._about, "orbitals")
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
             options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
@@ -192,7 +192,7 @@ class HessianCalculation:
         return found
 
     def _key(self, displacement: Displacement) -> str:
-        return result_key(self._displaced(displacement), *self._about, "displaced")
+        return calculation_key(self._displaced(displacement), *self._about, "displaced")
 
     def _displaced(self, displacement: Displacement) -> Molecule:
         m = self.molecule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -354,11 +354,16 @@ def _is_converged(point: Point, step: Step, criteria: Criteria) -> bool:
     return point.satisfied and (criteria.flat(step.measures) or (all(step.met) and not point.limited))
 
 
-def frames(points: Sequence[PathPoint]) -> Iterator[str]:
-    """Frames of extended XYZ for the points of a scan or path."""
-    for point in points:
-        values = {
+def structure_text(found: OptimizationResult) -> str:
+    """Extended XYZ: the optimised molecule, or all points of a scan or path."""
+    if not found.points:
+        verdict = {"converged": "T" if found.converged else "F", "level": found.result.level_of_theory}
+        return frame_text(found.molecule, found.energy, {"forces": -found.gradient}, **verdict)
+    text = ""
+    for point in found.points:
+        scanned = {
             str(one).replace(" ", "_"): one.value / one.unit for one in point.constraints if one.value is not None
         }
-        info = {"coordinate": point.coordinate, "converged": "T" if point.converged else "F", **values}
-        yield frame_text(point.molecule, point.energy, {"forces": -point.gradient}, **info)
+        info: dict[str, Any] = {"coordinate": point.coordinate, "converged": "T" if point.converged else "F", **scanned}
+        text += frame_text(point.molecule, point.energy, {"forces": -point.gradient}, **info)
+    return text

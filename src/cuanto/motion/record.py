@@ -10,13 +10,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cuanto import __version__
 from cuanto.arrays import Array
+from cuanto.basis import Basis
 from cuanto.basis.library import is_file
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
@@ -36,12 +37,15 @@ def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Ma
     what = {name: value for name, value in keywords.items() if OPTIONS[name].affects_result}
     sets = [content_of(basis), content_of(what.pop("auxbasis", None))]
     parts = [molecule.symbols, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
-    text = json.dumps([__version__, *parts], sort_keys=True, default=_plain)
+    text = json.dumps([import_module("cuanto").__version__, *parts], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
 
 
 def content_of(basis: object) -> object:
-    """The name of a basis, or a hash of its file."""
+    """The name of a basis, or a hash of its file or functions."""
+    if isinstance(basis, Basis):
+        numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
+        return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
     if not isinstance(basis, str) or not is_file(basis):
         return basis
     try:
@@ -89,7 +93,7 @@ class Recorder:
         if known is not None:
             self.replayed += 1
             return known
-        result = surface.at(R_ax)
+        result = result_at(surface, R_ax)
         if self._file is not None:
             line = {"key": self._key, "number": self._count, "R_ax": R_ax.tolist(), "energy": result.energy}
             self._file.append({**line, "gradient": result.gradient.tolist()}, safely=True)
