@@ -59,7 +59,7 @@ Symmetry = Annotated[
     bool | None,
     typer.Option(
         "--symmetry/--no-symmetry",
-        help="Take gradients of equivalent displacements from each other. \\[default: without a functional]",
+        help="Take gradients of equivalent displacements from each other. \\[default: as far as the grid allows]",
         rich_help_panel=HESSIAN,
     ),
 ]

@@ -38,7 +38,7 @@ def frequencies(
 
     `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949}.
     `step`: displacement of the atoms, Bohr. `symmetry`: take gradients of equivalent displacements from each other
-    (None: unless a functional, point charges or a field make them differ).
+    (None: as far as the grid of a functional allows it, and not with point charges or a field).
     `follow_imaginary`: displace the atoms along imaginary modes, optimise (with geomeTRIC) and compute again until no
     imaginary mode is left; the geometry is then `.molecule` of what is returned.
     `workers`: processes of one thread each on this machine (0: this process; None: one for each core, but this process
