@@ -248,11 +248,25 @@ def _compute(
         require_writable(journal, *job.inputs)
         vibrations = _calculate(console, source, job, analysis, journal)
         write_files(vibrations, outputs, source)
+        if analysis.work.get("follow_imaginary"):
+            _write_minimum(console, vibrations, source.label, job)
         Path(journal).unlink(missing_ok=True)
     else:
         write_files(vibrations, {name: path for name, path in outputs.items() if name in job.outputs}, source)
     print_vibrations(console, vibrations, job.quiet, source.label)
     return NOT_CONVERGED if analysis.work.get("follow_imaginary") and len(vibrations.imaginary) else 0
+
+
+def _write_minimum(console: Console, vibrations: Vibrations, label: str, job: Job) -> None:
+    """Write the geometry that the imaginary modes have led to."""
+    from cuanto.report.reproduce import xyz_text
+
+    assert vibrations.result is not None
+    path = f"{label}_minimum.xyz"
+    require_writable(path, *job.inputs)
+    write_text(path, xyz_text(vibrations.result))
+    if not job.quiet:
+        console.print(f" the last geometry is in {path}", markup=False, style="dim")
 
 
 def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:

@@ -164,8 +164,6 @@ def _candidate_directions(site: Sequence[Array]) -> list[Array]:
 
 def _distinct(vectors: Sequence[Array]) -> list[Array]:
     """Vectors without those that are parallel to an earlier one."""
-    found: list[Array] = []
-    for one in vectors:
-        if all(np.linalg.norm(np.cross(one, other)) > SAME for other in found):
-            found.append(one)
-    return found
+    units = np.array([one / np.linalg.norm(one) for one in vectors])
+    parallel = 1 - np.abs(units @ units.T) < SAME**2 + 1e-12
+    return [one for k, one in enumerate(vectors) if not parallel[k, :k].any()]

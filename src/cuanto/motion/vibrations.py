@@ -150,7 +150,7 @@ def analyse(
         masses=masses,
         wavenumbers=np.sign(values) * np.sqrt(np.abs(values)) * IN_WAVENUMBERS,
         intensities=INTENSITY_IN_KM_PER_MOL * (slopes_mx**2).sum(axis=1),
-        modes=(l_mq / np.sqrt(norms)[:, None]).reshape(len(values), -1, 3),
+        modes=(l_mq / np.sqrt(norms)[:, None]).reshape(len(values), len(masses), 3),
         reduced_masses=1 / norms,
         conditions=conditions or Conditions(),
         result=result,
