@@ -42,7 +42,9 @@ def test_a_page_of_an_optimisation(tmp_path: Path) -> None:
     found = cuanto.optimize(WATER, **PM6)
     html = report_html(found)
     data = data_of(html)["path"]
-    assert isinstance(data, dict) and len(data["frames"]) == found.iterations == html.count('class="dot change"')
+    assert isinstance(data, dict) and len(data["frames"]) == found.iterations == html.count(
+        'class="dot change" data-step'
+    )
     assert 'id="geometry"' in html and "cuanto optimize" in html and "NOT optimised" not in html
     path = tmp_path / "water.json"
     path.write_text(json.dumps(found.to_qcschema()))

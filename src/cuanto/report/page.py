@@ -46,7 +46,8 @@ def report_html(source: Source) -> str:
     """The text of the page."""
     result, motion = _parts(source)
     surfaces, reason = _surfaces(result)
-    scripts = [viewer_script(), resource("page.js"), resource("motion.js")]
+    moving = motion.data()
+    scripts = [viewer_script(), resource("page.js"), *([resource("motion.js")] if moving else [])]
     title = f"{result.molecule.name or 'molecule'}: {result.level_of_theory}"
     head = tag(
         "head",
@@ -57,9 +58,7 @@ def report_html(source: Source) -> str:
         tag("title", title),
         tag("style", Markup(resource("page.css"))),
     )
-    data = tag(
-        "script", Markup(_json(_data(result, surfaces) | motion.data())), type="application/json", id="report-data"
-    )
+    data = tag("script", Markup(_json(_data(result, surfaces) | moving)), type="application/json", id="report-data")
     run = join(*(tag("script", Markup(script)) for script in scripts))
     page = tag("html", head, tag("body", body(result, surfaces, reason, motion), data, run), lang="en")
     text = f"<!doctype html>\n{page}\n"
@@ -89,8 +88,10 @@ def _parts(source: Source) -> tuple[Result, Motion]:
     return read(source), Motion()
 
 
-def _schema(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a JSON file; empty for checkpoints and files that cannot be read, which `read` refuses."""
+def _schema(path: object) -> dict[str, Any]:
+    """The content of a JSON file; empty for checkpoints and for what cannot be read, which `read` refuses."""
+    if not isinstance(path, str | os.PathLike):
+        return {}
     try:
         if is_checkpoint(Path(path)):
             return {}
