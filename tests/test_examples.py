@@ -160,6 +160,11 @@ def test_forces(capsys: pytest.CaptureFixture[str]) -> None:
     assert abs(error) < 1e-6 and norm < 0.02
 
 
+def test_optimization(capsys: pytest.CaptureFixture[str]) -> None:
+    from_hcn, from_hnc = run("14_optimization", capsys)
+    assert from_hcn == pytest.approx(359.8, abs=0.2) and from_hnc == pytest.approx(304.1, abs=0.2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "expected"),
     [

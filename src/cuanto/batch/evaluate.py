@@ -33,7 +33,7 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
 
     It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
     """
-    given, alone = task["molecules"], task["driver"] in (HESSIAN, OPTIMIZE)
+    given, alone = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
     together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
     if len(molecules) > 1 and together:
@@ -57,9 +57,9 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        if task["driver"] == OPTIMIZE:
+        if task.get("driver") == OPTIMIZE:
             row = _optimized(molecule, basis.get("basis"), task)
-        elif task["driver"] == HESSIAN:
+        elif task.get("driver") == HESSIAN:
             row = _vibrations_row(molecule, task, basis)
         else:
             compute = gradient if task["gradient"] else energy

@@ -51,16 +51,13 @@ def optimization_text(found: OptimizationResult) -> str:
 
 def _atomic_result(step: Step, specification: dict[str, Any], provenance: dict[str, str]) -> dict[str, Any]:
     gradient = step.gradient.reshape(-1).tolist()
+    properties = {"calcinfo_natom": step.molecule.natom, "return_energy": step.energy, "return_gradient": gradient}
     return {
         "schema_name": "qcschema_output",
         "schema_version": 1,
         **specification,
         "molecule": molecule_schema(step.molecule),
-        "properties": {
-            "calcinfo_natom": step.molecule.natom,
-            "return_energy": step.energy,
-            "return_gradient": gradient,
-        },
+        "properties": properties,
         "return_result": gradient,
         "success": True,
         "provenance": provenance,

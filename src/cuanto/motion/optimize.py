@@ -156,6 +156,8 @@ class Search:
         settings: Settings,
         options: dict[str, Any],
     ) -> None:
+        if isinstance(basis, Basis):
+            raise InputError(f"this {basis.name} has fixed centres: give its name, so that it moves with the atoms")
         self.surface = Surface(molecule, method, basis, **options)
         if molecule.nuclei.ghosts.any():
             raise InputError("ghost atoms feel no forces that could be followed: optimise without them")

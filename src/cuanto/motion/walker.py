@@ -20,6 +20,7 @@ from cuanto.arrays import Array
 from cuanto.errors import ConvergenceError, CuantoError, InputError, import_optional
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import Criteria, Measures, displacement
+from cuanto.motion.model_hessian import add_missing_angles
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -91,8 +92,8 @@ class Walker:
 
     def __init__(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> None:
         self._criteria = criteria
-        self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
+        self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         with silence(), _translated():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
@@ -111,7 +112,7 @@ class Walker:
             while True:
                 energy, g, X = optimizer.E, optimizer.gradx.copy(), optimizer.X.copy()
                 stands = self._point(X, energy, g, X)
-                if self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
+                if stands.satisfied and self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
                     yield stands  # a step of no length has no direction
                     return
                 self._propose()
@@ -187,6 +188,7 @@ class Walker:
             constraints=[primitive for one in plan.constraints for primitive in self._primitives(one)] or None,
             cvals=[value for one in plan.constraints for value in _targets(one)],
         )
+        add_missing_angles(coordinates, system, self._modules["internal"].Angle)
         settings = self._settings(plan, criteria)
         start = molecule.R_ax.reshape(-1).copy()
         return self._modules["optimize"].Optimizer(
