@@ -16,16 +16,17 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
-from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate, plain_molecule
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import OPTIMIZE, Model
+from cuanto.interfaces.sources import HESSIAN, OPTIMIZE, Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
+from cuanto.motion.tasks import plain_molecule
 from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
@@ -262,7 +263,8 @@ def _group_key(entry: Entry, device: str) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
-    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and model.driver != OPTIMIZE
+    alone = model.driver in (HESSIAN, OPTIMIZE)
+    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and not alone
     if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]

@@ -26,7 +26,7 @@ from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
-DRIVERS = ("energy", "gradient", "properties")
+DRIVERS = ("energy", "gradient", "hessian", "properties")
 MAX_ORBITALS = 1000
 """Largest basis whose orbitals are written (20 MB of text); use a checkpoint for larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
@@ -102,7 +102,11 @@ def write_qcschema(
 
 def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    schema = to_qcschema(result, driver=driver)
+    return schema_text(to_qcschema(result, driver=driver), asked)
+
+
+def schema_text(schema: dict[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+    """The text of a file with this AtomicResult."""
     if asked is not None:
         schema = plain(to_version_2(schema, asked))
         check_schema(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
