@@ -226,7 +226,8 @@ class ScfOptions:
         "auto",
         ("auto", "none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
-        "follow in semiempirical methods for transition metals, lanthanides and noble gases, otherwise none.",
+        "follow in semiempirical methods for transition metals, lanthanides and noble gases (up to 2000 orbitals), "
+        "otherwise none.",
     )
     profile: bool = option(False, "switch", "Wait for the device after each step, for exact timings.")
 

@@ -46,6 +46,8 @@ from cuanto.terms.base import Term
 
 Array = NDArray[np.float64]
 
+MOST_FOLLOWED = 2000
+"""Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
 
@@ -93,7 +95,7 @@ class Semiempirical:
         """The options, with what is chosen automatically."""
         if self.options.stability != "auto":
             return self.options
-        follow = self.layout.ambiguous and self.options.aufbau
+        follow = self.layout.ambiguous and self.layout.orbitals <= MOST_FOLLOWED and self.options.aufbau
         return replace(self.options, stability="follow" if follow else "none")
 
     @cached_property
