@@ -76,8 +76,7 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
-        on_charges: Any = getattr(result, "charges_gradient", ())
-        if len(on_charges):
+        if isinstance(result, GaussianResult) and len(on_charges := result.charges_gradient):
             schema["extras"]["cuanto"]["charges_gradient"] = on_charges.tolist()
     if schema["driver"] == "properties":
         schema["return_result"] = {
