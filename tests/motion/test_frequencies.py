@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyscf import gto, scf
+from pyscf import dft, gto, scf
 from pyscf.hessian import thermo
 
 import cuanto
 from cuanto import Molecule
 from cuanto.errors import CuantoError, InputError
+from cuanto.grid import GridSettings
 from cuanto.motion.hessian import HessianCalculation
 from cuanto.motion.state_symmetry import state_operations
-from cuanto.motion.tasks import evaluate_task, plain_guess, plain_molecule
+from cuanto.motion.tasks import evaluate_task, plain_arguments, plain_guess, plain_molecule
 from places import ROOT
 from scripted import PATHS, wait_until
 from vibrating import HF, PLANAR, PM6, WATER, water
@@ -47,6 +48,18 @@ def test_wavenumbers_against_pyscf(molecule: Molecule) -> None:
     found = cuanto.frequencies(molecule, **HF)
     assert np.abs(found.wavenumbers - peer_wavenumbers(molecule)).max() < WITHIN
     assert found.second_derivatives.displacements <= 7
+
+
+def test_a_functional_against_pyscf() -> None:
+    molecule = Molecule.from_string("2\n\nO 0 0 0\nH 0 0 0.97\n", charge=-1)
+    found = cuanto.frequencies(molecule, "pbe", "sto-3g", fitting="none", grid=(60, 302), backend="cpu")
+    atoms = list(zip(molecule.symbols, molecule.R_ax.tolist(), strict=True))
+    mol = gto.M(atom=atoms, unit="Bohr", basis="sto-3g", charge=-1, verbose=0)
+    peer = dft.RKS(mol, xc="pbe")
+    peer.grids.atom_grid, peer.grids.prune, peer.conv_tol, peer.chkfile = (60, 302), None, 1e-12, None
+    peer.kernel()
+    theirs = np.sort(thermo.harmonic_analysis(mol, peer.Hessian().kernel())["freq_wavenumber"])
+    assert np.abs(found.wavenumbers - theirs).max() < 1.0
 
 
 @pytest.mark.parametrize("method", [HF, PM6], ids=["hf", "pm6"])
@@ -238,6 +251,16 @@ def test_a_placed_basis_moves_with_the_atoms() -> None:
     options = {name: value for name, value in HF.items() if name not in ("method", "basis")}
     found = cuanto.frequencies(WATER, "hf", cuanto.Basis("sto-3g", WATER), **options)
     assert np.abs(found.wavenumbers - water().wavenumbers).max() < 1e-4
+    with pytest.raises(InputError, match="workers=0"):
+        cuanto.frequencies(WATER, "hf", cuanto.Basis("sto-3g", WATER), workers=2, **options)
+
+
+def test_arguments_become_plain_data() -> None:
+    given = {"grid": GridSettings.of((50, 194), pruning="none"), "field": np.zeros(3), "basis": Path("a.nw")}
+    grid = {"level": [50, 194], "pruning": "none"}
+    assert plain_arguments(given) == {"grid": grid, "field": [0.0, 0.0, 0.0], "basis": "a.nw"}
+    with pytest.raises(TypeError):
+        plain_arguments({"basis": object()})
 
 
 def test_coarse_grids_keep_their_own_operations_only() -> None:

@@ -26,7 +26,7 @@ from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
-from cuanto.motion.tasks import evaluate_task, plain_guess, plain_molecule, read_guess
+from cuanto.motion.tasks import evaluate_task, moved_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
@@ -221,8 +221,7 @@ class HessianCalculation:
                     k = tasks.popleft()
                     molecule = self._displaced(displacements[k])
                     task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
-                    task |= {"method": self.method, "basis": self._basis_at(molecule), "keywords": keywords}
-                    runner.submit(str(k), evaluate_task, task)
+                    runner.submit(str(k), evaluate_task, task | self._arguments(molecule, keywords, here))
                     running += 1
                 key, values = runner.next()
                 running -= 1
@@ -234,11 +233,24 @@ class HessianCalculation:
                 else:
                     raise self._failure(displacements[int(key)], values)
 
-    def _basis_at(self, molecule: Molecule) -> Any:
-        """The basis as it was given; functions that are placed already move with their atoms."""
-        if not isinstance(self.basis, Basis):
-            return self.basis
-        return _moved(self.basis, molecule)
+    def _arguments(self, molecule: Molecule, keywords: Mapping[str, Any], here: bool) -> dict[str, Any]:
+        """Method, basis and keywords of a task; plain data unless it stays in this process (`here`)."""
+        basis, given = moved_basis(self.basis, molecule), dict(keywords)
+        if "auxbasis" in given:
+            given["auxbasis"] = moved_basis(given["auxbasis"], molecule)
+        found = {"method": self.method, "basis": basis, "keywords": given}
+        if here:
+            return found
+        plain: dict[str, Any] = plain_arguments(found)
+        return plain
+
+    def _portable(self) -> bool:
+        """Whether tasks can be sent to another process."""
+        try:
+            self._arguments(self.molecule, {k: v for k, v in self.options.items() if k != "guess"}, here=False)
+        except TypeError:
+            return False
+        return True
 
     def _failure(self, displacement: Displacement, error: BaseException) -> CuantoError:
         if not isinstance(error, Exception) or isinstance(error, (MemoryError, InputError)):
@@ -251,13 +263,14 @@ class HessianCalculation:
         """The runner of the tasks, their keywords, and the number of tasks submitted ahead."""
         keywords = {name: value for name, value in self.options.items() if name != "guess"}
         work = self.work
+        if (work.scheduler is not None or work.workers) and not self._portable():
+            raise InputError("some arguments are not plain data, which other processes need: use workers=0")
         if work.scheduler is not None:
             return stack.enter_context(DaskRunner(work.scheduler)), keywords, AHEAD
         workers = work.workers
         if workers is None:
             seconds = reference.timings.total * tasks
-            portable = not any(isinstance(one, Basis) for one in (self.basis, keywords.get("auxbasis")))
-            alone = seconds < SHORT or not reference.backend.traits.unified_memory or not portable
+            alone = seconds < SHORT or not reference.backend.traits.unified_memory or not self._portable()
             workers = 0 if alone else min(usable_cores(), tasks)
         logger.info("%d displacements in %s", tasks, f"{workers} processes" if workers > 1 else "this process")
         if workers == 0:
@@ -270,7 +283,3 @@ class HessianCalculation:
 def _is_octahedral(operation: Operation) -> bool:
     """Whether it exchanges and reverses the axes of the coordinates, as the operations of a Lebedev grid do."""
     return bool(np.abs(np.sort(np.abs(operation.R_xy), axis=1) - [0.0, 0.0, 1.0]).max() < EXACT)
-
-
-def _moved(basis: Basis, molecule: Molecule) -> Basis:
-    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)

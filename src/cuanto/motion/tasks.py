@@ -6,6 +6,8 @@ A task starts from the orbitals of the reference geometry, which it contains as 
 from __future__ import annotations
 
 import base64
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +18,7 @@ from cuanto.api import gradient
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import ConvergenceError
+from cuanto.grid import GridSettings
 from cuanto.integrals.engine import resolve
 from cuanto.methods import GaussianResult, Result, Semiempirical, SemiempiricalResult
 from cuanto.options import DEFAULT_BASIS
@@ -57,6 +60,26 @@ def slopes_of(result: Result) -> dict[str, Any]:
         "dipole": result.dipole.tolist(),
         "iterations": result.iterations,
     }
+
+
+def plain_arguments(given: Any) -> Any:
+    """Arguments of `cuanto.energy` as plain data; a `TypeError` for those that only this process has."""
+    return json.loads(json.dumps(given, default=_plain_argument))
+
+
+def _plain_argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, GridSettings):
+        return value.plain
+    return os.fspath(value)
+
+
+def moved_basis(basis: Any, molecule: Molecule) -> Any:
+    """A basis as it was given; functions that are placed already move with their atoms."""
+    if not isinstance(basis, Basis):
+        return basis
+    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)
 
 
 def plain_molecule(molecule: Molecule) -> dict[str, Any]:
