@@ -72,6 +72,12 @@ class Basis:
         basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {})
         return basis
 
+    def moved_to(self, R_ax: Array) -> "Basis":
+        """The same shells with their atoms at other positions (Bohr)."""
+        basis = type(self).__new__(type(self))
+        basis._set(self.name, self.shells, R_ax, self.symbols, self.sources)
+        return basis
+
     def _set(self, *values: object) -> None:
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
