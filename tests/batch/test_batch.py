@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ from typer.testing import CliRunner
 import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
-from cuanto.batch.entry import Entry, entries_of, structures
-from cuanto.batch.evaluate import evaluate
+from cuanto.batch.entry import Entry, _content, entries_of, structures
+from cuanto.batch.evaluate import _row, evaluate
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
 from cuanto.cli.main import app
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, MissingDependencyError
 from cuanto.interfaces.sources import Model
 from cuanto.motion.tasks import plain_molecule
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
@@ -416,3 +417,13 @@ def test_failures_are_not_computed() -> None:
     with Batch([Entry("iron", cuanto.Molecule(["Fe"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
         batch.run(lambda row: None)
     assert (batch.counts.computed, batch.counts.failed) == (0, 1)
+
+
+def test_an_energy_that_is_not_a_number_is_an_error() -> None:
+    with pytest.raises(CuantoError, match="the energy is not a number"):
+        _row(SimpleNamespace(energy=float("nan")), False)  # type: ignore[arg-type]
+
+
+def test_a_basis_file_that_is_gone_keeps_its_name_in_the_key(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone.nw")
+    assert _content(gone) == gone
