@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums
@@ -48,10 +50,10 @@ class DirectFit(CoulombSums):
         groups, contraction = primitives(basis)
         single, own_contraction = primitives(aux)
         self._C_pk, self._C_Pk = (Contraction(C, backend) for C in (contraction, own_contraction))
-        pairs = Distributions.of(pair_blocks(groups, threshold, backend), contraction.shape[1], backend, omega)
-        fitting = Distributions.of(single_blocks(single, backend), 1, backend, omega)
-        self._to_fit = Potentials(fitting, pairs, backend, threshold, "double")
-        self._to_pairs = Potentials(pairs, fitting, backend, threshold, "double")
+        pairs = Distributions.of(pair_blocks(groups, threshold, backend), backend)
+        fitting = Distributions.of(single_blocks(single, backend), backend)
+        self._to_fit = Potentials(fitting, pairs, threshold, omega=omega)
+        self._to_pairs = Potentials(pairs, fitting, threshold, omega=omega)
 
     def fit(self, D_npq: Any) -> Any:
         """x_nP = sum_pq (pq|P) D_pq of symmetric densities."""
@@ -73,9 +75,8 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
     """Upper bound of the memory of a `DirectFit`, from the number of pairs."""
     (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
-    kinds = [
-        (a, b, len(candidates(a, b, NEGLIGIBLE * threshold)[0])) for i, a in enumerate(groups) for b in groups[: i + 1]
-    ]
+    smallest = NEGLIGIBLE * threshold
+    kinds = [(a, b, len(candidates(a, b, smallest, np)[0])) for i, a in enumerate(groups) for b in groups[: i + 1]]
     pairs, fitting = Counter[int](), Counter[int]()
     kept = made = searched = 0
     for a, b, count in kinds:

@@ -2,28 +2,29 @@
 
 Primitives with the same centre and exponent are treated as one, whatever their shells (the s and p functions of an SP
 shell, the columns of a general contraction): a pair of them is one charge distribution, expanded up to the highest
-order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572.
+order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/9781119019572 (templates/j_expand.h).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from math import prod
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from cuanto import tuning
-from cuanto.arrays import Array, Ints
-from cuanto.backends.base import Backend
+from cuanto.arrays import Array, Ints, Ints32
+from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
+from cuanto.coulomb.j_tables import self_repulsion_on, tuples_on
 from cuanto.integrals.segments import SegmentClass, segments
-from cuanto.kernels.recurrences.components import degree, function_count, kernel_matrix, powers
+from cuanto.kernels.hermite_build import expansion_memory, step_source
+from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 Kind = tuple[tuple[int, bool], ...]
 """The shells (momentum, solid harmonics?) that share a primitive."""
@@ -34,13 +35,27 @@ CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
 @dataclass(frozen=True)
 class Primitives:
-    """Primitives of one kind; their functions are columns `first` to `first + count * functions` of the contraction."""
+    """Primitives of one kind, arrays of the host or of a device.
+
+    Their functions are columns `first` to `first + count * functions` of the contraction. Function m is a polynomial
+    with the terms start[m] to start[m + 1].
+    """
 
     kind: Kind
-    exponents: Array
-    centres: Array
-    scale: Array  # [primitive, shell of the kind]: largest contraction coefficient
     first: int
+    exponents: Any
+    centres: Any
+    scale: Any  # [primitive, function]: largest contraction coefficient
+    atom: Any  # [primitive]: the number of the centre, -1 for one that does not move
+    start: Any
+    power: Any  # [term, axis]
+    value: Any  # [term]
+
+    @classmethod
+    def of(cls, kind: Kind, first: int, exponents: Array, centres: Array, scale: Array, atom: Ints) -> Primitives:
+        """Host arrays; scale: [primitive, shell of the kind]."""
+        widths = [function_count(*shell) for shell in kind]
+        return cls(kind, first, exponents, centres, np.repeat(scale, widths, axis=1), atom, *polynomials(kind))
 
     @property
     def count(self) -> int:
@@ -57,6 +72,30 @@ class Primitives:
         """Highest momentum."""
         return max(l for l, _ in self.kind)
 
+    def arguments(self, side: str) -> dict[str, Any]:
+        """Arguments of kernels, for one side of pairs ("a" or "b")."""
+        values = {"exponent": self.exponents, "centre": self.centres, "scale": self.scale, "atom": self.atom}
+        values |= {"start": self.start, "power": self.power, "value": self.value}
+        return {f"l{side}": self.order} | {f"{side}_{name}": value for name, value in values.items()}
+
+
+@cache
+def polynomials(kind: Kind) -> tuple[Ints32, Ints32, Array]:
+    """Starts, powers and coefficients of the terms of all functions."""
+    rows = [
+        [(a, x) for a, x in zip(powers(l), row, strict=True) if x] for l, pure in kind for row in kernel_matrix(l, pure)
+    ]
+    start = np.array([0, *accumulate(len(row) for row in rows)], dtype=np.int32)
+    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
+    return start, power, np.array([x for row in rows for _, x in row])
+
+
+def uploaded(groups: Sequence[Primitives], backend: Backend) -> list[Primitives]:
+    """The same primitives with arrays of a device, copied in one transfer."""
+    names = ("exponents", "centres", "scale", "atom", "start", "power", "value")
+    found = backend.upload({f"{i} {name}": getattr(group, name) for i, group in enumerate(groups) for name in names})
+    return [replace(group, **{name: found[f"{i} {name}"] for name in names}) for i, group in enumerate(groups)]
+
 
 def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""
@@ -66,16 +105,18 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
     places = [np.column_stack([c.centres[o], c.exponents]) for c, o in zip(classes, owners, strict=True)]
     unique, number = np.unique(np.concatenate(places), axis=0, return_inverse=True)
     numbers = np.split(number.reshape(-1), np.cumsum([len(x) for x in places])[:-1])
-    scale = np.zeros((len(unique), len(shells)))
-    for c, k in zip(classes, numbers, strict=True):
+    scale, atom = np.zeros((len(unique), len(shells))), np.zeros(len(unique), dtype=np.int64)
+    for c, owner, k in zip(classes, owners, numbers, strict=True):
         np.maximum.at(scale[:, shells.index((c.l, c.pure))], k, np.abs(c.coefficients).max(axis=1))
+        atom[k] = basis.function_atoms[c.ao[owner, 0]]
     masks = (scale > 0) @ (1 << np.arange(len(shells)))
     groups, start = [], np.zeros((len(unique), len(shells)), dtype=np.int64)
     first = 0
     for mask in np.unique(masks[masks > 0]):
         mine, used = np.flatnonzero(masks == mask), [j for j in range(len(shells)) if mask >> j & 1]
         kind = tuple(shells[j] for j in used)
-        groups.append(Primitives(kind, unique[mine, 3], unique[mine, :3], scale[mine][:, used], first))
+        own = (unique[mine, 3], unique[mine, :3], scale[mine][:, used], atom[mine])
+        groups.append(Primitives.of(kind, first, *own))
         sizes = np.cumsum([0, *(function_count(*shell) for shell in kind)])
         for j, offset in zip(used, sizes, strict=False):
             start[mine, j] = first + np.arange(len(mine)) * sizes[-1] + offset
@@ -98,24 +139,31 @@ def _contraction(
     return sparse.csr_matrix(sparse.coo_matrix(entries, shape=shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairBlock:
-    """Pairs of primitives of two kinds; host arrays except E_kft."""
+    """Pairs of primitives of two kinds; arrays of a device.
+
+    Densities of the functions are elements of a matrix with `row` elements in a row, which begins at `offset`.
+    `weight`: 2 for pairs (1 for a primitive with itself), 1 for single functions. Arrays have an element for every pair.
+    """
 
     bra: Primitives
     ket: Primitives
-    u: Ints  # [pair]: primitive of the first kind
-    v: Ints
-    E_kft: Any  # device, [pair, functions of u times functions of v, Hermite function]
-    exponents: Array
-    centres: Array
-    weight: Array  # 1 for a primitive with itself, else 2
-    bound: Array  # sqrt (b|b), the largest of all functions
+    u: Any  # primitive of the first kind
+    v: Any
+    row: int
+    weight: float
+    E_kft: Any  # [pair, functions of u times functions of v, Hermite function]
+    geometry: Any  # [pair, field]: square root of the exponent p, centre
+    factor: Any  # weight p^-3/2
+    bound: Any  # sqrt (b|b), the largest of all functions
+    along: Any  # place along a curve in space, less than 2^53
+    offset: int = field(default=0, kw_only=True)
 
     @property
     def count(self) -> int:
         """Number of pairs."""
-        return len(self.exponents)
+        return len(self.u)
 
     @property
     def order(self) -> int:
@@ -127,171 +175,84 @@ class PairBlock:
         """Products of functions of one pair."""
         return self.bra.functions * self.ket.functions
 
-    def places(self, size: int) -> Ints:
-        """[pair, functions]: elements of a matrix over all primitive functions, `size` of them, in one row."""
-        rows = self.bra.first + self.bra.functions * self.u[:, None] + np.arange(self.bra.functions)
-        cols = self.ket.first + self.ket.functions * self.v[:, None] + np.arange(self.ket.functions)
-        return (rows[:, :, None] * size + cols[:, None, :]).reshape(self.count, -1)
+    def pairs(self, table: Any, higher: int = 0) -> dict[str, Any]:
+        """Arguments of kernels; `table`: that of Hermite tuples, to a `higher` order than the pairs' own."""
+        sizes = {"rows": self.bra.functions, "columns": self.ket.functions}
+        return {"u": self.u, "v": self.v, **sizes, "tuples": hermite_count(self.order + higher), "table": table}
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Arguments of kernels: where the densities are."""
+        return {"origin": self.offset + self.bra.first * self.row + self.ket.first, "row": self.row}
 
 
-def pair_blocks(groups: list[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
+def pair_blocks(groups: Sequence[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
     """All significant pairs, by kinds."""
-    smallest = NEGLIGIBLE * threshold
-    kinds = [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
-    blocks = (_pair_block(a, b, *candidates(a, b, smallest), smallest, backend) for a, b in kinds)
-    return [block for block in blocks if block.count]
+    size, smallest = sum(group.count * group.functions for group in groups), NEGLIGIBLE * threshold
+    own = uploaded(groups, backend)
+    kinds = [(a, b) for i, a in enumerate(own) for b in own[: i + 1]]
+    found = [(a, b, *candidates(a, b, smallest, backend.xp)) for a, b in kinds]
+    return _expanded([pair for pair in found if len(pair[2])], size, 2.0, backend)
 
 
-def single_blocks(groups: list[Primitives], backend: Backend) -> list[PairBlock]:
+def single_blocks(groups: Sequence[Primitives], backend: Backend) -> list[PairBlock]:
     """Single functions, as pairs with the function 1, an s function of exponent zero."""
-    one = Primitives(((0, True),), np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), 0)
-    blocks = (_pair_block(a, one, np.arange(a.count), np.zeros(a.count, int), -1.0, backend) for a in groups)
-    return [replace(block, weight=np.ones(block.count)) for block in blocks]
+    xp, one = backend.xp, np.ones((1, 1))
+    constant = Primitives.of(((0, True),), 0, np.zeros(1), np.zeros((1, 3)), one, np.full(1, -1))
+    *own, last = uploaded([*groups, constant], backend)
+    pairs = [(a, last, xp.arange(a.count), xp.zeros(a.count, dtype=np.int64)) for a in own]
+    return _expanded(pairs, 1, 1.0, backend)
 
 
-def _pair_block(a: Primitives, b: Primitives, u: Ints, v: Ints, smallest: float, backend: Backend) -> PairBlock:
-    """The pairs (u, v) of two kinds whose bound exceeds `smallest`."""
-    E_parts, bounds = [], []
-    numbers = a.functions * b.functions * hermite_count(a.order + b.order)
-    for part in _chunks(len(u), max(1, CHUNK_NUMBERS // numbers)):
-        E_kft = _expansion(a, b, u[part], v[part], backend)
-        bound = _bounds(E_kft, a, b, u[part], v[part], backend)
-        E_parts.append(E_kft[backend.to_device(bound > smallest)])
-        bounds.append(bound)
-    bound = np.concatenate([np.zeros(0), *bounds])
-    u, v = u[bound > smallest], v[bound > smallest]
-    E = backend.xp.concatenate(E_parts) if E_parts else backend.xp.zeros((0, 0, 0))
-    p = a.exponents[u] + b.exponents[v]
-    centres = a.centres[u] + (b.exponents[v] / p)[:, None] * (b.centres[v] - a.centres[u])
-    weight = np.where((u == v) & (a is b), 1.0, 2.0)
-    return PairBlock(a, b, u, v, E, p, centres, weight, bound[bound > smallest])
+def _expanded(
+    pairs: Sequence[tuple[Primitives, Primitives, Any, Any]], row: int, weight: float, backend: Backend
+) -> list[PairBlock]:
+    """Expansions, records and bounds of pairs (u, v) of two kinds, in one launch for all."""
+    xp, table = backend.xp, tuples_on(backend)
+    program = backend.compile(step_source(backend.traits.language, "j_expand"))
+    blocks, launches = [], []
+    for a, b, u, v in pairs:
+        count, order = len(u), a.order + b.order
+        E_kft = xp.empty((count, a.functions * b.functions, hermite_count(order)))
+        arrays = (E_kft, xp.empty((count, 4)), xp.empty(count), xp.empty(count), xp.empty(count, dtype=np.int64))
+        block = PairBlock(a, b, u, v, row, weight, *arrays)
+        values = {**block.pairs(table), **a.arguments("a"), **b.arguments("b"), "weight": weight}
+        values |= {"same": int(a is b), "W": self_repulsion_on(backend, order), "E": E_kft, "geometry": block.geometry}
+        values |= {"factor": block.factor, "bound": block.bound, "along": block.along}
+        launches.append(Launch(program, count, values, expansion_memory(a.order, b.order)))
+        blocks.append(block)
+    backend.launch_all(launches)
+    return blocks
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, count, size))
 
 
-def candidates(a: Primitives, b: Primitives, threshold: float) -> tuple[Ints, Ints]:
+def candidates(a: Primitives, b: Primitives, threshold: float, xp: Any) -> tuple[Any, Any]:
     """Pairs whose overlap factor times coefficients is above the threshold, found in chunks of rows."""
-    found = [np.zeros((0, 2), dtype=np.int64)]
+    found = []
     for rows in _chunks(a.count, max(1, CHUNK_NUMBERS // b.count)):
         alpha, beta = a.exponents[rows, None], b.exponents[None, :]
         p = alpha + beta
-        R2 = ((a.centres[rows, None, :] - b.centres[None, :, :]) ** 2).sum(axis=2)
-        size = np.exp(-alpha * beta / p * R2) / p * a.scale.max(axis=1)[rows, None] * b.scale.max(axis=1)[None, :]
+        R2 = sum((a.centres[rows, None, x] - b.centres[None, :, x]) ** 2 for x in range(3))
+        size = xp.exp(alpha * beta / p * -R2) / p
+        size *= a.scale[rows].max(axis=1)[:, None] * b.scale.max(axis=1)[None, :]
         # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
-        size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.order + b.order))
+        spread = xp.maximum(1.0, xp.maximum(1.0 / p, R2))
+        for _ in range((a.order + b.order) // 2):
+            size *= spread
+        if (a.order + b.order) % 2:
+            size *= xp.sqrt(spread)
         keep = size > threshold
         if a is b:
-            keep &= np.arange(a.count)[rows, None] >= np.arange(b.count)
-        found.append(np.argwhere(keep) + np.array([rows.start, 0]))
-    pairs = np.concatenate(found)
-    return pairs[:, 0], pairs[:, 1]
+            keep &= xp.arange(a.count)[rows, None] >= xp.arange(b.count)
+        u, v = xp.nonzero(keep)
+        found.append((u + rows.start, v))
+    u, v = (xp.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
+    return xp.ascontiguousarray(u), xp.ascontiguousarray(v)
 
 
-def expand_derivative(block: PairBlock, some: slice, x: int, backend: Backend) -> Any:
-    """E_kft of d/dA_x of some pairs of a block, A the centre of the first function; one order more than E itself."""
-    return _expansion(block.bra, block.ket, block.u[some], block.v[some], backend, x)
-
-
-def _expansion(a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend, derivative: int | None = None) -> Any:
-    """E_kft without contraction coefficients; of d/dA along the axis of a `derivative`, if one is given."""
-    xp, put = backend.xp, backend.to_device
-    alpha, beta = put(a.exponents[u]), put(b.exponents[v])
-    AB = put(a.centres[u] - b.centres[v])
-    p = alpha + beta
-    more = int(derivative is not None)
-    axes = [_one_axis(a.order + more * (x == derivative), b.order, alpha, beta, p, AB[:, x], xp) for x in range(3)]
-    order = a.order + b.order + more
-    if derivative is not None:
-        axes[derivative] = _raise_and_lower(axes[derivative], alpha, xp)
-    E_kfgt = xp.zeros((len(u), a.functions, b.functions, hermite_count(order)))
-    f = 0
-    for la, pure_a in a.kind:
-        g, fa = 0, function_count(la, pure_a)
-        for lb, pure_b in b.kind:
-            fb = function_count(lb, pure_b)
-            i, j, t = (put(np.array(x)) for x in (powers(la), powers(lb), hermite_tuples(la + lb + more)))
-            axes = [_up_to(E, la + lb + more, xp) for E in axes]
-            E_abtk = prod(
-                (axes[x][i[:, None, None, x], j[None, :, None, x], t[:, x]] for x in range(3)), start=xp.ones(())
-            )
-            Ca, Cb = (put(np.array(kernel_matrix(*shell))) for shell in ((la, pure_a), (lb, pure_b)))
-            E_fbtk = E_abtk if fa == E_abtk.shape[0] else xp.tensordot(Ca, E_abtk, (1, 0))
-            E_fgtk = E_fbtk if fb == E_fbtk.shape[1] else xp.tensordot(Cb, E_fbtk, (1, 1)).transpose(1, 0, 2, 3)
-            E_kfgt[:, f : f + fa, g : g + fb, : len(t)] = E_fgtk.transpose(3, 0, 1, 2)
-            g += fb
-        f += fa
-    return E_kfgt.reshape(len(u), a.functions * b.functions, -1)
-
-
-def _one_axis(la: int, lb: int, alpha: Any, beta: Any, p: Any, AB: Any, xp: Any) -> Any:
-    """E[i, j, t, pair] along one axis."""
-    E = xp.zeros((la + 1, lb + 1, la + lb + 1, len(p)))
-    E[0, 0, 0] = xp.exp(-alpha * beta / p * AB**2)
-    for i in range(la + 1):
-        for j in range(lb + 1):
-            if i + j == 0:
-                continue
-            low, X = (E[i - 1, j], -beta / p * AB) if i > 0 else (E[i, j - 1], alpha / p * AB)
-            E[i, j] = X * low
-            E[i, j, 1:] += low[:-1] / (2.0 * p)
-            for t in range(i + j):
-                E[i, j, t] += (t + 1) * low[t + 1]
-    return E
-
-
-def _up_to(E: Any, order: int, xp: Any) -> Any:
-    """E[i, j, t, pair] with zeros for t up to an order that it does not reach."""
-    missing = order + 1 - E.shape[2]
-    return E if missing <= 0 else xp.concatenate([E, xp.zeros((*E.shape[:2], missing, E.shape[3]))], axis=2)
-
-
-def _raise_and_lower(E: Any, alpha: Any, xp: Any) -> Any:
-    """E[i, j, t, pair] of d/dA of the first function: 2 alpha E[i + 1] - i E[i - 1]."""
-    made = 2.0 * alpha * E[1:]
-    for i in range(1, len(made)):
-        made[i] -= i * E[i - 1]
-    return made
-
-
-@cache
-def self_repulsion_factor(order: int) -> Array:
-    """W with (h|h) = theta |W^T g|^2 for a Hermite density h of exponent p, where g_t = p^(|t|/2) h_t.
-
-    At P = Q only even tuples have R_u = (-p)^(|u|/2) (u_x - 1)!! (u_y - 1)!! (u_z - 1)!! / (|u| + 1).
-    """
-    t = np.array(hermite_tuples(order))
-    odd = np.array([prod(range(x - 1, 0, -2)) if x % 2 == 0 else 0.0 for x in range(2 * order + 1)])
-    u = t[:, None, :] + t[None, :, :]
-    total = u.sum(axis=2)
-    sign = 1.0 - 2.0 * ((t.sum(axis=1) + total // 2) % 2)
-    M = sign * odd[u].prod(axis=2) / (total + 1)
-    # The matrix is positive; the shift keeps it so in finite arithmetic and increases the bound.
-    size = np.sqrt(np.diag(M))
-    W: Array = size[:, None] * np.linalg.cholesky(M / np.outer(size, size) + 1e-12 * np.eye(len(M)))
-    return W
-
-
-def self_repulsion_scale(p_k: Array, order: int) -> Array:
-    """Factors [pair, Hermite function] with sqrt (h|h) = |W^T (factor h)|, the Schwarz bound of h."""
-    degrees = np.array([degree(t) for t in hermite_tuples(order)])
-    theta = 2.0 * np.pi**2.5 / (p_k**2 * np.sqrt(2.0 * p_k))
-    factors: Array = np.sqrt(theta)[:, None] * p_k[:, None] ** (0.5 * degrees)
-    return factors
-
-
-def _bounds(E_kft: Any, a: Primitives, b: Primitives, u: Ints, v: Ints, backend: Backend) -> Array:
-    """Largest sqrt (b|b) of all functions, with the largest coefficients; on the host."""
-    xp, put = backend.xp, backend.to_device
-    order = a.order + b.order
-    g_kft = E_kft * put(self_repulsion_scale(a.exponents[u] + b.exponents[v], order))[:, None, :]
-    size = xp.sqrt(((g_kft @ put(self_repulsion_factor(order))) ** 2).sum(axis=2))
-    own = [np.repeat(x.scale, [function_count(*shell) for shell in x.kind], axis=1) for x in (a, b)]
-    scale = (own[0][u][:, :, None] * own[1][v][:, None, :]).reshape(len(u), -1)
-    return backend.to_host((size * put(scale)).max(axis=1))
-
-
-def bound_buckets(bounds: Any) -> Any:
-    """Integers that increase by one when the bound grows by a factor of four: the upper bits of a positive double."""
-    return bounds.view(np.int64) >> 53
+def sorting_key(bounds: Any, along: Any) -> Any:
+    """Integers that sort pairs by falling powers of four of their bounds, then along the curve in space."""
+    return along - (bounds.view(np.int64) >> 53 << 53)

@@ -11,31 +11,22 @@ limits the error of every bra, not only of every interaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import inverse_permutation, morton_codes
+from cuanto.arrays import inverse_permutation
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.hermite_pairs import (
-    PairBlock,
-    bound_buckets,
-    pair_blocks,
-    primitives,
-    self_repulsion_factor,
-    self_repulsion_scale,
-)
-from cuanto.coulomb.j_steps import Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
+from cuanto.coulomb.hermite_pairs import PairBlock, pair_blocks, primitives, sorting_key
+from cuanto.coulomb.j_steps import BraClass, Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuated_exponents
 from cuanto.integrals.engine import resolve
 from cuanto.kernels.hermite_build import GROUPINGS
-from cuanto.kernels.recurrences.components import degree
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 NUMBERS = {"double": ("double",), "mixed": ("double", "float"), "single": ("float",)}
 """Number types by precision."""
@@ -45,8 +36,6 @@ MIXED_ERROR = 1e-9
 """Largest error of a bra by single precision, when precision is mixed."""
 SINGLE_RANGE = 1e30
 """Largest power of exponents in single precision."""
-CELL = 1.0
-"""Side of the cells by which pairs are sorted in space, in Bohr."""
 DENSITIES = 2
 """Densities that kernels treat at once."""
 
@@ -67,88 +56,110 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Distributions:
-    """Charge distributions as bras or kets: the pairs of a basis, or the functions of a fitting basis.
-
-    `bounds` of all groups of bras; `single`: powers of the exponents are within the range of single precision.
-    """
+    """Charge distributions by Hermite order: the pairs of a basis, functions of a fitting basis, point charges."""
 
     classes: tuple[HermiteClass, ...]
-    bounds: Any
-    single: bool
+    backend: Backend
 
     @classmethod
-    def of(
-        cls, blocks: Iterable[PairBlock], size: int, backend: Backend, omega: float | None = None, higher: int = 0
-    ) -> Distributions:
-        """By Hermite order; `size`: functions in a row of the matrix of their densities.
-
-        `omega`: as bras they are for the operator erf(omega r)/r; kets do not depend on it. Bras of a `higher` order
-        than their expansion feel derivatives of the potential.
-        """
+    def of(cls, blocks: Iterable[PairBlock], backend: Backend) -> Distributions:
+        """Sort blocks of pairs by their order."""
         ordered = sorted(blocks, key=lambda block: block.order)
-        groups = [list(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
-        classes = tuple(_hermite_class(group, size, backend, omega, higher) for group in groups)
-        single = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in ordered)
-        return cls(classes, backend.xp.concatenate([c.bra_bound for c in classes]), single)
+        groups = [tuple(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
+        return cls(tuple(_hermite_class(group, backend) for group in groups), backend)
+
+    def joined(self, others: Distributions, offset: int) -> Distributions:
+        """With others, whose densities begin at an offset; classes to which nothing is added stay as they are."""
+        known = {c.order: c.blocks for c in self.classes}
+        for c in others.classes:
+            moved = tuple(replace(block, offset=block.offset + offset) for block in c.blocks)
+            known[c.order] = known.get(c.order, ()) + moved
+        old = {c.blocks: c for c in self.classes}
+        found = [old.get(known[order]) or _hermite_class(known[order], self.backend) for order in sorted(known)]
+        return replace(self, classes=tuple(found))
 
     @property
     def sizes(self) -> dict[int, int]:
         """Distributions by Hermite order."""
         return {c.order: c.count for c in self.classes}
 
+    @property
+    def single(self) -> bool:
+        """Whether powers of the exponents are within the range of single precision."""
+        roots = [(c.order, float(c.geometry["double"][:, 0].max())) for c in self.classes]
+        return all((2.0 * root**2) ** (2 * order) < SINGLE_RANGE for order, root in roots)
 
-def _hermite_class(
-    blocks: list[PairBlock], size: int, backend: Backend, omega: float | None, higher: int
-) -> HermiteClass:
-    put, order = backend.to_device, blocks[0].order + higher
-    p, weight, bound, centres = (
-        np.concatenate([getattr(block, name) for block in blocks])
-        for name in ("exponents", "weight", "bound", "centres")
-    )
+    def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> tuple[BraClass, ...]:
+        """Sort them as bras of some number types."""
+        return tuple(_bra_class(c, self.backend, reals, omega, higher) for c in self.classes)
+
+    def with_numbers(self, reals: Sequence[str]) -> Distributions:
+        """With records of some number types."""
+        if "float" not in reals:
+            return self
+        xp = self.backend.xp
+        found = [
+            replace(c, geometry={**c.geometry, "float": _in_single(c.geometry["double"], xp)}) for c in self.classes
+        ]
+        return replace(self, classes=tuple(found))
+
+
+def _hermite_class(blocks: tuple[PairBlock, ...], backend: Backend) -> HermiteClass:
+    xp = backend.xp
+
+    def joined(name: str) -> Any:
+        parts = [getattr(block, name) for block in blocks]
+        return xp.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    return HermiteClass(blocks, {"double": joined("geometry")}, *(joined(x) for x in ("factor", "bound", "along")))
+
+
+def _in_single(geometry: Any, xp: Any) -> Any:
+    """Square roots of exponents, centres in single precision, and what is left of them."""
+    high = geometry.astype(np.float32)
+    return xp.ascontiguousarray(xp.concatenate([high, (geometry[:, 1:] - high[:, 1:]).astype(np.float32)], axis=1))
+
+
+def _bra_class(
+    pairs: HermiteClass, backend: Backend, reals: Sequence[str], omega: float | None, higher: int
+) -> BraClass:
+    xp, order, geometry = backend.xp, pairs.order + higher, pairs.geometry["double"]
+    bound, together = pairs.bound, GROUPINGS[backend.traits.language].bras
     if higher:  # a derivative of Gaussians of exponent p is larger by about sqrt(p) times the root of its momentum
-        bound = bound * (1.0 + 2.0 * np.sqrt(p * (order + 1.0))) ** higher
-    high = centres.astype(np.float32)
-    geometry = {
-        "double": np.column_stack([np.sqrt(p), centres]),
-        "float": np.column_stack([np.sqrt(p), high, centres - high]).astype(np.float32),
-    }
-    # Neighbouring lanes and threads then take the same branch and the same rows of the Boys function's table.
-    curve = inverse_permutation(np.lexsort((p, morton_codes(centres, CELL))))
-    sorted_bras = np.lexsort((curve, -bound_buckets(bound)))
-    bra_record = {real: values[sorted_bras] for real, values in geometry.items()}
-    for record in bra_record.values():
-        record[:, 0] = np.sqrt(attenuated_exponents(p, omega))[sorted_bras]
-    signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
-    starts = np.arange(0, len(p), GROUPINGS[backend.traits.language].bras)
-    return HermiteClass(
-        order,
-        len(p),
-        tuple(blocks),
-        tuple(put(block.places(size)) for block in blocks),
-        {real: put(values) for real, values in geometry.items()},
-        put(weight[:, None] * self_repulsion_scale(p, order)),
-        put(self_repulsion_factor(order)),
-        put((weight * p**-1.5)[:, None] * signs),
-        put(np.pi**2.5 * weight * p**-1.5),
-        put(curve),
-        put(inverse_permutation(sorted_bras)),
-        {real: put(record) for real, record in bra_record.items()},
-        put(np.maximum.reduceat(bound[sorted_bras], starts)),
-    )
+        bound = bound * (1.0 + 2.0 * geometry[:, 0] * (order + 1.0) ** 0.5) ** higher
+    # Neighbouring lanes and threads take the same branch and the same rows of the Boys function's table.
+    sorted_bras = xp.argsort(sorting_key(bound, pairs.along))
+    geometry = geometry[sorted_bras]
+    if omega is not None:
+        geometry[:, 0] = attenuated_exponents(geometry[:, 0] ** 2, omega) ** 0.5
+    largest = xp.zeros(-(-pairs.count // together) * together)
+    largest[: pairs.count] = bound[sorted_bras]
+    largest = largest.reshape(-1, together).max(axis=1)
+    record = {real: geometry if real == "double" else _in_single(geometry, xp) for real in reals}
+    return BraClass(pairs, order, inverse_permutation(sorted_bras, xp), record, largest)
 
 
 class Potentials:
     """Potentials of the densities of some distributions (kets), contracted with others or with the same (bras)."""
 
     def __init__(
-        self, bras: Distributions, kets: Distributions, backend: Backend, threshold: float, precision: str
+        self,
+        bras: Distributions,
+        kets: Distributions,
+        threshold: float,
+        precision: str = "double",
+        omega: float | None = None,
+        higher: int = 0,
     ) -> None:
-        self.backend, self.threshold = backend, threshold
-        self._bras, self._kets = bras, kets
-        self.precision = precision if bras.single and kets.single else "double"
-        self._steps = Steps(backend)
-        self._launcher = Launcher(backend, bras.sizes, kets.sizes, NUMBERS[self.precision])
-        self._nothing = backend.zeros((len(bras.bounds),), np.int32)
+        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives."""
+        self.backend, self.threshold = bras.backend, threshold
+        self.precision = precision if precision == "double" or (bras.single and kets.single) else "double"
+        reals, xp = NUMBERS[self.precision], self.backend.xp
+        self.bras, self._kets = bras.as_bras(reals, omega, higher), kets.with_numbers(reals)
+        self._bounds = xp.concatenate([c.bound for c in self.bras])
+        self.steps = Steps(self.backend)
+        self._launcher = Launcher(self.backend, {c.order: c.count for c in self.bras}, kets.sizes, reals)
+        self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
         self._last: list[Reach] = []
 
     def __call__(
@@ -162,42 +173,42 @@ class Potentials:
         for n in range(0, len(given), DENSITIES):
             X = expand(given[n : n + DENSITIES])
             V = self.backend.xp.zeros((len(X), *shape))
-            self._steps.collect(self._bras.classes, self.hermite(X), V)
+            self.steps.collect(self.bras, self.hermite(X), V)
             parts.append(contract(V))
         return self.backend.xp.concatenate(parts)
 
     def hermite(self, X: Any) -> dict[int, Any]:
         """Potentials of densities X in the Hermite Gaussians of the bras, by their order."""
-        return self._steps.add_up(self._launcher.run(list(self._jobs(X))))
+        return self.steps.add_up(self._launcher.run(list(self._jobs(X))))
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of every class as kets, each for all classes of bras."""
         xp, classes = self.backend.xp, self._kets.classes
-        densities = self._steps.densities(classes, X)
+        densities = self.steps.densities(classes, X)
         # By powers of four, within them along a curve: any order is right for sums of the remaining bounds.
         orders = [xp.argsort(density.key) for density in densities]
         rests = [xp.cumsum(density.bound[order][::-1]) for density, order in zip(densities, orders, strict=True)]
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        reaches = self._steps.reach(rests, self._bras.bounds, self.threshold, single)
+        reaches = self.steps.reach(rests, self._bounds, self.threshold, single)
         self._last += reaches
         kets = list(zip(classes, orders, densities, strict=True))
         for real in NUMBERS[self.precision]:
-            for ket, reach, record in zip(classes, reaches, self._steps.records(kets, len(X), real), strict=True):
+            for ket, reach, record in zip(classes, reaches, self.steps.records(kets, len(X), real), strict=True):
                 first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
                 at = 0
-                for bra in self._bras.classes:
-                    mine = slice(at, at + len(bra.bra_bound))
+                for bra in self.bras:
+                    mine = slice(at, at + len(bra.bound))
                     at = mine.stop
-                    sides = (bra.count, ket.count, bra.bra_record[real], record)
+                    sides = (bra.count, ket.count, bra.record[real], record)
                     yield Interactions((bra.order, ket.order), len(X), real, *sides, first[mine], last[mine])
 
     @property
     def statistics(self) -> Statistics:
         """Statistics of the last call; copies a few small arrays from the device."""
         to_host, grouping = self.backend.to_host, GROUPINGS[self.backend.traits.language]
-        sizes = [np.minimum(grouping.bras, c.count - grouping.bras * np.arange(len(c.bra_bound)))
-                 for c in self._bras.classes]  # fmt: skip
-        bras, bounds = np.concatenate(sizes), to_host(self._bras.bounds)
+        sizes = [np.minimum(grouping.bras, c.count - grouping.bras * np.arange(len(c.bound)))
+                 for c in self.bras]  # fmt: skip
+        bras, bounds = np.concatenate(sizes), to_host(self._bounds)
         done = single = possible = 0
         error = np.zeros(len(bras))
         for reach in self._last:
@@ -233,8 +244,8 @@ class JEngine:
         self._contraction = Contraction(contraction, self.backend)
         blocks = pair_blocks(groups, threshold, self.backend)
         self.nbytes = sum(int(block.E_kft.nbytes) for block in blocks)
-        pairs = Distributions.of(blocks, contraction.shape[1], self.backend, omega)
-        self._potentials = Potentials(pairs, pairs, self.backend, threshold, precision)
+        pairs = Distributions.of(blocks, self.backend)
+        self._potentials = Potentials(pairs, pairs, threshold, precision, omega)
         self.precision = self._potentials.precision
 
     def __call__(self, D: Any) -> Any:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import cached_property
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
@@ -15,43 +16,61 @@ import numpy as np
 from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairBlock
+from cuanto.coulomb.j_tables import boys_on, self_repulsion_on, tuples_on
 from cuanto.kernels.hermite_build import (
     GROUPINGS,
-    STEPS,
     TILE,
     general_memory,
     general_source,
     operations,
     step_source,
     straight_source,
-    tuple_table,
     unrolled,
 )
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
 from cuanto.kernels.text import Source
 
 WORTH_COMPILING = tuning.sizes("j.worth_compiling")
 TASK = tuning.number("cpu", "j.task_operations")
+SUMMATION = ("j_transform", "j_product", "j_density", "j_reach", "j_record", "j_sum", "j_collect")
+"""Steps of every potential."""
 
 
 @dataclass(frozen=True)
 class HermiteClass:
-    """All pairs of one Hermite order on the device: as the blocks have them (natural order), and sorted as bras."""
+    """All pairs of one Hermite order on the device, block after block."""
 
-    order: int
-    count: int
     blocks: tuple[PairBlock, ...]
-    places: tuple[Any, ...]  # of each block, [pair, functions]: elements of the densities of primitive functions
-    geometry: dict[str, Any]  # number type -> [pair, field], natural order
-    bound_factor: Any  # [pair, Hermite function]: to the self-repulsion
-    bound_matrix: Any
-    ket_factor: Any  # [pair, Hermite function]
-    bra_factor: Any  # [pair]
-    curve: Any  # place of each pair along a curve in space
+    geometry: dict[str, Any]  # number type -> [pair, field]
+    factor: Any  # [pair]: weight p^-3/2
+    bound: Any  # [pair]
+    along: Any  # [pair]: place along a curve in space
+
+    @property
+    def order(self) -> int:
+        """Hermite order."""
+        return self.blocks[0].order
+
+    @property
+    def count(self) -> int:
+        """Number of pairs."""
+        return len(self.factor)
+
+
+@dataclass(frozen=True)
+class BraClass:
+    """The pairs of a class as bras, sorted by their bounds; their Hermite `order` may be higher than the pairs' own."""
+
+    pairs: HermiteClass
+    order: int
     rank: Any  # place of each pair among the bras
-    bra_record: dict[str, Any]
-    bra_bound: Any  # [group of bras]: the largest
+    record: dict[str, Any]  # number type -> [bra, field]
+    bound: Any  # [group of bras]: the largest
+
+    @property
+    def count(self) -> int:
+        """Number of bras."""
+        return self.pairs.count
 
 
 @dataclass(frozen=True)
@@ -79,8 +98,15 @@ class Contraction:
     """The sparse matrix C_pk from functions of primitives to basis functions."""
 
     def __init__(self, C_pk: Any, backend: Backend) -> None:
-        self.backend, self.shape = backend, C_pk.shape
-        self._by_p, self._by_k = (_nonzero(C, backend) for C in (C_pk.tocsr(), C_pk.T.tocsr()))
+        self.backend, self.shape, self._C_pk = backend, C_pk.shape, C_pk
+
+    @cached_property
+    def _by_p(self) -> dict[str, Any]:
+        return _nonzero(self._C_pk.tocsr(), self.backend)
+
+    @cached_property
+    def _by_k(self) -> dict[str, Any]:
+        return _nonzero(self._C_pk.T.tocsr(), self.backend)
 
     def density(self, D_npq: Any) -> Any:
         """X_nkl of the symmetric parts of densities."""
@@ -117,7 +143,8 @@ class Steps:
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self._grouping = backend, GROUPINGS[backend.traits.language]
-        for step in STEPS:  # compiled side by side
+        self._table = tuples_on(backend)
+        for step in SUMMATION:  # compiled side by side
             backend.compile(step_source(backend.traits.language, step))
 
     def _launch(
@@ -133,10 +160,12 @@ class Steps:
         for c in classes:
             width = n * hermite_count(c.order)
             mine = HermiteDensity(xp.empty((c.count, width)), xp.empty(c.count), xp.empty(c.count, dtype=np.int64))
-            common = {**_sizes(c, X_nkl), "X": X_nkl, "factor": c.bound_factor, "W": c.bound_matrix, "curve": c.curve}
-            common |= {"count": c.count, "H": mine.H_knt, "bound": mine.bound, "key": mine.key}
+            common = {"densities": n, "size": X_nkl[0].size, "X": X_nkl, "geometry": c.geometry["double"]}
+            common |= {"factor": c.factor, "W": self_repulsion_on(self.backend, c.order), "along": c.along}
+            common |= {"H": mine.H_knt, "bound": mine.bound, "key": mine.key}
             launches += [
-                self._launch("j_density", block.count, {**common, **values}, 8 * width) for block, values in _blocks(c)
+                self._launch("j_density", block.count, {**common, **self._values(block, first)}, 8 * width)
+                for block, first in blocks_of(c)
             ]
             found.append(mine)
         self.backend.launch_all(launches)
@@ -165,7 +194,7 @@ class Steps:
             shape = (-(-c.count // side), GEOMETRY[real] + n * tuples, side)
             record = self.backend.xp.empty(shape, dtype=geometry.dtype)
             values = {"kets": c.count, "densities": n, "tuples": tuples, "order": order, "geometry": geometry}
-            values |= {"H": density.H_knt, "factor": c.ket_factor, "record": record}
+            values |= {"H": density.H_knt, "factor": c.factor, "record": record, "table": self._table}
             launches.append(self._launch("j_record", shape[0] * shape[1], values, real=real))
             found.append(record)
         self.backend.launch_all(launches)
@@ -181,31 +210,32 @@ class Steps:
         self.backend.launch_all(launches)
         return sums
 
-    def collect(self, classes: Sequence[HermiteClass], V: Mapping[int, Any], J_nkl: Any) -> None:
+    def collect(self, bras: Sequence[BraClass], V: Mapping[int, Any], J_nkl: Any) -> None:
         """Write the potentials of classes, contracted with their expansions, into J of primitive functions."""
         launches = []
-        for c in classes:
-            width = len(J_nkl) * hermite_count(c.order)
-            bra, value = (width, 1) if self._grouping.bra_major else (1, c.count)
-            common = {**_sizes(c, J_nkl), "bra_stride": bra, "value_stride": value, "rank": c.rank}
-            common |= {"factor": c.bra_factor, "V": V[c.order], "J": J_nkl}
+        for c in bras:
+            common = {**self.potential(c, V, len(J_nkl)), "densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
             launches += [
-                self._launch("j_collect", block.count * block.functions, {**common, **values})
-                for block, values in _blocks(c)
+                self._launch("j_collect", block.count * block.functions, {**common, **self._values(block, first)})
+                for block, first in blocks_of(c.pairs)
             ]
         self.backend.launch_all(launches)
 
+    def potential(self, bras: BraClass, V: Mapping[int, Any], densities: int) -> dict[str, Any]:
+        """Arguments of kernels: the potentials V of the bras of a class, from `add_up`."""
+        width = densities * hermite_count(bras.order)
+        bra, value = (width, 1) if self._grouping.bra_major else (1, bras.count)
+        strides = {"bra_stride": bra, "value_stride": value}
+        return {**strides, "rank": bras.rank, "factor": bras.pairs.factor, "V": V[bras.order]}
 
-def _sizes(c: HermiteClass, matrices: Any) -> dict[str, int]:
-    return {"densities": len(matrices), "tuples": hermite_count(c.order), "size": matrices[0].size}
+    def _values(self, block: PairBlock, first: int) -> dict[str, Any]:
+        return {**block.pairs(self._table), **block.places, "first": first, "E": block.E_kft}
 
 
-def _blocks(c: HermiteClass) -> Iterator[tuple[PairBlock, dict[str, Any]]]:
-    """The blocks of a class, with the arguments that tell them apart."""
-    first = 0
-    for block, places in zip(c.blocks, c.places, strict=True):
-        yield block, {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
-        first += block.count
+def blocks_of(c: HermiteClass) -> Iterator[tuple[PairBlock, int]]:
+    """The blocks of a class, with their first pairs."""
+    starts = accumulate((block.count for block in c.blocks), initial=0)
+    return zip(c.blocks, starts, strict=False)
 
 
 @dataclass(frozen=True)
@@ -254,8 +284,8 @@ class Launcher:
 
     def __init__(self, backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
         self.backend = backend
-        self._tables = {"double": backend.to_device(boys_table()), "float": backend.to_device(table_float())}
-        self._tuples = backend.to_device(tuple_table())
+        self._tables = {real: boys_on(backend, real) for real in reals}
+        self._tuples = tuples_on(backend)
         for real in reals:
             backend.compile(general_source(backend.traits.language, real))
         # (orders, number type) -> the job's chunks among those of all jobs with the same bras
