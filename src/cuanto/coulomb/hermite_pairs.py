@@ -144,7 +144,7 @@ class PairBlock:
     """Pairs of primitives of two kinds; arrays of a device.
 
     Densities of the functions are elements of a matrix with `row` elements in a row, which begins at `offset`.
-    `weight`: 2 for pairs (1 for a primitive with itself), 1 for single functions. Arrays have an element for every pair.
+    `weight`: 2 for pairs (1 for a primitive with itself), 1 for single functions. Arrays have an element per pair.
     """
 
     bra: Primitives
