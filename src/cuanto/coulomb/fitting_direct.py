@@ -11,19 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums
-from cuanto.coulomb.hermite_pairs import (
-    CHUNK_NUMBERS,
-    NEGLIGIBLE,
-    candidates,
-    pair_blocks,
-    primitives,
-    single_blocks,
-)
+from cuanto.coulomb.hermite_pairs import CHUNK_NUMBERS, pair_blocks, pair_counts, primitives, single_blocks
 from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
 from cuanto.coulomb.j_steps import Contraction, chunks_of_kets
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
@@ -75,11 +66,13 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
     """Upper bound of the memory of a `DirectFit`, from the number of pairs."""
     (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
-    smallest = NEGLIGIBLE * threshold
-    kinds = [(a, b, len(candidates(a, b, smallest, np)[0])) for i, a in enumerate(groups) for b in groups[: i + 1]]
+    kinds, counts = (
+        [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]],
+        pair_counts(groups, threshold, backend),
+    )
     pairs, fitting = Counter[int](), Counter[int]()
     kept = made = searched = 0
-    for a, b, count in kinds:
+    for (a, b), count in zip(kinds, counts, strict=True):
         order, functions = a.order + b.order, a.functions * b.functions
         pairs[order] += count
         expansion = count * functions * hermite_count(order)

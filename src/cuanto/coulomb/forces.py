@@ -10,7 +10,7 @@ several terms are added, and their forces computed at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,9 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
-from cuanto.coulomb.hermite_pairs import PairBlock, Primitives, pair_blocks, primitives, single_blocks
+from cuanto.coulomb.hermite_pairs import ChargeSet, PairBlock, Primitives, charge_blocks, primitives
 from cuanto.coulomb.j_engine import Distributions, Potentials
-from cuanto.coulomb.j_steps import Contraction, blocks_of
+from cuanto.coulomb.j_steps import Contraction
 from cuanto.coulomb.j_tables import tuples_on
 from cuanto.errors import InputError
 from cuanto.integrals.derivative import two_centre_gradient
@@ -31,6 +31,8 @@ POINT = 1e24
 """Exponent of a Gaussian that equals a point charge in double precision."""
 THRESHOLD = 1e-12
 """Largest error of the force on a pair by screening."""
+POINTS, FIT, ELECTRONS = "points", "fit", "electrons"
+"""Sets of charges."""
 CHUNKS = 64
 """Chunks of pairs on a CPU, at most: each has its own sums."""
 
@@ -60,38 +62,6 @@ class Sources:
         return replace(self, **given)
 
 
-@dataclass(frozen=True)
-class Charges:
-    """Charge distributions with their density, a vector over all their functions."""
-
-    distributions: Distributions
-    density: Any
-
-    @classmethod
-    def of(cls, blocks: Sequence[PairBlock], density: Any, backend: Backend) -> Charges:
-        """From blocks of pairs or of single functions."""
-        return cls(Distributions.of(blocks, backend), density.reshape(-1))
-
-    def __add__(self, other: Charges) -> Charges:
-        """All of both."""
-        density = self.distributions.backend.xp.concatenate([self.density, other.density])
-        return Charges(self.distributions.joined(other.distributions, len(self.density)), density)
-
-
-def fitted_density(aux: Basis, c_P: Any, backend: Backend) -> Charges:
-    """The fitted density with coefficients c_P in a fitting basis."""
-    _check_places(aux)
-    groups, contraction = primitives(aux)
-    return Charges.of(single_blocks(groups, backend), Contraction(contraction, backend).spread(c_P[None]), backend)
-
-
-def point_charges(charges: Array, positions: Array, backend: Backend) -> Charges:
-    """Point charges as very narrow Gaussians; charges that attract electrons (nuclei) are negative."""
-    n, height = len(charges), (POINT / np.pi) ** 1.5
-    group = Primitives.of(((0, True),), 0, np.full(n, POINT), positions, np.full((n, 1), height), np.arange(n))
-    return Charges.of(single_blocks([group], backend), backend.to_device(charges * height), backend)
-
-
 def electronic_gradient(
     basis: Basis,
     D_pq: Any,
@@ -106,15 +76,17 @@ def electronic_gradient(
     """
     _check_places(basis)
     atoms, xp = len(basis.R_ax), backend.xp
-    groups, contraction = primitives(basis)
     M_pq = xp.zeros_like(D_pq) if sources.overlap is None else sources.overlap
-    X_nkl = Contraction(contraction, backend).density(xp.stack([D_pq, M_pq]))
-    blocks = pair_blocks(groups, threshold, backend)
+    sets, X, X_nkl = _charges(basis, xp.stack([D_pq, M_pq]), sources, backend)
+    blocks = charge_blocks(sets, threshold, backend)
     gradient = backend.zeros((atoms if sources.points is None else len(sources.points[0]), 3), np.float64)
     if sources.kinetic or sources.overlap is not None:
-        _add_overlap(gradient[:atoms], blocks, X_nkl, float(bool(sources.kinetic)), backend)
-    for target, source in _interactions(Charges.of(blocks, X_nkl[0], backend), sources, backend):
-        _add_forces(gradient, target, source, threshold, omega)
+        pairs = [block for block in blocks if block.charges.name == ELECTRONS]
+        _add_overlap(gradient[:atoms], pairs, X, X_nkl[0].size, float(bool(sources.kinetic)), backend)
+    if signs := _signs(sources):
+        all_charges = Distributions.of(blocks, backend)
+        potentials = Potentials(all_charges, all_charges, threshold, omega=omega, higher=1, signs=signs)
+        _add_forces(gradient, potentials, X)
     total = backend.to_host(gradient)
     if sources.operators:
         factors = sources.operators.items()
@@ -123,39 +95,58 @@ def electronic_gradient(
     return total
 
 
-def _interactions(electrons: Charges, sources: Sources, backend: Backend) -> Iterator[tuple[Charges, Charges]]:
-    """Targets, each with the charges that act on its centres."""
-    points = fit = None
+def _signs(sources: Sources) -> dict[tuple[str, str], int]:
+    """Which sets of charges act on which others (the first of each pair), with the sign of their density."""
+    signs: dict[tuple[str, str], int] = {}
+    for name in (POINTS, FIT):
+        if getattr(sources, name) is not None:
+            signs |= {(name, ELECTRONS): 1, (ELECTRONS, name): 1}
+    if sources.fit is not None:
+        signs[FIT, FIT] = -1
+    if sources.repulsion:
+        signs[ELECTRONS, ELECTRONS] = 1
+    return signs
+
+
+def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tuple[list[ChargeSet], Any, Any]:
+    """Points, a fitted density and electrons; a vector of all densities; its last part, those of matrices D_npq."""
+    sets, single = [], []
     if sources.points is not None:
         charges, positions = sources.points
-        points = point_charges(-charges, positions, backend)
+        n, height = len(charges), (POINT / np.pi) ** 1.5
+        group = Primitives.of(((0, True),), 0, np.full(n, POINT), positions, np.full((n, 1), height), np.arange(n))
+        sets.append(ChargeSet(POINTS, [group], single=True))
+        single.append(backend.to_device(-height * charges))
     if sources.fit is not None:
-        fit = fitted_density(*sources.fit, backend)
-        yield fit, replace(fit, density=-fit.density)
-    single = points + fit if points is not None and fit is not None else points or fit
-    if single is not None:
-        yield single, electrons
-    if sources.repulsion:
-        yield electrons, electrons if single is None else electrons + single
-    elif single is not None:
-        yield electrons, single
+        aux, c_P = sources.fit
+        _check_places(aux)
+        groups, C_Pk = primitives(aux)
+        sets.append(ChargeSet(FIT, groups, single=True, offset=sum(map(len, single))))
+        single.append(Contraction(C_Pk, backend).spread(c_P[None])[0])
+    groups, C_pk = primitives(basis)
+    offset, size = sum(map(len, single)), C_pk.shape[1]
+    sets.append(ChargeSet(ELECTRONS, groups, single=False, offset=offset))
+    X = backend.xp.empty(offset + len(D_npq) * size**2)
+    if single:
+        X[:offset] = backend.xp.concatenate(single)
+    X_nkl = Contraction(C_pk, backend).density(D_npq, X[offset:].reshape(-1, size, size))
+    return sets, X, X_nkl
 
 
-def _add_forces(gradient: Any, target: Charges, source: Charges, threshold: float, omega: float | None) -> None:
-    """Add the derivative of (target|source) with respect to the centres of the target alone, [centre, axis]."""
-    potentials = Potentials(target.distributions, source.distributions, threshold, omega=omega, higher=1)
-    V, backend = potentials.hermite(source.density[None]), potentials.backend
-    launches = []
-    for c in potentials.bras:
-        common = {**potentials.steps.potential(c, V, 1), "X": target.density}
-        for block, first in blocks_of(c.pairs):
-            launches.append(_launch("j_force", block, gradient, {**common, "first": first}, backend, higher=1))
+def _add_forces(gradient: Any, potentials: Potentials, X: Any) -> None:
+    """Add the derivative with respect to the centres of all charges in the potentials of the others, [centre, axis]."""
+    launches, backend = [], potentials.backend
+    for c, V in zip(potentials.bras, potentials.hermite(X[None]), strict=True):
+        values = {**potentials.steps.potential(c, V, 1), "X": X}
+        launches += [_launch("j_force", block, gradient, values, backend, higher=1) for block in c.pairs.blocks]
     backend.launch_all(launches)
 
 
-def _add_overlap(gradient: Any, blocks: Sequence[PairBlock], X_nkl: Any, kinetic: float, backend: Backend) -> None:
-    """Add the derivative of the overlap with the weights X[1], and of the kinetic energy with those of X[0]."""
-    values = {"kinetic": kinetic, "X": X_nkl, "size": X_nkl[0].size}
+def _add_overlap(
+    gradient: Any, blocks: Sequence[PairBlock], X: Any, size: int, kinetic: float, backend: Backend
+) -> None:
+    """Add the derivatives of kinetic energy and overlap; weights of the latter follow those of the former by `size`."""
+    values = {"kinetic": kinetic, "X": X, "size": size}
     backend.launch_all([_launch("j_overlap", block, gradient, values, backend) for block in blocks])
 
 
@@ -171,6 +162,6 @@ def _launch(
 
 
 def _check_places(basis: Basis) -> None:
-    used = np.unique([shell.atom for shell in basis.shells])
+    used = np.unique(basis.function_atoms)
     if len(np.unique(basis.R_ax[used], axis=0)) < len(used):
         raise InputError("two atoms are at the same place: forces on them are not defined")

@@ -8,26 +8,24 @@ order. E by eqs. 9.5.6-9.5.7 of Helgaker, Jorgensen and Olsen, doi:10.1002/97811
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from cuanto import tuning
-from cuanto.arrays import Array, Ints, Ints32
+from cuanto.arrays import Array, Ints, range_starts
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
-from cuanto.coulomb.j_tables import self_repulsion_on, tuples_on
+from cuanto.coulomb.j_tables import Kind, polynomials_on, self_repulsion_on, tuples_on
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.hermite_build import expansion_memory, step_source
-from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers
+from cuanto.kernels.recurrences.components import function_count
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
-Kind = tuple[tuple[int, bool], ...]
-"""The shells (momentum, solid harmonics?) that share a primitive."""
 NEGLIGIBLE = 1e-2
 """Pairs are neglected when their bound is below this times the threshold."""
 CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
@@ -38,7 +36,7 @@ class Primitives:
     """Primitives of one kind, arrays of the host or of a device.
 
     Their functions are columns `first` to `first + count * functions` of the contraction. Function m is a polynomial
-    with the terms start[m] to start[m + 1].
+    with the terms start[m] to start[m + 1] of `terms` (on a device): starts, powers [term, axis], coefficients.
     """
 
     kind: Kind
@@ -46,55 +44,46 @@ class Primitives:
     exponents: Any
     centres: Any
     scale: Any  # [primitive, function]: largest contraction coefficient
+    size: Any  # [primitive]: largest scale
     atom: Any  # [primitive]: the number of the centre, -1 for one that does not move
-    start: Any
-    power: Any  # [term, axis]
-    value: Any  # [term]
+    terms: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, kind: Kind, first: int, exponents: Array, centres: Array, scale: Array, atom: Ints) -> Primitives:
         """Host arrays; scale: [primitive, shell of the kind]."""
         widths = [function_count(*shell) for shell in kind]
-        return cls(kind, first, exponents, centres, np.repeat(scale, widths, axis=1), atom, *polynomials(kind))
+        return cls(kind, first, exponents, centres, np.repeat(scale, widths, axis=1), scale.max(axis=1), atom)
 
     @property
     def count(self) -> int:
         """Number of primitives."""
         return len(self.exponents)
 
-    @property
+    @cached_property
     def functions(self) -> int:
         """Functions of one primitive."""
         return sum(function_count(l, pure) for l, pure in self.kind)
 
-    @property
+    @cached_property
     def order(self) -> int:
         """Highest momentum."""
         return max(l for l, _ in self.kind)
 
     def arguments(self, side: str) -> dict[str, Any]:
         """Arguments of kernels, for one side of pairs ("a" or "b")."""
-        values = {"exponent": self.exponents, "centre": self.centres, "scale": self.scale, "atom": self.atom}
-        values |= {"start": self.start, "power": self.power, "value": self.value}
+        values = {"exponent": self.exponents, "centre": self.centres, "scale": self.scale, "size": self.size}
+        values |= {"atom": self.atom, **dict(zip(("start", "power", "value"), self.terms, strict=True))}
         return {f"l{side}": self.order} | {f"{side}_{name}": value for name, value in values.items()}
-
-
-@cache
-def polynomials(kind: Kind) -> tuple[Ints32, Ints32, Array]:
-    """Starts, powers and coefficients of the terms of all functions."""
-    rows = [
-        [(a, x) for a, x in zip(powers(l), row, strict=True) if x] for l, pure in kind for row in kernel_matrix(l, pure)
-    ]
-    start = np.array([0, *accumulate(len(row) for row in rows)], dtype=np.int32)
-    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
-    return start, power, np.array([x for row in rows for _, x in row])
 
 
 def uploaded(groups: Sequence[Primitives], backend: Backend) -> list[Primitives]:
     """The same primitives with arrays of a device, copied in one transfer."""
-    names = ("exponents", "centres", "scale", "atom", "start", "power", "value")
+    names = ("exponents", "centres", "scale", "size", "atom")
     found = backend.upload({f"{i} {name}": getattr(group, name) for i, group in enumerate(groups) for name in names})
-    return [replace(group, **{name: found[f"{i} {name}"] for name in names}) for i, group in enumerate(groups)]
+    return [
+        replace(group, terms=polynomials_on(backend, group.kind), **{name: found[f"{i} {name}"] for name in names})
+        for i, group in enumerate(groups)
+    ]
 
 
 def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
@@ -102,20 +91,20 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
     owners = [np.repeat(np.arange(c.count), c.sizes) for c in classes]
-    places = [np.column_stack([c.centres[o], c.exponents]) for c, o in zip(classes, owners, strict=True)]
-    unique, number = np.unique(np.concatenate(places), axis=0, return_inverse=True)
-    numbers = np.split(number.reshape(-1), np.cumsum([len(x) for x in places])[:-1])
-    scale, atom = np.zeros((len(unique), len(shells))), np.zeros(len(unique), dtype=np.int64)
-    for c, owner, k in zip(classes, owners, numbers, strict=True):
-        np.maximum.at(scale[:, shells.index((c.l, c.pure))], k, np.abs(c.coefficients).max(axis=1))
-        atom[k] = basis.function_atoms[c.ao[owner, 0]]
+    atoms = np.concatenate([basis.function_atoms[c.ao[o, 0]] for c, o in zip(classes, owners, strict=True)])
+    values, which = np.unique(np.concatenate([c.exponents for c in classes]), return_inverse=True)
+    unique, number = np.unique(atoms * len(values) + which, return_inverse=True)
+    numbers = np.split(number, np.cumsum([len(owner) for owner in owners])[:-1])
+    atom, exponents, scale = unique // len(values), values[unique % len(values)], np.zeros((len(unique), len(shells)))
+    for c, k in zip(classes, numbers, strict=True):
+        np.maximum.at(scale[:, shells.index((c.l, c.pure))], k, c.largest)
     masks = (scale > 0) @ (1 << np.arange(len(shells)))
     groups, start = [], np.zeros((len(unique), len(shells)), dtype=np.int64)
     first = 0
     for mask in np.unique(masks[masks > 0]):
         mine, used = np.flatnonzero(masks == mask), [j for j in range(len(shells)) if mask >> j & 1]
         kind = tuple(shells[j] for j in used)
-        own = (unique[mine, 3], unique[mine, :3], scale[mine][:, used], atom[mine])
+        own = (exponents[mine], basis.R_ax[atom[mine]], scale[mine][:, used], atom[mine])
         groups.append(Primitives.of(kind, first, *own))
         sizes = np.cumsum([0, *(function_count(*shell) for shell in kind)])
         for j, offset in zip(used, sizes, strict=False):
@@ -136,34 +125,60 @@ def _contraction(
         cols.append(np.broadcast_to(column[:, None, None] + m, full).reshape(-1))
         values.append(np.broadcast_to(c.coefficients[:, :, None], full).reshape(-1))
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols)))
-    return sparse.csr_matrix(sparse.coo_matrix(entries, shape=shape))
+    return sparse.coo_matrix(entries, shape=shape)
+
+
+@dataclass(frozen=True)
+class ChargeSet:
+    """Primitives whose pairs are charge distributions, or which are charge distributions themselves (`single`).
+
+    Their densities are elements of a matrix (of a vector for single functions), which begin at `offset`.
+    """
+
+    name: str
+    groups: Sequence[Primitives]
+    single: bool
+    offset: int = 0
+
+    @property
+    def row(self) -> int:
+        """Numbers in a row of the matrix."""
+        return 1 if self.single else sum(group.count * group.functions for group in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class PairArrays:
+    """Arrays of a device over all pairs, block after block."""
+
+    u: Any  # primitive of the first kind
+    v: Any
+    geometry: Any  # [pair, field]: square root of the exponent p, centre
+    factor: Any  # weight p^-3/2; weight: 2 for pairs (1 for a primitive with itself), 1 for single functions
+    bound: Any  # sqrt (b|b), the largest of all functions
+    along: Any  # place along a curve in space, less than 2^47
+
+    @classmethod
+    def empty(cls, count: int, xp: Any) -> PairArrays:
+        """Arrays without values."""
+        u, v, along = (xp.empty(count, dtype=np.int64) for _ in range(3))
+        return cls(u, v, xp.empty((count, 4)), xp.empty(count), xp.empty(count), along)
 
 
 @dataclass(frozen=True, eq=False)
 class PairBlock:
-    """Pairs of primitives of two kinds; arrays of a device.
+    """Pairs of primitives of two kinds, a range of `arrays` from `first` on."""
 
-    Densities of the functions are elements of a matrix with `row` elements in a row, which begins at `offset`.
-    `weight`: 2 for pairs (1 for a primitive with itself), 1 for single functions. Arrays have an element per pair.
-    """
-
+    charges: ChargeSet
     bra: Primitives
     ket: Primitives
-    u: Any  # primitive of the first kind
-    v: Any
-    row: int
-    weight: float
+    arrays: PairArrays
+    first: int
     E_kft: Any  # [pair, functions of u times functions of v, Hermite function]
-    geometry: Any  # [pair, field]: square root of the exponent p, centre
-    factor: Any  # weight p^-3/2
-    bound: Any  # sqrt (b|b), the largest of all functions
-    along: Any  # place along a curve in space, less than 2^53
-    offset: int = field(default=0, kw_only=True)
 
     @property
     def count(self) -> int:
         """Number of pairs."""
-        return len(self.u)
+        return len(self.E_kft)
 
     @property
     def order(self) -> int:
@@ -175,84 +190,121 @@ class PairBlock:
         """Products of functions of one pair."""
         return self.bra.functions * self.ket.functions
 
+    def own(self, name: str) -> Any:
+        """The part of one of the arrays."""
+        return getattr(self.arrays, name)[self.first : self.first + self.count]
+
     def pairs(self, table: Any, higher: int = 0) -> dict[str, Any]:
         """Arguments of kernels; `table`: that of Hermite tuples, to a `higher` order than the pairs' own."""
-        sizes = {"rows": self.bra.functions, "columns": self.ket.functions}
-        return {"u": self.u, "v": self.v, **sizes, "tuples": hermite_count(self.order + higher), "table": table}
+        sizes = {"first": self.first, "rows": self.bra.functions, "columns": self.ket.functions}
+        sizes |= {"tuples": hermite_count(self.order + higher), "table": table}
+        return {"u": self.arrays.u, "v": self.arrays.v, **sizes}
 
     @property
     def places(self) -> dict[str, int]:
         """Arguments of kernels: where the densities are."""
-        return {"origin": self.offset + self.bra.first * self.row + self.ket.first, "row": self.row}
+        row = self.charges.row
+        return {"origin": self.charges.offset + self.bra.first * row + self.ket.first, "row": row}
 
 
 def pair_blocks(groups: Sequence[Primitives], threshold: float, backend: Backend) -> list[PairBlock]:
     """All significant pairs, by kinds."""
-    size, smallest = sum(group.count * group.functions for group in groups), NEGLIGIBLE * threshold
-    own = uploaded(groups, backend)
-    kinds = [(a, b) for i, a in enumerate(own) for b in own[: i + 1]]
-    found = [(a, b, *candidates(a, b, smallest, backend.xp)) for a, b in kinds]
-    return _expanded([pair for pair in found if len(pair[2])], size, 2.0, backend)
+    return charge_blocks([ChargeSet("pairs", groups, single=False)], threshold, backend)
 
 
 def single_blocks(groups: Sequence[Primitives], backend: Backend) -> list[PairBlock]:
     """Single functions, as pairs with the function 1, an s function of exponent zero."""
-    xp, one = backend.xp, np.ones((1, 1))
-    constant = Primitives.of(((0, True),), 0, np.zeros(1), np.zeros((1, 3)), one, np.full(1, -1))
-    *own, last = uploaded([*groups, constant], backend)
-    pairs = [(a, last, xp.arange(a.count), xp.zeros(a.count, dtype=np.int64)) for a in own]
-    return _expanded(pairs, 1, 1.0, backend)
+    return charge_blocks([ChargeSet("single", groups, single=True)], 0.0, backend)
+
+
+def pair_counts(groups: Sequence[Primitives], threshold: float, backend: Backend) -> list[int]:
+    """Numbers of significant pairs of every kind with itself and with those before it."""
+    return _select(_kinds(uploaded(groups, backend)), threshold, backend).counts
+
+
+def charge_blocks(sets: Sequence[ChargeSet], threshold: float, backend: Backend) -> list[PairBlock]:
+    """The pairs of several sets, of each by their Hermite order, expanded together."""
+    constant = Primitives.of(((0, True),), 0, np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), np.full(1, -1))
+    *own, one = uploaded([*(group for charges in sets for group in charges.groups), constant], backend)
+    starts, found = range_starts([len(charges.groups) for charges in sets]), []
+    for charges, start, end in zip(sets, starts, starts[1:], strict=False):
+        mine = own[start:end]
+        kinds = [(group, one) for group in mine] if charges.single else _kinds(mine)
+        chosen = _all(kinds, backend) if charges.single else _select(kinds, threshold, backend)
+        blocks = [(charges, *pair) for pair in zip(kinds, chosen.of_kinds(), strict=True) if pair[1]["items"]]
+        found += sorted(blocks, key=lambda block: block[1][0].order + block[1][1].order)
+    return _expanded(found, backend)
+
+
+def _kinds(groups: Sequence[Primitives]) -> list[tuple[Primitives, Primitives]]:
+    return [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
 
 
 def _expanded(
-    pairs: Sequence[tuple[Primitives, Primitives, Any, Any]], row: int, weight: float, backend: Backend
+    found: Sequence[tuple[ChargeSet, tuple[Primitives, Primitives], dict[str, Any]]], backend: Backend
 ) -> list[PairBlock]:
-    """Expansions, records and bounds of pairs (u, v) of two kinds, in one launch for all."""
+    """Expansions, records and bounds of pairs, in one launch for each pair of kinds."""
     xp, table = backend.xp, tuples_on(backend)
     program = backend.compile(step_source(backend.traits.language, "j_expand"))
-    blocks, launches = [], []
-    for a, b, u, v in pairs:
-        count, order = len(u), a.order + b.order
+    arrays = PairArrays.empty(sum(chosen["items"] for _, _, chosen in found), xp)
+    blocks, launches, first = [], [], 0
+    for charges, (a, b), chosen in found:
+        order, count = a.order + b.order, chosen["items"]
         E_kft = xp.empty((count, a.functions * b.functions, hermite_count(order)))
-        arrays = (E_kft, xp.empty((count, 4)), xp.empty(count), xp.empty(count), xp.empty(count, dtype=np.int64))
-        block = PairBlock(a, b, u, v, row, weight, *arrays)
-        values = {**block.pairs(table), **a.arguments("a"), **b.arguments("b"), "weight": weight}
-        values |= {"same": int(a is b), "W": self_repulsion_on(backend, order), "E": E_kft, "geometry": block.geometry}
-        values |= {"factor": block.factor, "bound": block.bound, "along": block.along}
+        block = PairBlock(charges, a, b, arrays, first, E_kft)
+        values = {**vars(arrays), **block.pairs(table), **a.arguments("a"), **b.arguments("b"), **chosen, "E": E_kft}
+        values |= {"weight": 1.0 if charges.single else 2.0, "W": self_repulsion_on(backend, order)}
         launches.append(Launch(program, count, values, expansion_memory(a.order, b.order)))
         blocks.append(block)
+        first += count
     backend.launch_all(launches)
     return blocks
 
 
-def _chunks(count: int, size: int) -> Iterator[slice]:
-    return (slice(begin, begin + size) for begin in range(0, count, size))
+@dataclass(frozen=True)
+class _Selection:
+    """Pairs of several kinds by their numbers (templates/j_select.h): those of a kind begin at its base."""
+
+    kinds: Sequence[tuple[Primitives, Primitives]]
+    numbers: Any
+    bases: Sequence[int]
+    counts: list[int]
+    starts: Sequence[int]
+
+    def of_kinds(self) -> Iterator[dict[str, Any]]:
+        """Arguments of kernels for each pair of kinds."""
+        for (a, b), base, items, start in zip(self.kinds, self.bases, self.counts, self.starts, strict=False):
+            own = {"numbers": self.numbers, "base": base, "from": start, "items": items}
+            yield {**own, "count": b.count, "same": int(a is b)}
 
 
-def candidates(a: Primitives, b: Primitives, threshold: float, xp: Any) -> tuple[Any, Any]:
-    """Pairs whose overlap factor times coefficients is above the threshold, found in chunks of rows."""
-    found = []
-    for rows in _chunks(a.count, max(1, CHUNK_NUMBERS // b.count)):
-        alpha, beta = a.exponents[rows, None], b.exponents[None, :]
-        p = alpha + beta
-        R2 = sum((a.centres[rows, None, x] - b.centres[None, :, x]) ** 2 for x in range(3))
-        size = xp.exp(alpha * beta / p * -R2) / p
-        size *= a.scale[rows].max(axis=1)[:, None] * b.scale.max(axis=1)[None, :]
-        # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
-        spread = xp.maximum(1.0, xp.maximum(1.0 / p, R2))
-        for _ in range((a.order + b.order) // 2):
-            size *= spread
-        if (a.order + b.order) % 2:
-            size *= xp.sqrt(spread)
-        keep = size > threshold
-        if a is b:
-            keep &= xp.arange(a.count)[rows, None] >= xp.arange(b.count)
-        u, v = xp.nonzero(keep)
-        found.append((u + rows.start, v))
-    u, v = (xp.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
-    return xp.ascontiguousarray(u), xp.ascontiguousarray(v)
+def _all(kinds: Sequence[tuple[Primitives, Primitives]], backend: Backend) -> _Selection:
+    """All primitives with a single one."""
+    counts = [a.count for a, _ in kinds]
+    return _Selection(kinds, backend.xp.arange(max(counts)), [0] * len(kinds), counts, [0] * len(kinds))
 
 
-def sorting_key(bounds: Any, along: Any) -> Any:
-    """Integers that sort pairs by falling powers of four of their bounds, then along the curve in space."""
-    return along - (bounds.view(np.int64) >> 53 << 53)
+def _select(kinds: Sequence[tuple[Primitives, Primitives]], threshold: float, backend: Backend) -> _Selection:
+    """Pairs whose overlap factor times coefficients is above the threshold, found in chunks."""
+    xp, bases, smallest = (
+        backend.xp,
+        range_starts([a.count * b.count for a, b in kinds]).tolist(),
+        NEGLIGIBLE * threshold,
+    )
+    program = backend.compile(step_source(backend.traits.language, "j_select"))
+    parts = []
+    for begin in range(0, bases[-1], CHUNK_NUMBERS):
+        end = min(begin + CHUNK_NUMBERS, bases[-1])
+        keep, launches = xp.empty(end - begin, dtype=np.bool_), []
+        for (a, b), base, stop in zip(kinds, bases, bases[1:], strict=False):
+            first, last = max(base, begin), min(stop, end)
+            if first < last:
+                values = {**a.arguments("a"), **b.arguments("b"), "count": b.count, "same": int(a is b)}
+                values |= {"skip": first - base, "place": first - begin, "threshold": smallest, "keep": keep}
+                launches.append(Launch(program, last - first, values))
+        backend.launch_all(launches)
+        parts.append(xp.flatnonzero(keep) + begin if begin else xp.flatnonzero(keep))
+    numbers = xp.concatenate(parts) if len(parts) > 1 else parts[0]
+    starts = backend.to_host(xp.searchsorted(numbers, backend.to_device(np.array(bases)))).tolist()
+    counts = [end - start for start, end in pairwise(starts)]
+    return _Selection(kinds, numbers, bases, counts, starts)

@@ -11,20 +11,20 @@ limits the error of every bra, not only of every interaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import inverse_permutation
+from cuanto.arrays import range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.hermite_pairs import PairBlock, pair_blocks, primitives, sorting_key
-from cuanto.coulomb.j_steps import BraClass, Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
+from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock, pair_blocks, primitives
+from cuanto.coulomb.j_steps import CLASSES, BraClass, Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import attenuated_exponents
+from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import resolve
 from cuanto.kernels.hermite_build import GROUPINGS
 
@@ -59,84 +59,55 @@ class Distributions:
     """Charge distributions by Hermite order: the pairs of a basis, functions of a fitting basis, point charges."""
 
     classes: tuple[HermiteClass, ...]
+    arrays: PairArrays
     backend: Backend
 
     @classmethod
-    def of(cls, blocks: Iterable[PairBlock], backend: Backend) -> Distributions:
-        """Sort blocks of pairs by their order."""
-        ordered = sorted(blocks, key=lambda block: block.order)
-        groups = [tuple(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
-        return cls(tuple(_hermite_class(group, backend) for group in groups), backend)
-
-    def joined(self, others: Distributions, offset: int) -> Distributions:
-        """With others, whose densities begin at an offset; classes to which nothing is added stay as they are."""
-        known = {c.order: c.blocks for c in self.classes}
-        for c in others.classes:
-            moved = tuple(replace(block, offset=block.offset + offset) for block in c.blocks)
-            known[c.order] = known.get(c.order, ()) + moved
-        old = {c.blocks: c for c in self.classes}
-        found = [old.get(known[order]) or _hermite_class(known[order], self.backend) for order in sorted(known)]
-        return replace(self, classes=tuple(found))
-
-    @property
-    def sizes(self) -> dict[int, int]:
-        """Distributions by Hermite order."""
-        return {c.order: c.count for c in self.classes}
+    def of(cls, blocks: Sequence[PairBlock], backend: Backend) -> Distributions:
+        """Blocks of pairs, those of a set and a Hermite order one after the other."""
+        groups = [tuple(mine) for _, mine in groupby(blocks, key=lambda block: (block.charges.name, block.order))]
+        if len(groups) > CLASSES:
+            raise InputError(
+                f"{len(groups)} classes of charge distributions were given, at most {CLASSES} are possible"
+            )
+        return cls(tuple(HermiteClass(i, group) for i, group in enumerate(groups)), blocks[0].arrays, backend)
 
     @property
     def single(self) -> bool:
         """Whether powers of the exponents are within the range of single precision."""
-        roots = [(c.order, float(c.geometry["double"][:, 0].max())) for c in self.classes]
+        roots = [(c.order, float(self.arrays.geometry[c.range, 0].max())) for c in self.classes]
         return all((2.0 * root**2) ** (2 * order) < SINGLE_RANGE for order, root in roots)
 
-    def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> tuple[BraClass, ...]:
-        """Sort them as bras of some number types."""
-        return tuple(_bra_class(c, self.backend, reals, omega, higher) for c in self.classes)
-
-    def with_numbers(self, reals: Sequence[str]) -> Distributions:
-        """With records of some number types."""
-        if "float" not in reals:
-            return self
-        xp = self.backend.xp
+    def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> Bras:
+        """Sort them as bras of some number types; those of a `higher` order than their own feel derivatives."""
+        backend = self.backend
+        counts, together = [c.count for c in self.classes], GROUPINGS[backend.traits.language].bras
+        groups = range_starts([-(-count // together) for count in counts])
+        orders = [c.order + higher for c in self.classes]
+        table = backend.to_device(np.column_stack([range_starts(counts), groups, [*orders, 0]]))
+        sort = Steps(backend).as_bras
+        rank, record, bounds = sort(table, self.arrays, int(groups[-1]), smearing(omega), higher)
+        records = {real: record if real == "double" else _in_single(record, backend.xp) for real in reals}
         found = [
-            replace(c, geometry={**c.geometry, "float": _in_single(c.geometry["double"], xp)}) for c in self.classes
+            BraClass(c, order, slice(*ends), rank, {real: each[c.range] for real, each in records.items()})
+            for c, order, ends in zip(self.classes, orders, pairwise(groups.tolist()), strict=True)
         ]
-        return replace(self, classes=tuple(found))
+        return Bras(tuple(found), bounds, table)
 
 
-def _hermite_class(blocks: tuple[PairBlock, ...], backend: Backend) -> HermiteClass:
-    xp = backend.xp
+@dataclass(frozen=True)
+class Bras:
+    """Classes of bras, the largest bounds of their groups, and the table of the classes for kernels."""
 
-    def joined(name: str) -> Any:
-        parts = [getattr(block, name) for block in blocks]
-        return xp.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    return HermiteClass(blocks, {"double": joined("geometry")}, *(joined(x) for x in ("factor", "bound", "along")))
+    classes: tuple[BraClass, ...]
+    bounds: Any
+    table: Any
 
 
 def _in_single(geometry: Any, xp: Any) -> Any:
     """Square roots of exponents, centres in single precision, and what is left of them."""
     high = geometry.astype(np.float32)
     return xp.ascontiguousarray(xp.concatenate([high, (geometry[:, 1:] - high[:, 1:]).astype(np.float32)], axis=1))
-
-
-def _bra_class(
-    pairs: HermiteClass, backend: Backend, reals: Sequence[str], omega: float | None, higher: int
-) -> BraClass:
-    xp, order, geometry = backend.xp, pairs.order + higher, pairs.geometry["double"]
-    bound, together = pairs.bound, GROUPINGS[backend.traits.language].bras
-    if higher:  # a derivative of Gaussians of exponent p is larger by about sqrt(p) times the root of its momentum
-        bound = bound * (1.0 + 2.0 * geometry[:, 0] * (order + 1.0) ** 0.5) ** higher
-    # Neighbouring lanes and threads take the same branch and the same rows of the Boys function's table.
-    sorted_bras = xp.argsort(sorting_key(bound, pairs.along))
-    geometry = geometry[sorted_bras]
-    if omega is not None:
-        geometry[:, 0] = attenuated_exponents(geometry[:, 0] ** 2, omega) ** 0.5
-    largest = xp.zeros(-(-pairs.count // together) * together)
-    largest[: pairs.count] = bound[sorted_bras]
-    largest = largest.reshape(-1, together).max(axis=1)
-    record = {real: geometry if real == "double" else _in_single(geometry, xp) for real in reals}
-    return BraClass(pairs, order, inverse_permutation(sorted_bras, xp), record, largest)
 
 
 class Potentials:
@@ -150,15 +121,28 @@ class Potentials:
         precision: str = "double",
         omega: float | None = None,
         higher: int = 0,
+        signs: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives."""
+        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives.
+
+        `signs` of the densities of sets of kets for sets of bras: sets that are not named do not meet; default: all do.
+        """
         self.backend, self.threshold = bras.backend, threshold
         self.precision = precision if precision == "double" or (bras.single and kets.single) else "double"
         reals, xp = NUMBERS[self.precision], self.backend.xp
-        self.bras, self._kets = bras.as_bras(reals, omega, higher), kets.with_numbers(reals)
-        self._bounds = xp.concatenate([c.bound for c in self.bras])
+        own, self._kets = bras.as_bras(reals, omega, higher), kets
+        self.bras, self._bounds = own.classes, own.bounds
+        starts = range_starts([c.count for c in kets.classes])
+        self._table = own.table if kets is bras else self.backend.to_device(np.stack([starts] * 3, axis=1))
+        self._geometry = {"double": kets.arrays.geometry}
+        if "float" in reals:
+            self._geometry["float"] = _in_single(kets.arrays.geometry, xp)
         self.steps = Steps(self.backend)
-        self._launcher = Launcher(self.backend, {c.order: c.count for c in self.bras}, kets.sizes, reals)
+
+        def sign(bra: HermiteClass, ket: HermiteClass) -> int:
+            return 1 if signs is None else signs.get((bra.name, ket.name), 0)
+
+        self._launcher = Launcher(self.backend, bras.classes, kets.classes, reals, sign)
         self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
         self._last: list[Reach] = []
 
@@ -177,37 +161,44 @@ class Potentials:
             parts.append(contract(V))
         return self.backend.xp.concatenate(parts)
 
-    def hermite(self, X: Any) -> dict[int, Any]:
-        """Potentials of densities X in the Hermite Gaussians of the bras, by their order."""
+    def hermite(self, X: Any) -> list[Any]:
+        """Potentials of densities X in the Hermite Gaussians of the classes of bras."""
         return self.steps.add_up(self._launcher.run(list(self._jobs(X))))
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of every class as kets, each for all classes of bras."""
-        xp, classes = self.backend.xp, self._kets.classes
-        densities = self.steps.densities(classes, X)
+        xp, classes, arrays = self.backend.xp, self._kets.classes, self._kets.arrays
+        densities = self.steps.densities(classes, arrays, X)
         # By powers of four, within them along a curve: any order is right for sums of the remaining bounds.
-        orders = [xp.argsort(density.key) for density in densities]
-        rests = [xp.cumsum(density.bound[order][::-1]) for density, order in zip(densities, orders, strict=True)]
+        order = xp.argsort(densities.key)
+        rest = densities.bound[order]
+        for c in classes:
+            xp.cumsum(rest[c.range], out=rest[c.range])
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        reaches = self.steps.reach(rests, self._bounds, self.threshold, single)
-        self._last += reaches
-        kets = list(zip(classes, orders, densities, strict=True))
+        tabled = self._table, len(classes)
+        split, end = self.steps.reach(tabled, rest, self._bounds, self.threshold, single)
+        self._last += [Reach(rest[c.range], split[c.number], end[c.number]) for c in classes]
+        kets = list(zip(classes, densities.H_knt, strict=True))
         for real in NUMBERS[self.precision]:
-            for ket, reach, record in zip(classes, reaches, self.steps.records(kets, len(X), real), strict=True):
-                first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
-                at = 0
+            mine = replace(arrays, geometry=self._geometry[real])
+            records = self.steps.records(kets, order, mine, len(X), real)
+            for ket, record in zip(classes, records, strict=True):
+                last = (split if real == "double" else end)[ket.number]
+                first = self._nothing if real == "double" else split[ket.number]
                 for bra in self.bras:
-                    mine = slice(at, at + len(bra.bound))
-                    at = mine.stop
-                    sides = (bra.count, ket.count, bra.record[real], record)
-                    yield Interactions((bra.order, ket.order), len(X), real, *sides, first[mine], last[mine])
+                    met = (bra.pairs.number, ket.number)
+                    if (met, real) in self._launcher.chunks:
+                        sides = (bra.count, ket.count, bra.record[real], record, first[bra.groups], last[bra.groups])
+                        yield Interactions(met, (bra.order, ket.order), len(X), real, *sides)
 
     @property
     def statistics(self) -> Statistics:
         """Statistics of the last call; copies a few small arrays from the device."""
         to_host, grouping = self.backend.to_host, GROUPINGS[self.backend.traits.language]
-        sizes = [np.minimum(grouping.bras, c.count - grouping.bras * np.arange(len(c.bound)))
-                 for c in self.bras]  # fmt: skip
+        sizes = [
+            np.minimum(grouping.bras, c.count - grouping.bras * np.arange(c.groups.stop - c.groups.start))
+            for c in self.bras
+        ]
         bras, bounds = np.concatenate(sizes), to_host(self._bounds)
         done = single = possible = 0
         error = np.zeros(len(bras))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import accumulate
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Ints32
 from cuanto.backends.base import Backend
 from cuanto.kernels.hermite_build import tuple_table
 from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+
+Kind = tuple[tuple[int, bool], ...]
+"""The shells (momentum, solid harmonics?) that share a primitive."""
 
 _known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
@@ -39,6 +44,26 @@ def boys_on(backend: Backend, real: str) -> Any:
 def self_repulsion_on(backend: Backend, order: int) -> Any:
     """`self_repulsion_factor`"""
     return _copied(backend, order, partial(self_repulsion_factor, order))
+
+
+def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
+    """`polynomials`"""
+    return tuple(_copied(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
+
+
+def _part(kind: Kind, i: int) -> Any:
+    return polynomials(kind)[i]
+
+
+@cache
+def polynomials(kind: Kind) -> tuple[Ints32, Ints32, Array]:
+    """Starts, powers and coefficients of the terms of all functions."""
+    rows = [
+        [(a, x) for a, x in zip(powers(l), row, strict=True) if x] for l, pure in kind for row in kernel_matrix(l, pure)
+    ]
+    start = np.array([0, *accumulate(len(row) for row in rows)], dtype=np.int32)
+    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
+    return start, power, np.array([x for row in rows for _, x in row])
 
 
 @cache

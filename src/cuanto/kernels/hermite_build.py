@@ -69,50 +69,72 @@ SPARSE = declared(
     "const double* in, double* out"
 )
 """Products with a sparse matrix."""
-PAIRS = declared("const INDEX* u, const INDEX* v, int rows, int columns, int tuples, const int* table")
-"""Pairs of primitives (u, v) with `rows` and `columns` functions, Hermite tuples of a product, and `tuple_table`."""
-PRIMITIVES = declared(
-    "int la, const double* a_exponent, const double* a_centre, const int* a_start, const int* a_power, "
-    "const double* a_value, int lb, const double* b_exponent, const double* b_centre, const int* b_start, "
+FUNCTIONS = declared("INDEX first, int rows, int columns, int tuples, const int* table")
+"""Pairs of primitives with `rows` and `columns` functions, the first one, Hermite tuples, and `tuple_table`."""
+PAIRS = declared("const INDEX* u, const INDEX* v") + FUNCTIONS
+CENTRES = declared("const double* a_exponent, const double* a_centre, const double* b_exponent, const double* b_centre")
+CLASSES = declared("const INDEX* classes")
+"""Table of the classes of pairs (templates/j_classes.h)."""
+PRIMITIVES = CENTRES + declared(
+    "int la, const int* a_start, const int* a_power, const double* a_value, int lb, const int* b_start, "
     "const int* b_power, const double* b_value"
 )
-"""Both kinds of primitives: highest momentum, exponents, centres, polynomials (templates/j_pair.h)."""
+"""Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
 PLACES = declared("INDEX origin, INDEX row, INDEX size")
 """Where the densities of the functions of a block of pairs are; `size`: numbers of one density."""
 ATOMS = declared("const INDEX* a_atom, const INDEX* b_atom")
-POTENTIAL = declared(
-    "INDEX first, INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V"
-)
-"""Potentials of the pairs of a class, of which `first` is the first one of a block."""
+POTENTIAL = declared("INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V")
+"""Potentials of the pairs of a class."""
 STEPS: dict[str, Arguments] = {
-    "j_expand": PAIRS
+    "j_select": CENTRES
+    + declared(
+        "int la, int lb, const double* a_size, const double* b_size, INDEX count, INDEX skip, INDEX place, int same, "
+        "double threshold, bool* keep"
+    ),
+    "j_expand": FUNCTIONS
     + PRIMITIVES
     + declared(
-        "const double* a_scale, const double* b_scale, double weight, int same, const double* W, double* E, "
-        "double* geometry, double* factor, double* bound, INDEX* along"
+        "const INDEX* numbers, INDEX from, INDEX base, INDEX count, INDEX* u, INDEX* v, const double* a_scale, "
+        "const double* b_scale, double weight, int same, const double* W, double* E, double* geometry, "
+        "double* factor, double* bound, INDEX* along"
     ),
     "j_transform": SPARSE,
     "j_product": SPARSE,
     "j_density": PAIRS
     + PLACES
     + declared(
-        "INDEX first, int densities, const double* X, const double* E, const double* geometry, const double* factor, "
-        "const double* W, const INDEX* along, double* H, double* bound, INDEX* key"
+        "INDEX start, INDEX number, int densities, const double* X, const double* E, const double* geometry, "
+        "const double* factor, const double* W, const INDEX* along, double* H, double* bound, INDEX* key"
     ),
-    "j_reach": declared(
-        "INDEX kets, const double* rest, const double* bounds, double limit, double single_limit, int* split, int* last"
+    "j_keys": CLASSES
+    + declared(
+        "int higher, const double* geometry, const double* bound, const INDEX* along, double* raised, INDEX* key"
+    ),
+    "j_bras": CLASSES
+    + declared(
+        "double smearing, const INDEX* order, const double* geometry, const double* raised, INDEX* rank, "
+        "double* record, double* largest"
+    ),
+    "j_reach": CLASSES
+    + declared(
+        "INDEX groups, const double* rest, const double* bounds, double limit, double single_limit, int* split, "
+        "int* last"
     ),
     "j_record": declared(
-        "INDEX kets, int densities, int tuples, const int* table, const INDEX* order, const REAL* geometry, "
-        "const double* H, const double* factor, REAL* record"
+        "INDEX first, INDEX kets, int densities, int tuples, const int* table, const INDEX* order, "
+        "const REAL* geometry, const double* H, const double* factor, REAL* record"
     ),
-    "j_sum": declared("INDEX parts, INDEX size, const double* potentials, double* V"),
+    "j_sum": declared("INDEX parts, INDEX plus, INDEX size, const double* potentials, double* V"),
     "j_collect": PAIRS + PLACES + POTENTIAL + declared("int densities, const double* E, double* J"),
     "j_force": PAIRS + PRIMITIVES + PLACES + ATOMS + POTENTIAL + declared("const double* X, double* gradient"),
     "j_overlap": PAIRS + PRIMITIVES + PLACES + ATOMS + declared("double kinetic, const double* X, double* gradient"),
 }
 """Arguments of the steps around the interactions (templates/j_density.h, ...), without the range of items."""
-TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_force", "j_overlap")
+HEADERS: dict[str, tuple[str, ...]] = dict.fromkeys(("j_keys", "j_bras", "j_reach"), ("j_classes.h",))
+HEADERS |= dict.fromkeys(("j_select", "j_expand", "j_collect", "j_force", "j_overlap"), ("j_pair.h",))
+HEADERS["j_density"] = ("j_pair.h", "j_classes.h")
+"""What the templates of steps include."""
+TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_bras", "j_force", "j_overlap")
 """Steps in which a team of threads shares an item."""
 FORCE_STEPS = ("j_force", "j_overlap")
 """Steps that add to forces."""
@@ -212,8 +234,8 @@ def step_source(target: str, step: str, real: str = "double") -> Source:
     shared = step in TEAM_STEPS
     arguments = RANGE["cpu"] + STEPS[step] + (SCRATCH[target] if shared else ())
     arguments += SUMS[target] if step in FORCE_STEPS else ()
-    defines = {"KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
-    body = ("j_pair.h", f"{step}.h") if ("const INDEX*", "u") in STEPS[step] else (f"{step}.h",)
+    defines = {"BRAS": GROUPINGS[target].bras, "KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
+    body = (*HEADERS.get(step, ()), f"{step}.h")
     per_block = 1 if shared else STEP_THREADS
     return _source(step, target, real, arguments, defines, body, STEP_THREADS, per_block)
 

@@ -4,7 +4,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     FOR_ITEMS(item) {
         const INDEX own = item / functions, pair = first + own;
         const int f = (int)(item % functions);
-        const INDEX place = j_place(origin, row, rows, columns, u[own], v[own]) + f / columns * row + f % columns;
+        const INDEX place = j_place(origin, row, rows, columns, u[pair], v[pair]) + f / columns * row + f % columns;
         for (int d = 0; d < densities; ++d) {
             const double* potential = V + (INDEX)d * tuples * value_stride + rank[pair] * bra_stride;
             double sum = 0;

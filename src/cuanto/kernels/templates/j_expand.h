@@ -1,4 +1,4 @@
-// Pairs (u, v) of primitives of two kinds: the Hermite expansions E[pair][f][t] of all products f of their functions, bounds
+// Pairs (u, v) of primitives of two kinds, from their numbers (j_select.h): the Hermite expansions E[pair][f][t] of all products f of their functions, bounds
 // sqrt (f|f) of the largest product with the largest contraction coefficients, and records: sqrt(p) and the centre
 // (`geometry`), the factor weight p^-3/2, and their places along a curve in space, then by exponents.
 // weight: 2 for pairs, 1 for a function with itself and for single functions.
@@ -10,12 +10,12 @@ FN INDEX j_spread(INDEX x) {  // bits of x to every third place
     return (x | x << 2) & 0x1249249249249249LL;
 }
 
-// Morton's curve through cells of 1 Bohr, 2^14 in each direction; the exponent bits of p come last: 53 bits in all.
+// Morton's curve through cells of 1 Bohr, 2^12 in each direction; the exponent bits of p come last: 47 bits in all.
 FN INDEX j_along(const double* P, double p) {
     INDEX code = 0;
     for (int x = 0; x < 3; ++x) {
-        double cell = P[x] + 8192;
-        cell = cell < 0 ? 0 : cell > 16383 ? 16383 : cell;
+        double cell = P[x] + 2048;
+        cell = cell < 0 ? 0 : cell > 4095 ? 4095 : cell;
         code |= j_spread(INDEX(cell)) << x;
     }
     return code << 11 | bits_of(p) >> 52;
@@ -25,7 +25,8 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     SCRATCH
     const Polynomials a = {a_start, a_power, a_value}, b = {b_start, b_power, b_value};
     FOR_TEAMS(item) {
-        const INDEX k = u[item], l = v[item];
+        const INDEX place = first + item, number = numbers[from + item] - base;
+        const INDEX k = number / count, l = number % count;
         const Pair pair = j_pair(a_exponent, a_centre, k, b_exponent, b_centre, l);
         const Expansion axes = j_axes(scratch, pair, la + 1, lb + 1);
         const double root = vsqrt(pair.p);
@@ -59,12 +60,14 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 largest = size > largest ? size : largest;
             }
         if (FIRST_MEMBER) {
-            double* P = geometry + 4 * item;
+            double* P = geometry + 4 * place;
+            u[place] = k;
+            v[place] = l;
             P[0] = root;
             for (int x = 0; x < 3; ++x) P[1 + x] = pair.A[x] + pair.beta / pair.p * (pair.B[x] - pair.A[x]);
-            factor[item] = (same && k == l ? 1.0 : weight) / (pair.p * root);
-            bound[item] = J_SELF_REPULSION * vsqrt(largest) / (pair.p * vsqrt(root));
-            along[item] = j_along(P + 1, pair.p);
+            factor[place] = (same && k == l ? 1.0 : weight) / (pair.p * root);
+            bound[place] = J_SELF_REPULSION * vsqrt(largest) / (pair.p * vsqrt(root));
+            along[place] = j_along(P + 1, pair.p);
         }
         BARRIER;
     }

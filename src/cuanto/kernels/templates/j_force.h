@@ -1,16 +1,16 @@
 // Forces of the potential V[t][rank], to one order higher than the pairs' own, on the centres of the pairs of a block with
 // the density X: d/dA raises and lowers the momentum of the first function, d/dA + d/dB = d/dP raises t. They are added to
-// gradient[atom][axis]. A single function has b_atom = -1. `first`: the first of these pairs in its class.
+// gradient[atom][axis]. A single function has b_atom = -1. `first`: the first of these pairs.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     SCRATCH
     double* total = SUMS(gradient);
     const Polynomials a = {a_start, a_power, a_value}, b = {b_start, b_power, b_value};
     FOR_TEAMS(item) {
-        const INDEX k = u[item], l = v[item];
+        const INDEX place = first + item, k = u[place], l = v[place];
         const Pair pair = j_pair(a_exponent, a_centre, k, b_exponent, b_centre, l);
         const Expansion axes = j_axes(scratch, pair, la + 2, lb + 1);
         const double* D = X + j_place(origin, row, rows, columns, k, l);
-        const double* potential = V + rank[first + item] * bra_stride;
+        const double* potential = V + rank[place] * bra_stride;
         double on_A[3] = {0, 0, 0}, on_both[3] = {0, 0, 0};
         FOR_MEMBERS(t, 0, tuples) {
             const int* tuple = table + 8 * t;
@@ -42,7 +42,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 on_both[x] = vfma(by_P[x], here, on_both[x]);
             }
         }
-        const double unit = 2 * J_UNIT * factor[first + item];
+        const double unit = 2 * J_UNIT * factor[place];
         for (int x = 0; x < 3; ++x) {
             const double one = unit * team_sum(on_A[x]), both = unit * team_sum(on_both[x]);
             if (FIRST_MEMBER) {

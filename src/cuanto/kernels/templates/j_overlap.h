@@ -38,7 +38,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     double* total = SUMS(gradient);
     const Polynomials a = {a_start, a_power, a_value}, b = {b_start, b_power, b_value};
     FOR_TEAMS(item) {
-        const INDEX k = u[item], l = v[item];
+        const INDEX k = u[first + item], l = v[first + item];
         if (a_atom[k] == b_atom[l]) continue;
         const Pair pair = j_pair(a_exponent, a_centre, k, b_exponent, b_centre, l);
         const Overlaps axes = j_overlaps(scratch, pair, la + 2, lb + 3);
