@@ -142,7 +142,7 @@ class Potentials:
         def sign(bra: HermiteClass, ket: HermiteClass) -> int:
             return 1 if signs is None else signs.get((bra.name, ket.name), 0)
 
-        self._launcher = Launcher(self.backend, bras.classes, kets.classes, reals, sign)
+        self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign)
         self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
         self._last: list[Reach] = []
 
@@ -163,7 +163,7 @@ class Potentials:
 
     def hermite(self, X: Any) -> list[Any]:
         """Potentials of densities X in the Hermite Gaussians of the classes of bras."""
-        return self.steps.add_up(self._launcher.run(list(self._jobs(X))))
+        return self.steps.add_up(self._launcher.run(list(self._jobs(X)), len(X)))
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of every class as kets, each for all classes of bras."""

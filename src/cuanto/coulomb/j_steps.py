@@ -286,11 +286,6 @@ class Interactions:
     ket_end: Any
 
     @property
-    def width(self) -> int:
-        """Numbers of a bra's potential."""
-        return self.densities * hermite_count(self.orders[0])
-
-    @property
     def operations(self) -> int:
         """Multiply-adds of one interaction."""
         return operations(*self.orders, self.densities)
@@ -315,12 +310,12 @@ class Launcher:
     def __init__(
         self,
         backend: Backend,
-        bras: Sequence[HermiteClass],
+        bras: Sequence[BraClass],
         kets: Sequence[HermiteClass],
         reals: Sequence[str],
         sign: Callable[[HermiteClass, HermiteClass], int],
     ) -> None:
-        self.backend = backend
+        self.backend, self._bras = backend, bras
         self._tables = {real: boys_on(backend, real) for real in reals}
         self._tuples = tuples_on(backend)
         for real in reals:
@@ -329,28 +324,26 @@ class Launcher:
         self.chunks: dict[tuple[tuple[int, int], str], slice] = {}
         self._sizes: list[tuple[int, int]] = []  # chunks of a class of bras, those with positive signs
         for bra in bras:
-            met = [(wanted, ket) for wanted in (1, -1) for ket in kets if sign(bra, ket) == wanted]
+            met = [(wanted, ket) for wanted in (1, -1) for ket in kets if sign(bra.pairs, ket) == wanted]
             at = plus = 0
             for (wanted, ket), real in product(met, reals):
-                self.chunks[(bra.number, ket.number), real] = slice(
-                    at, at + chunks_of_kets(backend, bra.count, ket.count)
-                )
-                at = self.chunks[(bra.number, ket.number), real].stop
-                plus = at if wanted > 0 else plus
+                end = at + chunks_of_kets(backend, bra.count, ket.count)
+                self.chunks[(bra.pairs.number, ket.number), real] = slice(at, end)
+                at, plus = end, end if wanted > 0 else plus
             self._sizes.append((at, plus))
 
-    def run(self, jobs: Sequence[Interactions]) -> list[tuple[Any, int]]:
+    def run(self, jobs: Sequence[Interactions], densities: int) -> list[tuple[Any, int]]:
         """Potentials of the classes of bras [part, ...], which have to be summed, and the first negative one."""
-        parts: dict[int, Any] = {}
+        parts = []
+        for bra, (chunks, plus) in zip(self._bras, self._sizes, strict=True):
+            width = densities * hermite_count(bra.order) * bra.count
+            parts.append((self.backend.xp.empty((chunks, width)), plus))
         launches = []
         for job in jobs:
-            bra = job.classes[0]
-            if bra not in parts:
-                parts[bra] = self.backend.xp.empty((self._sizes[bra][0], job.width * job.bras))
-            chunks = self.chunks[job.classes, job.real]
-            launches.append(self._launch(job, chunks.stop - chunks.start, parts[bra][chunks]))
+            mine = self.chunks[job.classes, job.real]
+            launches.append(self._launch(job, mine.stop - mine.start, parts[job.classes[0]][0][mine]))
         self.backend.launch_all(launches)
-        return [(parts[bra], plus) for bra, (_, plus) in enumerate(self._sizes)]
+        return parts
 
     def _launch(self, job: Interactions, chunks: int, out: Any) -> Launch:
         """The launch with the fastest kernel that is compiled."""
