@@ -69,11 +69,16 @@ class Primitives:
         """Highest momentum."""
         return max(l for l, _ in self.kind)
 
-    def arguments(self, side: str) -> dict[str, Any]:
-        """Arguments of kernels, for one side of pairs ("a" or "b")."""
+    @cached_property
+    def _arguments(self) -> dict[str, dict[str, Any]]:
         values = {"exponent": self.exponents, "centre": self.centres, "scale": self.scale, "size": self.size}
         values |= {"atom": self.atom, **dict(zip(("start", "power", "value"), self.terms, strict=True))}
-        return {f"l{side}": self.order} | {f"{side}_{name}": value for name, value in values.items()}
+        sides = {side: {f"{side}_{name}": value for name, value in values.items()} for side in ("a", "b")}
+        return {side: {f"l{side}": self.order, **own} for side, own in sides.items()}
+
+    def arguments(self, side: str) -> dict[str, Any]:
+        """Arguments of kernels, for one side of pairs ("a" or "b")."""
+        return self._arguments[side]
 
 
 def uploaded(groups: Sequence[Primitives], backend: Backend) -> list[Primitives]:

@@ -143,7 +143,8 @@ class Potentials:
             return 1 if signs is None else signs.get((bra.name, ket.name), 0)
 
         self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign)
-        self._nothing = self.backend.zeros((len(self._bounds),), np.int32)
+        nothing = self.backend.zeros((len(self._bounds),), np.int32)
+        self._nothing = [nothing[c.groups] for c in self.bras]
         self._last: list[Reach] = []
 
     def __call__(
@@ -183,12 +184,12 @@ class Potentials:
             mine = replace(arrays, geometry=self._geometry[real])
             records = self.steps.records(kets, order, mine, len(X), real)
             for ket, record in zip(classes, records, strict=True):
-                last = (split if real == "double" else end)[ket.number]
-                first = self._nothing if real == "double" else split[ket.number]
-                for bra in self.bras:
+                for bra, nothing in zip(self.bras, self._nothing, strict=True):
                     met = (bra.pairs.number, ket.number)
                     if (met, real) in self._launcher.chunks:
-                        sides = (bra.count, ket.count, bra.record[real], record, first[bra.groups], last[bra.groups])
+                        middle = split[ket.number, bra.groups]
+                        ends = (nothing, middle) if real == "double" else (middle, end[ket.number, bra.groups])
+                        sides = (bra.count, ket.count, bra.record[real], record, *ends)
                         yield Interactions(met, (bra.order, ket.order), len(X), real, *sides)
 
     @property

@@ -141,6 +141,7 @@ FORCE_STEPS = ("j_force", "j_overlap")
 SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
 
 
+@cache
 def operations(bra_order: int, ket_order: int, densities: int) -> int:
     """Multiply-adds of one interaction."""
     order = bra_order + ket_order
