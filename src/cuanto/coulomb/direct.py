@@ -14,7 +14,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions, JKBuilder
 from cuanto.coulomb.exchange_forces import exchange_gradient
-from cuanto.coulomb.forces import electron_density, interaction_gradient
+from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.memory import store_limit
@@ -173,10 +173,14 @@ class IncrementalJK(JKBuilder):
         J, K = (None if M is None else M.copy() for M in made)
         return J, K
 
+    def coulomb_sources(self, D_pq: Any) -> Sources | None:
+        """The density itself."""
+        return Sources(repulsion=True) if self.direct.options.omega is None else None
+
     def coulomb_gradient(self, D_pq: Any) -> Array:
         """By the J engine, one Hermite order higher."""
-        density = electron_density(self.direct.basis, D_pq, self.direct.backend, omega=self.direct.options.omega)
-        return interaction_gradient(density, density, self.direct.backend)
+        direct = self.direct
+        return electronic_gradient(direct.basis, D_pq, Sources(repulsion=True), direct.backend, direct.options.omega)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """From four-centre integrals of derivatives."""

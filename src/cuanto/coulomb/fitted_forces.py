@@ -1,4 +1,4 @@
-"""Gradients of fitted J and K: derivatives of three-centre integrals, computed in passes and contracted immediately.
+"""Gradient of fitted K: derivatives of three-centre integrals, computed in passes and contracted immediately.
 
 K: E = k sum_ij (ij|ij) with (ij|ij) = sum_PQ (ij|P) V^-1_PQ (Q|ij). With Y_ij = V^-1 (.|ij), for which E is stationary,
 dE = k (2 sum_ijP Y_ijP d(ij|P) - sum_ijPQ Y_ijP Y_ijQ d(P|Q)).
@@ -16,7 +16,6 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import FittedTensor, portions
-from cuanto.coulomb.forces import electron_density, fitted_density, interaction_gradient
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.integrals.api import basis_kets
 from cuanto.integrals.attenuation import attenuated
@@ -34,16 +33,6 @@ PASS_BYTES = 2**28
 """Largest number of bytes of integrals in a pass."""
 SHARE = 0.4
 """Part of the available memory for Y_ijP, and for the integrals of a pass."""
-
-
-def fitted_coulomb_gradient(basis: Basis, aux: Basis, D_pq: Any, c_P: Any, backend: Backend) -> Array:
-    """dE_J/dR of E_J = sum_P c_P (P|D) - (c|c)/2, with the coefficients c of the fitted density."""
-    density, fit = electron_density(basis, D_pq, backend), fitted_density(aux, c_P, backend)
-    return (
-        interaction_gradient(density, fit, backend)
-        + interaction_gradient(fit, density, backend)
-        - interaction_gradient(fit, fit, backend)
-    )
 
 
 def fitted_exchange_gradient(tensor: FittedTensor, metric: FittingMetric, C_pi: Any, budget: Budget) -> Array:
