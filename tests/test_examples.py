@@ -190,3 +190,8 @@ def test_every_example_is_tested_here() -> None:
     here = Path(__file__).read_text()
     for script in EXAMPLES.glob("*.py"):
         assert script.stem in here, script.name
+
+
+def test_energy_is_conserved_in_a_drop_of_water(capsys: pytest.CaptureFixture[str]) -> None:
+    energies = runpy.run_path(str(EXAMPLES / "16_qmmm.py"))["main"](waters=6, steps=3, backend="cpu")
+    assert np.ptp(energies) < 2e-5

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
+    from cuanto.motion.dynamics import dynamics
     from cuanto.motion.frequencies import frequencies
     from cuanto.motion.optimize import OptimizationResult, optimize
     from cuanto.motion.vibrations import Vibrations
@@ -34,6 +35,7 @@ __all__ = [
     "basis",
     "compute",
     "coulomb",
+    "dynamics",
     "energies",
     "energy",
     "errors",
@@ -54,6 +56,7 @@ _HOME = {
     "Result": "cuanto.methods",
     "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
+    "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
     "frequencies": "cuanto.motion.frequencies",

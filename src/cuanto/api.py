@@ -56,7 +56,7 @@ def energy(
     `on_iteration`: called with every state.
     `options`: all others of `CalculationOptions` and `ScfOptions` in `cuanto.options`.
 
-    Semiempirical methods (mndo, am1, pm3, pm6; unrestricted as upm6) have neither basis nor fitting, and take
+    Semiempirical methods (mndo, am1, pm3, pm6, rm1; unrestricted as upm6) have neither basis nor fitting, and take
     `mopac_compatible`. Options that do not apply to a method are refused.
     """
     request = Request.of(
@@ -88,7 +88,8 @@ def gradient(
     """Compute the energy of a molecule and its gradient, `.gradient` of the result in Hartree/Bohr.
 
     Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
-    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
+    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError` unless
+    `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
     request = Request.of(molecule, method, basis, **tight_keywords(options))
     return solve(request, on_iteration, gradient=True)
@@ -103,7 +104,10 @@ def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
     """Compute a request; with the `gradient` while the integrals are in memory."""
     if request.model is None:
-        return semiempirical_energy(request, on_iteration)
+        result = semiempirical_energy(request, on_iteration)
+        if gradient:
+            _ = result.gradient  # computed, or refused, now
+        return result
     calculation = Calculation.of(request)
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)

@@ -35,7 +35,7 @@ MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 MAX_BATCH_ATOMS = 100
 """Atoms of the largest molecules that share a task on a CPU, where several processes share the memory."""
 TASKS_PER_PROCESS = 4
-"""Tasks per process: starting one takes a second or two."""
+"""Tasks per process: starting one takes a second or two. An optimisation takes longer."""
 MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
 MAX_TRIES = 2
@@ -221,7 +221,8 @@ class Batch:
             return self._stack.enter_context(DaskRunner(self.scheduler)), None
         workers = self.workers
         if workers is None:
-            workers = 0 if device == "cuda" else min(usable_cores(), tasks // TASKS_PER_PROCESS)
+            fewest = 1 if self.entries[0].model.driver == OPTIMIZE else TASKS_PER_PROCESS
+            workers = 0 if device == "cuda" else min(usable_cores(), tasks // fewest)
             workers = 0 if workers == 1 else workers  # this process can use more threads
         workers = min(workers, tasks)
         if workers == 0:

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, import_optional
-from cuanto.interfaces.files import replacing, write_text
+from cuanto.files import replacing, write_text
 from cuanto.interfaces.sources import HESSIAN
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

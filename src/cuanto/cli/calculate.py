@@ -15,7 +15,8 @@ from rich.console import Console
 
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.files import require_writable, write_text
+from cuanto.files import require_writable, write_text
+from cuanto.log import step_listener
 from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
@@ -184,8 +185,8 @@ def _prepare(
     """
     from cuanto import api
     from cuanto.basis import Basis
+    from cuanto.files import destination
     from cuanto.integrals.engine import resolve
-    from cuanto.interfaces.files import destination
     from cuanto.methods import Request, Semiempirical
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
@@ -231,7 +232,8 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
         table.add(state)
 
     try:
-        return api.solve(request, watch, gradient)
+        with step_listener(table.add_step):
+            return api.solve(request, watch, gradient)
     except KeyboardInterrupt:
         if checkpoint is not None and saved:
             path = checkpoint.path

@@ -20,7 +20,7 @@ from cuanto.cli.many import run_batch
 from cuanto.cli.show import print_heading
 from cuanto.cli.show_vibrations import print_vibrations
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.files import require_writable, write_text
+from cuanto.files import require_writable, write_text
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Source

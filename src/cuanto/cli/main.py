@@ -24,6 +24,7 @@ from cuanto.cli import (
     functionals,
     integrals,
     kernel,
+    md,
     optimize,
     report,
     selftest,
@@ -74,6 +75,8 @@ for alias in ("optimise", "opt"):
 app.command(name="frequencies", epilog=frequencies.EXAMPLES, rich_help_panel=CALCULATIONS)(frequencies.frequencies)
 shown = frequencies.EXAMPLES.replace("cuanto frequencies", "cuanto freq")
 app.command(name="freq", epilog=shown, hidden=True)(frequencies.frequencies)
+app.command(name="md", epilog=md.EXAMPLES, rich_help_panel=CALCULATIONS)(md.md)
+app.command(name="ipi", epilog=md.IPI_EXAMPLES, rich_help_panel=CALCULATIONS)(md.ipi)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)

@@ -26,7 +26,7 @@ from cuanto.cli.energy import FILES, BasisName, Method, Molecules, Out, Quiet, S
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import count, print_heading
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Source

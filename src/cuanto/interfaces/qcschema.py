@@ -19,7 +19,7 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
@@ -76,6 +76,8 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
+        if isinstance(result, GaussianResult) and len(on_charges := result.charges_gradient):
+            schema["extras"]["cuanto"]["charges_gradient"] = on_charges.tolist()
     if schema["driver"] == "properties":
         schema["return_result"] = {
             "energy": result.energy,

@@ -17,8 +17,8 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.errors import InputError
+from cuanto.files import write_text
 from cuanto.interfaces import qcschema
-from cuanto.interfaces.files import write_text
 from cuanto.interfaces.molden import atom_lines, molden_text
 from cuanto.interfaces.qcschema import check_schema, plain, read_molecule
 from cuanto.interfaces.versions import to_version_1

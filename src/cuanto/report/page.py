@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.optimization import NAME as OPTIMIZATION
 from cuanto.interfaces.qcschema import read_molecule
 from cuanto.interfaces.read import is_checkpoint, read
