@@ -22,7 +22,7 @@ from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import Found
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.batch.processes import ProcessRunner
+from cuanto.processes import ProcessRunner
 from cuanto.cli.atom_output import write_json
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
