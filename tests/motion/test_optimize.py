@@ -131,6 +131,11 @@ def test_a_transition_state_and_its_path() -> None:
     assert nearest == [0, 1]  # HCN on one side, HNC on the other
 
 
+def test_a_minimum_is_no_transition_state() -> None:
+    found = optimize(optimize(WATER, "pm6", convergence="tight").molecule, "pm6", ts=True)
+    assert all(found.steps[-1].met) and not found.converged
+
+
 def test_atoms_and_fragments() -> None:
     helium = Molecule(["He"], [[0, 0, 0]])
     assert optimize(helium, "hf", "sto-3g").converged

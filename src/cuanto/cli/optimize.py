@@ -293,5 +293,7 @@ def print_end(console: Console, found: OptimizationResult, label: str, outputs: 
         console.print(f"converged in {steps}", style="bold green")
         return
     hint = "try --max-steps with a larger number, or start from the last geometry"
+    if found.settings.ts:
+        hint = "try --max-steps with a larger number, or start nearer, such as from the highest point of a scan"
     error = Console(stderr=True, soft_wrap=True, highlight=False)
     error.print(f"cuanto: NOT converged in {steps}; {hint}", style="bold red", markup=False)

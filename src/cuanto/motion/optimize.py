@@ -245,7 +245,8 @@ class Search:
                 if point.accepted:
                     end, before = step.molecule, point.energy
                     if _is_converged(point, step, criteria):
-                        return end, True
+                        # A search that has lost its mode may end in a minimum.
+                        return end, kind != "ts" or point.descents > 0
                 if number >= settings.max_steps:
                     break
         return end, False

@@ -29,13 +29,15 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 MESSAGE = "optimisations need geomeTRIC: `pip install 'cuanto[motion]'`"
 COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, True)}
 """Coordinate systems: whether fragments are connected, and whether Cartesian coordinates are added."""
-TRUST = {"minimum": (0.1, 0.3), "ts": (0.03, 0.1), "irc": (0.1, 0.1)}
+TRUST = {"minimum": (0.1, 0.3), "ts": (0.01, 0.1), "irc": (0.1, 0.1)}
 """First and largest trust radius, Angstrom."""
 SMALLEST_TRUST = 1e-4
 ENFORCED = 0.1
 """Constraints that are violated by less (Bohr, radians) are satisfied exactly in the next step."""
 VIOLATION = 1e-3
 """Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
+DESCENT = -1e-3
+"""Hartree/Bohr^2 or Hartree/rad^2: eigenvalues above are those of translations and rotations with numerical noise."""
 NEARLY = 0.9
 """Steps longer than this fraction of the trust radius are limited by it."""
 
@@ -58,7 +60,8 @@ class Point:
     """A geometry with energy and gradient (without components along constraints).
 
     `move_ax`: displacement of the step that follows; None if the geometry was rejected. `limited`: the step is limited
-    by the trust radius. `satisfied`: constraints are. `direction` on a reaction path: 1 or -1.
+    by the trust radius. `satisfied`: constraints are. `descents`: negative eigenvalues of the Hessian's model.
+    `direction` on a reaction path: 1 or -1.
     """
 
     R_ax: Array
@@ -68,6 +71,7 @@ class Point:
     move_ax: Array | None
     limited: bool = False
     satisfied: bool = True
+    descents: int = 0
     direction: int = 0
 
     @property
@@ -169,6 +173,7 @@ class Walker:
             move_ax=move,
             limited=bool(optimizer.cnorm > NEARLY * optimizer.trust) if hasattr(optimizer, "cnorm") else False,
             satisfied=not constrained or optimizer.IC.maxConstraintViolation(X) < VIOLATION,
+            descents=int((np.linalg.eigvalsh(optimizer.H) < DESCENT).sum()),
             direction=direction,
         )
 
