@@ -19,8 +19,9 @@ KJ_PER_MOL = 2625.4996
 
 def main(method: str = "pm6") -> tuple[float, float]:
     """Ratio of the lowest wavenumbers of D2O and H2O, and the barrier of the inversion of ammonia in kJ/mol."""
-    water = cuanto.optimize(cuanto.Molecule.from_string(WATER), method, convergence="tight").molecule
-    light = cuanto.frequencies(water, method)
+    water = cuanto.optimize(cuanto.Molecule.from_string(WATER), method, convergence="tight")
+    print(f"water: {'converged' if water.converged else 'NOT converged'} in {water.iterations} steps")
+    light = cuanto.frequencies(water.molecule, method)
     heavy = light.with_isotopes({"H": "D"})  # the same Hessian, no further gradients
     for name, found in (("H2O", light), ("D2O", heavy)):
         lines = zip(found.wavenumbers, found.intensities, strict=True)

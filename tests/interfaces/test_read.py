@@ -188,7 +188,7 @@ def test_gradients_by_compute(method: str) -> None:
     ("given", "kind", "message"),
     [
         (atomic_input("hff"), "input_error", "unknown method"),
-        (atomic_input(driver="hessian"), "input_error", "choose energy, gradient"),
+        (atomic_input(driver="optimization"), "input_error", "choose energy, gradient"),
         (atomic_input(max_iter=3), "input_error", "did you mean 'max_iterations'?"),
         (atomic_input(max_iterations=2), "convergence_error", "not converged in 2"),
         ({**atomic_input(), "model": {"method": "rhf"}}, "input_error", "rhf needs a basis"),
