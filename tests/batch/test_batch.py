@@ -414,7 +414,7 @@ def test_the_table_is_no_input(tmp_path: Path) -> None:
 
 
 def test_failures_are_not_computed() -> None:
-    with Batch([Entry("iron", cuanto.Molecule(["Fe"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
+    with Batch([Entry("polonium", cuanto.Molecule(["Po"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
         batch.run(lambda row: None)
     assert (batch.counts.computed, batch.counts.failed) == (0, 1)
 
