@@ -17,9 +17,9 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
 from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly_spaced, stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
-from cuanto.batch.processes import ProcessRunner
 from cuanto.cli.main import run
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
+from cuanto.processes import ProcessRunner
 from cuanto.workers import DaskRunner, SerialRunner, dask_distributed
 from sample import EVERY_CASE
 

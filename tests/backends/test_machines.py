@@ -24,9 +24,9 @@ from cuanto.backends.cpu.backend import cores
 from cuanto.backends.cuda import nvrtc
 from cuanto.backends.cuda.backend import CudaBackend, why_no_gpu
 from cuanto.backends.host import main_memory
-from cuanto.batch.processes import ProcessRunner
 from cuanto.cli import doctor, optimisation
 from cuanto.errors import CompilerError, InputError, MissingDependencyError
+from cuanto.processes import ProcessRunner
 
 # ------------------------------------------------------------------------------------------- processors, systems
 

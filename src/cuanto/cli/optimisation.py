@@ -22,10 +22,10 @@ from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import Found
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.batch.processes import ProcessRunner
 from cuanto.cli.atom_output import write_json
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
+from cuanto.processes import ProcessRunner
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
 from cuanto.system.text import parse_real
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
