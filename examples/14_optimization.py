@@ -1,24 +1,46 @@
-"""Optimise hydrogen peroxide by PM6, scan its torsion, and find the transition state of HCN and its path.
+"""Optimise hydrogen peroxide, scan its torsion, and compute the barrier between HCN and HNC, all by PM6.
 
-Needs geomeTRIC: pip install 'cuanto[motion]'
+    python examples/14_optimization.py [METHOD]
+
+Needs geomeTRIC (`pip install 'cuanto[motion]'`). On the command line: `cuanto optimize peroxide.xyz -m pm6`.
 """
+
+from __future__ import annotations
+
+import argparse
 
 import cuanto
 
-peroxide = cuanto.Molecule.from_string("4\n\nO 0 0 0\nO 1.4 0 0\nH -0.3 0.9 0\nH 1.7 0.5 0.7\n")
-opt = cuanto.optimize(peroxide, "pm6", on_step=lambda step: print(f"{step.number:3d} {step.energy:.8f} Hartree"))
-print(
-    f"converged: {opt.converged}, {opt.iterations} steps, largest gradient {abs(opt.gradient).max():.1e} Hartree/Bohr"
-)
+PEROXIDE = "4\nhydrogen peroxide\nO 0 0 0\nO 1.4 0 0\nH -0.3 0.9 0\nH 1.7 0.5 0.7\n"
+SADDLE = "3\nnear the transition state of HCN\nC 0 0 0\nN 0 0 1.19\nH 1.1 0 0.6\n"
+ISOMERS = {"HCN": "3\n\nC 0 0 0\nN 0 0 1.16\nH 0 0 -1.07\n", "HNC": "3\n\nC 0 0 0\nN 0 0 1.16\nH 0 0 2.15\n"}
+KJ_PER_MOL = 2625.4996
 
-scan = cuanto.optimize(opt.molecule, "pm6", scan=["dihedral 3 1 2 4 120 180 3"])
-for point in scan.points:
-    (angle,) = point.constraints
-    print(f"{angle} {angle.shown}: {(point.energy - opt.energy) * 2625.5:.2f} kJ/mol")
 
-guess = cuanto.Molecule.from_string("3\n\nC 0 0 0\nN 0 0 1.19\nH 1.1 0 0.6\n")
-saddle = cuanto.optimize(guess, "pm6", ts=True)
-isomers = [cuanto.Molecule.from_string(f"3\n\nC 0 0 0\nN 0 0 1.16\nH 0 0 {z}\n") for z in (-1.07, 2.15)]
-for name, molecule in zip(("HCN", "HNC"), isomers, strict=True):
-    barrier = saddle.energy - cuanto.optimize(molecule, "pm6").energy
-    print(f"barrier from {name}: {barrier * 2625.5:.1f} kJ/mol")
+def main(method: str = "pm6") -> tuple[float, ...]:
+    """Barriers from HCN and from HNC, kJ/mol."""
+    peroxide = cuanto.Molecule.from_string(PEROXIDE)
+    found = cuanto.optimize(
+        peroxide, method, on_step=lambda step: print(f"step {step.number}: {step.energy:.8f} Hartree")
+    )
+    verdict = "converged" if found.converged else "NOT converged"
+    print(f"{verdict} in {found.iterations} steps; largest gradient {abs(found.gradient).max():.1e} Hartree/Bohr")
+
+    scan = cuanto.optimize(found.molecule, method, scan=["dihedral 3 1 2 4 120 180 3"])
+    for point in scan.points:
+        (angle,) = point.constraints
+        print(f"{angle}, {angle.shown}: {(point.energy - found.energy) * KJ_PER_MOL:.2f} kJ/mol")
+
+    saddle = cuanto.optimize(cuanto.Molecule.from_string(SADDLE), method, ts=True)
+    barriers = []
+    for name, text in ISOMERS.items():
+        minimum = cuanto.optimize(cuanto.Molecule.from_string(text), method)
+        barriers.append((saddle.energy - minimum.energy) * KJ_PER_MOL)
+        print(f"barrier from {name}: {barriers[-1]:.1f} kJ/mol")
+    return tuple(barriers)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("method", nargs="?", default="pm6")
+    main(**vars(parser.parse_args()))

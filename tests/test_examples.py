@@ -161,8 +161,13 @@ def test_forces(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_optimization(capsys: pytest.CaptureFixture[str]) -> None:
-    *_, from_hcn, from_hnc = run("14_optimization", capsys)
+    from_hcn, from_hnc = run("14_optimization", capsys)
     assert from_hcn == pytest.approx(359.8, abs=0.2) and from_hnc == pytest.approx(304.1, abs=0.2)
+
+
+def test_frequencies(capsys: pytest.CaptureFixture[str]) -> None:
+    ratio, barrier = run("15_frequencies", capsys)
+    assert ratio == pytest.approx(0.735, abs=0.01) and 10 < barrier < 60
 
 
 @pytest.mark.parametrize(

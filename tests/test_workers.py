@@ -18,13 +18,13 @@ import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
 from cuanto.batch.entry import Entry
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
     from cuanto.motion.dynamics import dynamics
+    from cuanto.motion.frequencies import frequencies
     from cuanto.motion.optimize import OptimizationResult, optimize
+    from cuanto.motion.vibrations import Vibrations
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
@@ -28,6 +30,7 @@ __all__ = [
     "Molecule",
     "OptimizationResult",
     "Result",
+    "Vibrations",
     "__version__",
     "basis",
     "compute",
@@ -36,6 +39,7 @@ __all__ = [
     "energies",
     "energy",
     "errors",
+    "frequencies",
     "gradient",
     "integrals",
     "optimize",
@@ -50,10 +54,12 @@ _HOME = {
     "Molecule": "cuanto.system",
     "OptimizationResult": "cuanto.motion.optimize",
     "Result": "cuanto.methods",
+    "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
     "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
+    "frequencies": "cuanto.motion.frequencies",
     "gradient": "cuanto.api",
     "optimize": "cuanto.motion.optimize",
     "read": "cuanto.interfaces.read",

@@ -226,7 +226,8 @@ class ScfOptions:
         "auto",
         ("auto", "none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
-        "follow in semiempirical methods for transition metals, lanthanides and noble gases, otherwise none.",
+        "follow in semiempirical methods for transition metals, lanthanides and noble gases (up to 2000 orbitals), "
+        "otherwise none.",
     )
     unconverged_gradient: bool = option(
         False, "switch", "Compute gradients even if the SCF did not converge; they are not derivatives of the energy."

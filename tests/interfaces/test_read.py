@@ -14,6 +14,7 @@ import pytest
 import cuanto
 from cuanto.cli.main import run
 from cuanto.errors import InputError, MissingDependencyError
+from cuanto.interfaces.qcschema import to_qcschema, write_qcschema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.report import report_html
 from cuanto.scf.checkpoint import Checkpoint
@@ -159,6 +160,20 @@ def test_compute_as_qcengine_does() -> None:
     failed = cuanto.compute(AtomicInput(**atomic_input("b3lip")))
     assert isinstance(failed, FailedOperation) and failed.error.error_type == "input_error"
     assert failed.input_data["id"] == "17"
+
+
+def test_a_gradient_is_read_from_a_file(tmp_path: Path) -> None:
+    """With the forces on point charges; a file with the energy alone has none."""
+    options: dict[str, Any] = {"backend": "cpu", "point_charges": ([0.5], [[0.0, 1.0, 6.0]])}
+    made, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
+    write_qcschema(path, made, "gradient")
+    found: Any = cuanto.read(path)
+    assert np.array_equal(found.gradient, made.gradient)
+    assert np.array_equal(found.charges_gradient, made.charges_gradient)
+    assert to_qcschema(found, driver="gradient")["return_result"] == made.gradient.reshape(-1).tolist()
+    write_qcschema(path, made, "energy")
+    with pytest.raises(InputError, match="repeat the calculation"):
+        _ = cuanto.read(path).gradient
 
 
 @pytest.mark.parametrize("method", ["pm6", "hf"])

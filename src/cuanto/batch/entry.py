@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.sources import (
+    HESSIAN,
     SMILES,
     STDIN,
     Model,
@@ -39,7 +40,8 @@ class Entry:
         """Key of the result in a journal: a hash of everything it depends on."""
         model = self.model
         assert self.molecule is not None and model.method is not None
-        task = [model.driver, dict(model.settings)] if model.settings else [model.gradient]
+        whole = model.settings or model.driver == HESSIAN
+        task = [model.driver, dict(model.settings)] if whole else [model.gradient]
         return calculation_key(self.molecule, model.method, model.basis, model.keywords, *task)
 
 

@@ -100,7 +100,7 @@ def run_job(job: Job) -> int:
     with job.about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
-    places = _output_paths(job, [source.label for source in sources])
+    places = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     calculate = _function_of(job)
@@ -131,7 +131,7 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
     return _calculate
 
 
-def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
+def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
     places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
@@ -157,10 +157,12 @@ def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:
     """Compute one molecule, write its files and print its result."""
-    from cuanto.interfaces.sources import choose_model
+    from cuanto.interfaces.sources import HESSIAN, choose_model
 
     with job.about():
         model = choose_model(source, job.model)
+        if model.driver == HESSIAN:
+            raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
         request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
         heading = partial(print_heading, console, source.molecule, request.method, basis_text)
         with IterationTable(console, job.quiet, heading) as table:

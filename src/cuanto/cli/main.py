@@ -20,6 +20,7 @@ from cuanto.cli import (
     cache,
     doctor,
     energy,
+    frequencies,
     functionals,
     integrals,
     kernel,
@@ -71,6 +72,9 @@ app.command(name="optimize", epilog=optimize.EXAMPLES, rich_help_panel=CALCULATI
 for alias in ("optimise", "opt"):
     shown = optimize.EXAMPLES.replace("cuanto optimize", f"cuanto {alias}")
     app.command(name=alias, epilog=shown, hidden=True)(optimize.optimize)
+app.command(name="frequencies", epilog=frequencies.EXAMPLES, rich_help_panel=CALCULATIONS)(frequencies.frequencies)
+shown = frequencies.EXAMPLES.replace("cuanto frequencies", "cuanto freq")
+app.command(name="freq", epilog=shown, hidden=True)(frequencies.frequencies)
 app.command(name="md", epilog=md.EXAMPLES, rich_help_panel=CALCULATIONS)(md.md)
 app.command(name="ipi", epilog=md.IPI_EXAMPLES, rich_help_panel=CALCULATIONS)(md.ipi)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)

@@ -108,7 +108,7 @@ StructureFile = Annotated[
 ]
 Json = Annotated[str | None, _file("Write a QCSchema OptimizationResult (-: stdout).")]
 Molden = Annotated[str | None, _file("Write the final orbitals as a Molden file.")]
-Report = Annotated[str | None, _file("Write a report about the final result (HTML).")]
+Report = Annotated[str | None, _file("Write a report about the optimisation (HTML).")]
 
 
 @with_options
@@ -262,8 +262,11 @@ def write_outputs(found: OptimizationResult, outputs: Mapping[str, str], source:
             print(text, end="")
         else:
             write_text(path, text)
-    rest = {name: path for name, path in outputs.items() if name in ("molden", "report")}
-    write_files(found.result, rest, source, "gradient")
+    write_files(found.result, {name: path for name, path in outputs.items() if name == "molden"}, source, "gradient")
+    if "report" in outputs:
+        from cuanto.report import write_report
+
+        write_report(outputs["report"], found)
 
 
 def print_end(console: Console, found: OptimizationResult, label: str, outputs: Mapping[str, str], quiet: bool) -> None:

@@ -26,7 +26,7 @@ from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
-DRIVERS = ("energy", "gradient", "properties")
+DRIVERS = ("energy", "gradient", "hessian", "properties")
 MAX_ORBITALS = 1000
 """Largest basis whose orbitals are written (20 MB of text); use a checkpoint for larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
@@ -76,8 +76,7 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
-        on_charges: Any = getattr(result, "charges_gradient", ())
-        if len(on_charges):
+        if isinstance(result, GaussianResult) and len(on_charges := result.charges_gradient):
             schema["extras"]["cuanto"]["charges_gradient"] = on_charges.tolist()
     if schema["driver"] == "properties":
         schema["return_result"] = {
@@ -102,7 +101,11 @@ def write_qcschema(
 
 def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    schema = to_qcschema(result, driver=driver)
+    return schema_text(to_qcschema(result, driver=driver), asked)
+
+
+def schema_text(schema: dict[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+    """The text of a file with this AtomicResult."""
     if asked is not None:
         schema = plain(to_version_2(schema, asked))
         check_schema(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")

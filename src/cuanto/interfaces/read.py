@@ -175,6 +175,10 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
         "dipole": _array(properties.get("scf_dipole_moment"), (3,)),
         "gradient": _array(properties.get("return_gradient"), (natom, 3)),
     }
+    if arrays["gradient"] is not None and model.get("basis"):
+        on_charges = extras.get("charges_gradient")
+        count = len(on_charges) if isinstance(on_charges, list) else 0
+        arrays["charges_gradient"] = _array(on_charges or [], (count, 3))
     s_squared = _number(extras.get("s_squared"))
     return {
         **{name: array for name, array in arrays.items() if array is not None},

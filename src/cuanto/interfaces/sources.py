@@ -24,6 +24,8 @@ from cuanto.system.text import decoded, quoted, read_text
 STDIN = "-"
 SMILES = "smiles:"
 LARGEST_LABEL = 80
+HESSIAN = "hessian"
+"""Driver of frequencies."""
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
 
@@ -40,6 +42,7 @@ class Model:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     driver: str = "energy"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the driver, such as the temperature of thermochemistry."""
 
     @property
     def gradient(self) -> bool:

@@ -242,12 +242,12 @@ class GaussianResult(Result):
         """Orbitals as a guess for another calculation."""
         return Orbitals(self.basis, self.coefficients, self.occupations)
 
-    @property
+    @cached_property
     def gradient(self) -> Array:
         """Gradient dE/dR_ax, Hartree/Bohr; computed when it is asked for first, without another SCF."""
         return self._gradients[0]
 
-    @property
+    @cached_property
     def charges_gradient(self) -> Array:
         """Derivative of the energy with respect to the positions of point charges, Hartree/Bohr."""
         return self._gradients[1]

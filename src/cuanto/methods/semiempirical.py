@@ -45,6 +45,8 @@ from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthon
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
+MOST_FOLLOWED = 2000
+"""Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
 
@@ -92,7 +94,7 @@ class Semiempirical:
         """The options, with what is chosen automatically."""
         if self.options.stability != "auto":
             return self.options
-        follow = self.layout.ambiguous and self.options.aufbau
+        follow = self.layout.ambiguous and self.layout.orbitals <= MOST_FOLLOWED and self.options.aufbau
         return replace(self.options, stability="follow" if follow else "none")
 
     @cached_property

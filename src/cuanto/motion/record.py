@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.basis import Basis
 from cuanto.basis.library import is_file
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
@@ -41,7 +42,10 @@ def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Ma
 
 
 def content_of(basis: object) -> object:
-    """The name of a basis, or a hash of its file."""
+    """The name of a basis, or a hash of its file or functions."""
+    if isinstance(basis, Basis):
+        numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
+        return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
     if not isinstance(basis, str) or not is_file(basis):
         return basis
     try:

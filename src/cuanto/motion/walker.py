@@ -112,7 +112,7 @@ class Walker:
             while True:
                 energy, g, X = optimizer.E, optimizer.gradx.copy(), optimizer.X.copy()
                 stands = self._point(X, energy, g, X)
-                if self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
+                if stands.satisfied and self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
                     yield stands  # a step of no length has no direction
                     return
                 self._propose()
