@@ -180,7 +180,10 @@ class IncrementalJK(JKBuilder):
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """From four-centre integrals of derivatives."""
-        return exchange_gradient(self.direct.basis, D_spq, self.direct.backend, omega=self.direct.options.omega)
+        direct = self.direct
+        omega, precision = direct.options.omega, direct.options.precision
+        more: dict[str, Any] = {"omega": omega, "precision": "double" if precision == "double" else "mixed"}
+        return exchange_gradient(direct.basis, D_spq, direct.backend, budget=direct.budget, **more)
 
     def notes(self) -> Sequence[str]:
         """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""

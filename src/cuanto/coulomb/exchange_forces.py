@@ -94,11 +94,12 @@ def exchange_gradient(
     threshold: float = THRESHOLD,
     omega: float | None = None,
     precision: str = "double",
+    budget: Budget | None = None,
 ) -> Array:
     """dE/dR of E = -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed symmetric D_spq, [atom, axis]; on the host.
 
     With a single D of both spins, E is half of that. `threshold`: largest neglected contribution
-    of a quartet to a force. `omega` and `precision`: as in `DirectOptions`.
+    of a quartet to a force. `omega` and `precision`: as in `DirectOptions`. `budget` of the calculation.
     """
     options = DirectOptions(threshold=threshold, omega=omega, precision=precision)
     shells = derivative_shells(basis)
@@ -107,7 +108,7 @@ def exchange_gradient(
     D_npq = backend.xp.asarray(D_spq, dtype=np.float64).reshape(-1, basis.nbf, basis.nbf)
     largest = largest_by_segments(basis, D_npq, backend)
     gradient = np.zeros((terms.atoms, 3))
-    for digest, window in _parts(basis, shells, Budget(backend), options):
+    for digest, window in _parts(basis, shells, budget or Budget(backend), options):
         gradient += digest.forces(D_npq, largest, window, terms)
     # A function moves with its atom: d/dR = -d/dr; the factor is 4 times -1/2, or -1/4 if D holds both spins.
     return gradient if len(D_npq) == 1 else 2.0 * gradient

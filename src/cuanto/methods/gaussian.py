@@ -50,6 +50,8 @@ flows between atoms, more than in Hartree-Fock. It is about what screening leave
 0.5 are equally good (waters, glycine)."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
+SCF_MEMORY = "matrices of the SCF"
+"""Name under which memory is reserved for them."""
 NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -110,7 +112,7 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     model, request = context.model, context.request
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
-    budget.reserve("matrices of the SCF", min(matrices, budget.available()))
+    budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
     if model.integrated:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
@@ -159,6 +161,7 @@ class Calculation:
     def gradient(self, state: State) -> tuple[Array, Array]:
         """dE/dR of a converged state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
+        context.budget.release(SCF_MEMORY)  # its matrices are gone
         charges = len(context.request.surroundings.charges)
         return energy_gradient(self.terms, context.basis, context.backend, state, charges, context.timings)
 

@@ -265,6 +265,7 @@ class GaussianResult(Result):
 
         keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
         keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
+        keywords |= {"max_memory": self.settings.max_memory}
         with one_thread:
             return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
 
