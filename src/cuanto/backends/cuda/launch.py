@@ -72,7 +72,7 @@ class JobLaunches:
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
-        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
             return self._blocks(job, schedule)
         return self._groups(job)
 
