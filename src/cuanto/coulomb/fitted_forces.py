@@ -35,7 +35,9 @@ def fitted_coulomb_gradient(basis: Basis, aux: Basis, D_pq: Any, c_P: Any, backe
     )
 
 
-def fitted_exchange_gradient(tensor: FittedTensor, metric: FittingMetric, C_spi: Sequence[Any], budget: Budget) -> Array:
+def fitted_exchange_gradient(
+    tensor: FittedTensor, metric: FittingMetric, C_spi: Sequence[Any], budget: Budget
+) -> Array:
     """d/dR of the fitted sum_sij (ij|ij), with each orbital multiplied by the square root of its occupation.
 
     Y_ijP of as many orbitals i at a time as fit into the `budget` of the calculation.
@@ -63,7 +65,8 @@ def fitted_exchange_gradient(tensor: FittedTensor, metric: FittingMetric, C_spi:
         forces.add(parts)
     place = backend.to_device(inverse_permutation(forces.order))
     weights = {"coulomb": gamma_PQ[place[:, None], place]}
-    return 2.0 * forces.gradient() - two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
+    two_centre = two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
+    return 2.0 * forces.gradient() - two_centre  # in this order: the device works while the host prepares the metric's
 
 
 def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice) -> Any:

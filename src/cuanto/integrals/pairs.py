@@ -119,33 +119,30 @@ def _batch(
 ) -> BraBatch:
     """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
     s, x, y, alpha, beta, K = primitives
+    AB = a.centres[i] - b.centres[j]
+    p = alpha + beta
+    record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster; transposed at the end
+    AB_xs = np.take(AB.T, s, axis=1)
+    record[0] = p
+    np.multiply(-beta / p, AB_xs, out=record[4:7])
+    np.multiply(alpha / p, AB_xs, out=record[7:10])
+    near_a = alpha >= beta
+    start = np.where(near_a, np.take(a.centres.T, i[s], axis=1), np.take(b.centres.T, j[s], axis=1))
+    record[1:4], record[11:14] = _two_sum(start, np.where(near_a, record[4:7], record[7:10]))
+    record[10] = 0.5 / p
+    record[SIZE] = 0.0
     products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
     return BraBatch(
         Shells((a.l, b.l), (a.pure, b.pure)),
         a.columns * b.columns,
         range_starts(np.bincount(s, minlength=len(i))).astype(np.int32),
-        pair_records(alpha, beta, np.take(a.centres.T, i[s], axis=1), np.take(b.centres.T, j[s], axis=1)),
-        products.reshape(len(s), -1) * (COULOMB_FACTOR / (alpha + beta) * K)[:, None],
-        a.centres[i] - b.centres[j],
+        np.ascontiguousarray(record.T),
+        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
+        AB,
         rows,
         delicate,
         loss,
     )
-
-
-def pair_records(alpha: Array, beta: Array, A_xk: Array, B_xk: Array) -> Array:
-    """Records [pair, field] of pairs of primitives with these exponents and centres (`kernels.abi`)."""
-    p, AB_xk = alpha + beta, A_xk - B_xk
-    record = np.empty((COULOMB_BRA, len(p)))  # field by field, which is faster; transposed at the end
-    record[0] = p
-    np.multiply(-beta / p, AB_xk, out=record[4:7])
-    np.multiply(alpha / p, AB_xk, out=record[7:10])
-    near_a = alpha >= beta
-    start = np.where(near_a, A_xk, B_xk)
-    record[1:4], record[11:14] = _two_sum(start, np.where(near_a, record[4:7], record[7:10]))
-    record[10] = 0.5 / p
-    record[SIZE] = 0.0
-    return np.ascontiguousarray(record.T)
 
 
 def pair_kets(bra: BraBatch) -> KetBatch:

@@ -1,4 +1,4 @@
-"""Kernels for forces of three-centre integrals: expansions of pairs in Hermite Gaussians, and their contraction."""
+"""Kernels for forces of three-centre integrals: pairs, their expansions in Hermite Gaussians, and their contraction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,19 @@ EXPANSION_THREADS = 32
 """Threads of a block that expands a pair of primitives."""
 FORCE_THREADS = 128
 """Threads of a block that contracts: they share the fitting functions."""
-PADDING = 8
-"""Fitting functions come in multiples of this number: of the lanes of all vectors."""
+VECTORS = {"cpu": 1, "cuda": 2}
+"""Vectors of fitting functions that a thread contracts at once."""
+SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
+"""Fitting functions of an item: those of a block of threads; a core takes all."""
+PADDING = 16
+"""Fitting functions come in multiples of this number: of the lanes of all vectors that are contracted at once."""
+PAIRS = declared(
+    "INDEX begin, INDEX end, const INDEX* u, const INDEX* v, int a_columns, int b_columns, int rows, int columns, "
+    "int same, double smearing, "
+    "const double* a_exponent, const double* a_centre, const double* a_coefficient, const INDEX* a_owner, "
+    "const double* b_exponent, const double* b_centre, const double* b_coefficient, const INDEX* b_owner, "
+    "double* record, double* coefficient, double* bra_coefficient, INDEX* a_place, INDEX* b_place"
+)
 AT_ONCE = 2
 """Hermite tuples come in multiples of this number."""
 EXPANSION = declared(
@@ -27,12 +38,20 @@ EXPANSION = declared(
     "double* share"
 )
 FORCE = declared(
-    "INDEX begin, INDEX end, INDEX first, const INDEX* item_first, const INDEX* atom_a, const INDEX* atom_b, int rows, "
-    "int columns, int tuples, int hermites, const int* table, const double* E, const double* share, INDEX width, "
-    "const INDEX* a_first, const INDEX* b_first, INDEX a_base, INDEX b_base, INDEX stride, const double* Gamma, "
-    "const double* W, double* target"
+    "INDEX begin, INDEX end, INDEX first, const INDEX* item_first, const INDEX* atom_a, const INDEX* atom_b, "
+    "INDEX parts, int rows, int columns, int tuples, int hermites, const int* table, const double* E, "
+    "const double* share, INDEX width, const INDEX* a_place, const INDEX* b_place, INDEX a_base, INDEX b_base, "
+    "INDEX a_stride, INDEX b_stride, const double* Gamma, const double* W, double* target"
 )
 SCRATCH = {"cpu": declared("double* scratch"), "cuda": ()}
+
+
+@cache
+def fit_pairs_source(target: str) -> Source:
+    """Records and coefficients of pairs of primitives."""
+    defines = {"THREADS": FORCE_THREADS, "RECORD": COULOMB_BRA}
+    threads = FORCE_THREADS
+    return assemble("fit_pairs", target, "double", PAIRS, defines, ("fit_pairs.h",), threads=threads, per_block=threads)
 
 
 @cache
@@ -52,8 +71,13 @@ def expansion_memory(la: int, lb: int) -> int:
 def fit_force_source(target: str) -> Source:
     """Forces on the atoms of pairs, and on fitting functions."""
     arguments = FORCE + SUMS[target]
-    defines = {"THREADS": FORCE_THREADS}
+    defines = {"THREADS": FORCE_THREADS, "VECTORS": VECTORS[target]}
     return assemble("fit_force", target, "double", arguments, defines, ("fit_force.h",), threads=FORCE_THREADS)
+
+
+def force_parts(target: str, width: int) -> int:
+    """Parts of the fitting functions that an item has."""
+    return -(-width // SPAN[target])
 
 
 @cache

@@ -12,7 +12,7 @@ struct FitAxes {  // E[axis][i][j][t] and its derivatives
 FN FitAxes fit_axes(double* memory, const double* pair, int la, int lb, double* share) {
     const int js = lb + 1, ts = la + lb + 1, size = (la + 1) * js * ts;
     const FitAxes axes = {memory, memory + 3 * size, js, ts, size};
-    const double *PA = pair + 4, *PB = pair + 7, p = pair[0], half = pair[10];
+    const double *PA = pair + 4, *PB = pair + 7, half = pair[10];
     double R2 = 0, on_A = 0, on_B = 0;
     for (int x = 0; x < 3; ++x) {
         const double AB = PB[x] - PA[x];
@@ -25,7 +25,7 @@ FN FitAxes fit_axes(double* memory, const double* pair, int la, int lb, double* 
             if (n == 0) {
                 for (int t = 0; t < ts; ++t) E[t] = slope[t] = 0;
                 E[0] = 1;  // the exponential is part of the coefficient
-                slope[0] = -2 * a * b * p * (PB[x] - PA[x]);
+                slope[0] = -a * b / half * (PB[x] - PA[x]);  // -2 alpha beta / p (A - B)
                 continue;
             }
             const bool first = n >= js;
