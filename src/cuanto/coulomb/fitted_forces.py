@@ -21,6 +21,8 @@ from cuanto.coulomb.three_centre_forces import Part, ThreeCentreForces
 from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.memory import Budget
 
+ORBITALS_AT_ONCE = 32
+"""Orbitals i at a time, at least, of which pairs with j <= i are computed: enough to be worth the calls."""
 SHARE = 0.4
 """Part of the available memory for Y_ijP, and for the integrals of a pass."""
 
@@ -53,11 +55,7 @@ def fitted_exchange_gradient(
     whole = sum(8 * C_pi.shape[1] ** 2 * width for C_pi in C_spi) <= room
     for C_pi in C_spi:
         for some in portions(C_pi.shape[1], max(1, int(room / (8 * C_pi.shape[1] * width)))):
-            Y_ijP = _coefficients(tensor, inverse_QP, C_pi, some)
-            rows = Y_ijP.reshape(-1, width)
-            gamma_PQ += backend.linalg.product(rows.T, rows)
-            parts.append((C_pi[:, some], C_pi, Y_ijP))
-            del Y_ijP, rows
+            parts.append((C_pi[:, some], C_pi, _coefficients(tensor, inverse_QP, C_pi, some, gamma_PQ)))
             if not whole:
                 forces.add(parts)
                 parts.clear()
@@ -69,15 +67,26 @@ def fitted_exchange_gradient(
     return 2.0 * forces.gradient() - two_centre  # in this order: the device works while the host prepares the metric's
 
 
-def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice) -> Any:
-    """Y_ijP = sum_Q (ij|Q) V^-1_QP of some orbitals i with all j, in the columns of `inverse_QP`."""
-    xp, backend = tensor.integrals.backend.xp, tensor.integrals.backend
-    C_jp = xp.ascontiguousarray(C_pi[backend.to_device(tensor.order)].T)
-    Y_ijP = xp.empty((some.stop - some.start, len(C_jp), inverse_QP.shape[1]))
+def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice, gamma_PQ: Any) -> Any:
+    """Y_ijP = sum_Q (ij|Q) V^-1_QP of some orbitals i with all j, in the columns of `inverse_QP`.
+
+    sum_ij Y_ijP Y_ijQ is added to gamma_PQ. If i runs over all orbitals, only the rows with j <= i are computed.
+    """
+    xp, linalg = tensor.integrals.backend.xp, tensor.integrals.backend.linalg
+    C_jp = xp.ascontiguousarray(C_pi[tensor.integrals.backend.to_device(tensor.order)].T)
+    count, n_orbitals = some.stop - some.start, len(C_jp)
+    Y_ijP = xp.empty((count, n_orbitals, inverse_QP.shape[1]))
     first = 0
     for X_ipP in tensor.half_transformed(C_pi[:, some]):
-        X_ijP = backend.linalg.product(C_jp, X_ipP)
-        rows = X_ijP.reshape(-1, X_ijP.shape[2])
-        Y_ijP[first : first + len(X_ijP)] = backend.linalg.product(rows, inverse_QP).reshape(len(X_ijP), len(C_jp), -1)
-        first += len(X_ijP)
+        for mine in portions(len(X_ipP), max(ORBITALS_AT_ONCE, n_orbitals // 8)):
+            last = first + mine.stop - mine.start
+            below, end = (first, last) if count == n_orbitals else (0, n_orbitals)
+            X_ijP = linalg.product(C_jp[:end], X_ipP[mine])
+            rows = linalg.product(X_ijP.reshape(-1, X_ijP.shape[2]), inverse_QP)
+            mine_ijP = rows.reshape(last - first, end, -1)
+            Y_ijP[first:last, :end] = mine_ijP
+            Y_ijP[:below, first:last] = mine_ijP[:, :below].transpose(1, 0, 2)
+            mine_ijP[:, :below] *= 2.0**0.5  # for (i, j) and (j, i)
+            gamma_PQ += linalg.gram(rows.T)
+            first = last
     return Y_ijP

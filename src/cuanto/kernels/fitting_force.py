@@ -14,9 +14,9 @@ from cuanto.kernels.text import SUMS, Source, assemble
 
 EXPANSION_THREADS = 32
 """Threads of a block that expands a pair of primitives."""
-FORCE_THREADS = 128
+FORCE_THREADS = 64
 """Threads of a block that contracts: they share the fitting functions."""
-VECTORS = {"cpu": 1, "cuda": 2}
+VECTORS = {"cpu": 1, "cuda": 4}
 """Vectors of fitting functions that a thread contracts at once."""
 SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
 """Fitting functions of an item: those of a block of threads; a core takes all."""
