@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,11 @@ class _Pairs:
         return self.a.l + self.b.l
 
     @property
+    def expansion(self) -> int:
+        """Numbers in the expansions of a pair, and its share."""
+        return 4 * self.sizes["rows"] * self.sizes["columns"] * self.sizes["tuples"] + 1
+
+    @cached_property
     def sizes(self) -> dict[str, int]:
         """Sizes that kernels need."""
         a, b = self.a, self.b
@@ -191,9 +197,10 @@ class ThreeCentreForces:
         self._parts = kernels.force_parts(language, self.width)
         self._classes = _Classes(self.basis, backend, integrals.omega, self._parts, threshold)
         self.target = backend.zeros((3 * self.width + 3 * len(self.basis.R_ax),), np.float64)
-        self._expansions, self._W = Workspace(backend), backend.zeros((0,), np.float64)
+        self._expansions = Workspace(backend)
+        self._W: Any = backend.zeros((0,), np.float64)
         self._ket_arguments = Engine(backend, self._W, self.width).kets(self._kets)
-        self._counters: dict[str, Any] = {}
+        self._rows, self._first = backend.xp.arange(0), backend.xp.arange(1, dtype=np.int32)
         self._expand = backend.compile(kernels.fit_expand_source(language))
         self._force = backend.compile(kernels.fit_force_source(language))
 
@@ -234,7 +241,8 @@ class ThreeCentreForces:
 
     def _passes(self, pairs: _Pairs, items: slice) -> Iterator[slice]:
         """Ranges of items whose potentials and expansions fit into the memory of a pass."""
-        most = max(1, int(self._potential_bytes / (8 * (pairs.sizes["hermites"] * self.width + _expansion(pairs)))))
+        numbers = pairs.sizes["hermites"] * self.width + pairs.expansion
+        most = max(1, int(self._potential_bytes / (8 * numbers)))
         begin = items.start
         while begin < items.stop:
             end = int(np.searchsorted(pairs.first, pairs.first[begin] + most, side="right")) - 1
@@ -246,7 +254,7 @@ class ThreeCentreForces:
         """Contract the pairs of some items with Gamma."""
         first, last = (int(x) for x in pairs.first[[items.start, items.stop]])
         count, arrays = last - first, pairs.arrays
-        memory = self._expansions(count * _expansion(pairs))
+        memory = self._expansions(count * pairs.expansion)
         common = {**common, "E": memory[count:], "share": memory[:count], "first": first}
         own = {name: arrays[name][first:last] for name in ("record", "coefficient")}
         scratch = kernels.expansion_memory(pairs.a.l, pairs.b.l)
@@ -262,15 +270,15 @@ class ThreeCentreForces:
         count, hermites = last - first, pairs.sizes["hermites"]
         rows = count * hermites
         if self._W.size < rows * self.width:
+            self._W = None  # freed before the next one is allocated
             self._W = self.backend.zeros((rows * self.width,), np.float64)
-        if len(self._counters.get("rows", ())) < rows:
-            self._counters = self.backend.upload(
-                {"rows": np.arange(rows), "first": np.arange(rows + 1, dtype=np.int32)}
-            )
+        if len(self._rows) < rows:
+            self._rows = self.backend.xp.arange(rows)
+            self._first = self.backend.xp.arange(rows + 1, dtype=np.int32)
         record = pairs.arrays["record"][first:last]
-        arguments = {"bra_record": record, "bra_shell": record, "bra_first": self._counters["first"], "columns": 1}
+        arguments = {"bra_record": record, "bra_shell": record, "bra_first": self._first, "columns": 1}
         arguments["bra_coefficient"] = pairs.arrays["bra_coefficient"][first:last]
-        arguments["rows"] = self._counters["rows"][:rows].reshape(count, hermites)
+        arguments["rows"] = self._rows[:rows].reshape(count, hermites)
         shells, none = Shells((pairs.order + 1,), hermite=True), np.zeros((count, 0))
         bra = BraBatch(shells, 1, np.arange(count + 1, dtype=np.int32), none, none, none, none.astype(np.int64))
         engine = Engine(self.backend, self._W, self.width)
@@ -284,9 +292,3 @@ class ThreeCentreForces:
         P, x = np.indices((naux, 3)).reshape(2, -1)
         on_aux = sum_by_atom(self.aux, on_xP[x, P], self.order[P], x)
         return np.asarray(total[3 * self.width :].reshape(-1, 3) + on_aux)
-
-
-def _expansion(pairs: _Pairs) -> int:
-    """Numbers in the expansions of a pair, and its share."""
-    sizes = pairs.sizes
-    return 4 * sizes["rows"] * sizes["columns"] * sizes["tuples"] + 1
