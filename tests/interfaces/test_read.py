@@ -279,7 +279,16 @@ def test_ase_calculator() -> None:
         atoms.get_potential_energy()
 
 
-@pytest.mark.parametrize("settings", [{"method": "pm6"}, {"method": "hf", "basis": "sto-3g"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "pm6"},
+        {"method": "hf", "basis": "sto-3g"},
+        {"method": "rohf", "basis": "sto-3g", "fitting": "none"},
+        {"method": "b3lyp", "basis": "sto-3g", "grid": "coarse"},
+    ],
+    ids=lambda settings: settings["method"],
+)
 def test_ase_forces(settings: dict[str, str]) -> None:
     from ase import Atoms
 
@@ -293,6 +302,9 @@ def test_ase_forces(settings: dict[str, str]) -> None:
         moved.calc = Cuanto(**settings, backend="cpu")
         energies.append(moved.get_potential_energy())
     assert force == pytest.approx(-(energies[0] - energies[1]) / (2 * step), abs=1e-4)
+    later = Atoms("HF", atoms.positions, calculator=Cuanto(**settings, backend="cpu"))
+    later.get_potential_energy()  # forces converge further than an energy needs
+    assert later.get_forces()[1, 2] == pytest.approx(force, abs=1e-5)
     cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto(**settings, backend="cpu"))
     cation.get_potential_energy()
     assert (cation.calc.result.molecule.charge, cation.calc.result.molecule.multiplicity) == (1, 2)

@@ -14,9 +14,12 @@ from cuanto.api import energy, gradient
 from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
+from cuanto.interfaces.sources import OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.motion.optimize import optimize
+from cuanto.motion.settings import Settings
 from cuanto.system import Molecule
 
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
@@ -30,10 +33,14 @@ def plain_molecule(molecule: Molecule) -> dict[str, Any]:
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
-    given = task["molecules"]
+    """Compute the rows of a task.
+
+    It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
+    """
+    given, alone = task["molecules"], task["driver"] == OPTIMIZE
     molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
-    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
+    together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
+    if len(molecules) > 1 and together:
         try:
             return {"rows": _together(molecules, task)}
         except Exception as error:  # one by one, the molecule at fault is found
@@ -58,11 +65,20 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        compute = gradient if task["gradient"] else energy
-        row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
+        if task["driver"] == OPTIMIZE:
+            row = _optimized(molecule, basis.get("basis"), task)
+        else:
+            compute = gradient if task["gradient"] else energy
+            row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
     except Exception as error:
         row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
+
+
+def _optimized(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
+    found = optimize(molecule, task["method"], basis, settings=Settings.of(**task["settings"]), **task["keywords"])
+    moved = {"converged": found.converged, "steps": found.iterations, "positions": found.molecule.R_ax}
+    return {**_row(found.result, True), **moved}
 
 
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import Model
+from cuanto.interfaces.sources import OPTIMIZE, Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
@@ -238,6 +238,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
         keywords.setdefault("max_memory", memory)
     molecules = [entry.molecule for entry in entries if entry.molecule is not None]
     about = {"method": model.method, "basis": model.basis, "keywords": keywords, "gradient": model.gradient}
+    about |= {"driver": model.driver, "settings": plain(dict(model.settings))}
     return {"molecules": molecules if here else [plain_molecule(one) for one in molecules], **about}
 
 
@@ -260,7 +261,7 @@ def _group_key(entry: Entry, device: str) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
-    small = device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS
+    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and model.driver != OPTIMIZE
     if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]

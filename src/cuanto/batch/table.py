@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, import_optional
-from cuanto.interfaces.files import replacing, write_text
+from cuanto.files import replacing, write_text
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
     """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol): semiempirical methods only. What a method or a batch does not compute is None.
+    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps` and `positions` (Bohr): of an optimisation. What
+    a method or a batch does not compute is None.
     """
 
     entry: Entry
@@ -41,6 +40,8 @@ class Row:
     charges: Array | None = None
     heat_of_formation: float | None = None
     gradient: Array | None = None
+    steps: int | None = None
+    positions: Array | None = None
     seconds: float = 0.0
     error: str = ""
     known: bool = False
@@ -50,7 +51,7 @@ class Row:
     def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
         """A row from the plain data of a worker or a journal."""
         values = {name: value for name, value in found.items() if value is not None}
-        for name in ("dipole", "charges", "gradient"):
+        for name in ("dipole", "charges", "gradient", "positions"):
             if name in values:
                 values[name] = np.array(values[name], dtype=float)
         return cls(entry, **values, known=known)
@@ -79,6 +80,14 @@ def _flat(name: str) -> Column:
     return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
 
 
+def _positions(row: Row) -> list[float] | None:
+    """Positions of the atoms, after an optimisation the new ones."""
+    found = row.positions
+    if found is None and row.entry.molecule is not None:
+        found = row.entry.molecule.R_ax
+    return None if found is None else found.reshape(-1).tolist()
+
+
 COLUMNS: dict[str, Column] = {
     "name": ("string", lambda row: row.name),
     "file": ("string", lambda row: row.entry.file or None),
@@ -90,6 +99,7 @@ COLUMNS: dict[str, Column] = {
     "energy_hartree": ("float64", lambda row: None if row.error else row.energy),
     "converged": ("bool", lambda row: row.converged),
     "iterations": ("int32", lambda row: None if row.error else row.iterations),
+    "steps": ("int32", lambda row: row.steps),
     "homo_hartree": ("float64", lambda row: row.homo),
     "lumo_hartree": ("float64", lambda row: row.lumo),
     "dipole_au": _flat("dipole"),
@@ -97,7 +107,7 @@ COLUMNS: dict[str, Column] = {
     "heat_of_formation_kcal_mol": ("float64", lambda row: row.heat_of_formation),
     "gradient_hartree_per_bohr": _flat("gradient"),
     "numbers": ("list<int32>", _of_molecule(lambda molecule: molecule.nuclei.protons.tolist())),  # ghost atoms: 0
-    "positions_bohr": ("list<float64>", _of_molecule(lambda molecule: molecule.R_ax.reshape(-1).tolist())),
+    "positions_bohr": ("list<float64>", lambda row: _positions(row)),
     "seconds": ("float64", lambda row: row.seconds),
     "error": ("string", lambda row: row.error or None),
 }

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import __version__, integrals
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.wavefunction import shells_by_atom
 from cuanto.methods import GaussianResult
-
-Array = NDArray[np.float64]
 
 CARTESIAN_ORDER = {
     0: [""],

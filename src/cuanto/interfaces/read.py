@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.keywords import about
@@ -25,7 +25,6 @@ from cuanto.scf.state import State
 from cuanto.system.formats import parse_json
 from cuanto.system.text import quoted, read_text
 
-Array = NDArray[np.float64]
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
 EXPECTED = "give the JSON of `cuanto energy --json`, another QCSchema AtomicResult, or a checkpoint"

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import integrals, properties
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
@@ -21,8 +21,6 @@ from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.units import DIPOLE_IN_DEBYE
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.errors import require
-
-Array = NDArray[np.float64]
 
 MAX_POINTS = 100_000_000
 """A cube file of 1.3 GB; larger requests are taken for mistakes."""

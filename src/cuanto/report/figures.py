@@ -6,14 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cuanto.arrays import Array
 from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
 from cuanto.units import HARTREE_IN_EV
-
-Array = NDArray[np.float64]
 
 TINY = 1e-300
 """Smaller numbers have no logarithm worth drawing."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.read import read
 from cuanto.interfaces.wavefunction import wavefunction_of
 from cuanto.methods import Result

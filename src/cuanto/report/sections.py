@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.errors import CuantoError
 from cuanto.methods import GaussianResult, Result
 from cuanto.report import figures, reproduce
@@ -34,7 +35,7 @@ def known(result: Result, name: str) -> Any:
         return None
 
 
-def atomic_charges(result: Result) -> dict[str, figures.Array]:
+def atomic_charges(result: Result) -> dict[str, Array]:
     """Charges of the atoms by the name of the analysis."""
     names = {"mulliken_charges": "Mulliken", "loewdin_charges": "L\u00f6wdin"}
     found = {label: known(result, name) for name, label in names.items()}
@@ -43,7 +44,7 @@ def atomic_charges(result: Result) -> dict[str, figures.Array]:
     return charges if net is None else {"net": net}
 
 
-def orbital_levels(result: Result) -> list[tuple[figures.Array, figures.Array]]:
+def orbital_levels(result: Result) -> list[tuple[Array, Array]]:
     """Energies and occupations of each spin, in the order of energy; empty where a file has none."""
     if result.state.eps_sm is None:
         return []
@@ -188,7 +189,7 @@ def _fact(name: str, value: str, unit: str, class_: str = "fact") -> Markup:
     return tag("div", tag("span", name), tag("strong", value, tag("small", unit) if unit else None), class_=class_)
 
 
-def _gap(eps_m: figures.Array, n_m: figures.Array) -> float | None:
+def _gap(eps_m: Array, n_m: Array) -> float | None:
     filled, empty = eps_m[n_m > figures.EMPTY], eps_m[n_m <= figures.EMPTY]
     return float(empty.min() - filled.max()) * HARTREE_IN_EV if filled.size and empty.size else None
 

@@ -5,11 +5,9 @@ Standard atomic weights, J. Meija et al., Pure Appl. Chem. 88, 265 (2016), doi:1
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.system.elements import SYMBOLS
-
-Array = NDArray[np.float64]
 
 _WEIGHTS = """
     1.008 4.003 6.94 9.012 10.81 12.011 14.007 15.999 18.998 20.18 22.99 24.305 26.982 28.085 30.974 32.06 35.45
