@@ -12,7 +12,7 @@ from typing import Any
 
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
-from cuanto.kernels import atomic, direct, grid_setup, grid_values, hermite_build, nddo
+from cuanto.kernels import atomic, direct, fitting_force, grid_setup, grid_values, hermite_build, nddo
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -46,6 +46,8 @@ def specs() -> list[KernelSpec]:
             chosen.append(KernelSpec("coulomb", *cartesian, algorithm, straight))
     chosen.append(KernelSpec("coulomb", Shells((1, 1)), Shells((0,)), "hgp", "thread", columns=4))
     chosen.append(KernelSpec("coulomb", Shells((1, 1)), Shells((0,)), "hgp", "lane", real="float"))
+    hermite = Shells((3,), hermite=True)
+    chosen += [KernelSpec("coulomb", hermite, Shells((2,)), "md", x) for x in ("lane", "thread", "table", "group")]
     for tables in ("table", "group"):
         chosen.append(KernelSpec("dipole", Shells((3,)), Shells((2,)), "os", tables))
         for algorithm in ("hgp", "md"):
@@ -72,6 +74,8 @@ def sources() -> list[Source]:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]
         chosen += [hermite_build.step_source(target, step) for step in hermite_build.STEPS]
+        chosen += [fitting_force.fit_pairs_source(target), fitting_force.fit_expand_source(target)]
+        chosen += [fitting_force.fit_force_source(target)]
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]

@@ -124,8 +124,7 @@ class FittedJK(JKBuilder):
             raise InputError("the gradient of fitted exchange needs orbitals")
         metric = self._metric()
         factor = -0.25 if len(C_spi) == 1 else -0.5
-        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi, self.budget) for C_pi in C_spi]
-        return np.asarray(factor * np.sum(parts, axis=0))
+        return factor * fitted_exchange_gradient(self.tensor, metric, C_spi, self.budget)
 
     def _metric(self) -> FittingMetric:
         """(P|Q) in factors, unless eigenvalues were raised; functions that were left out simply have no forces."""

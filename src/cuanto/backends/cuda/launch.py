@@ -67,7 +67,7 @@ class JobLaunches:
     def __call__(self, job: Job) -> Launch:
         """The launch of a job with the best kernel compiled so far."""
         schedule = self._backend.traits.schedule
-        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
             return self._blocks(job, schedule)  # without counting the cost of the class, which may take seconds
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
