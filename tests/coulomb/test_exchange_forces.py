@@ -10,13 +10,17 @@ import pytest
 
 from bundle import HAS_PYSCF, Case, backend, bundle, on
 from cuanto import Basis
+from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, IncrementalJK
-from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_gradient
+from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_forces, exchange_gradient
 from cuanto.errors import InputError
-from cuanto.kernels.direct import cuda_digest
+from cuanto.kernels.direct import cuda_select
+from cuanto.kernels.exchange_force import exchange_force_source
+from cuanto.kernels.text import Source
+from cuanto.memory import Budget
 from cuanto.terms.exchange import Exchange
 from direct_reference import DATA, Array, System, basis_of, density
 from oracle import _libcint_arrays
@@ -35,7 +39,12 @@ def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
     """On a backend, with a very small threshold unless another one is given."""
     device = backend(name)
     assert device is not None
-    return exchange_gradient(basis, device.to_device(D_spq), device, **{"threshold": 1e-14, **options})
+    return made(device, basis, D_spq, **options)
+
+
+def made(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
+    forces = exchange_forces(basis, Budget(device), **{"threshold": 1e-14, **options})
+    return exchange_gradient(basis, device.to_device(D_spq), forces)
 
 
 # ---------------------------------------------------------------------------------------- against libcint
@@ -181,7 +190,7 @@ def test_threshold_bounds_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bits_do_not_depend_on_threads() -> None:
     basis = bundle(CASES[0])[0]
     D_spq = symmetric(basis, 1)
-    one, two = (exchange_gradient(basis, D_spq, CpuBackend(threads=n, schedule="table")) for n in (1, 2))
+    one, two = (made(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
     assert np.array_equal(one, two)
 
 
@@ -195,7 +204,10 @@ def test_wrong_options_are_refused() -> None:
         gradient("cpu-table", basis, symmetric(basis, 1), omega=-1.0)
 
 
-@pytest.mark.parametrize("sizes", [None, (3, 6, 1)])
-def test_nvrtc_compiles(sizes: tuple[int, int, int] | None) -> None:
-    cubin, log = compile_nvrtc(cuda_digest("double", sizes, one_sided=True).text, "sm_90")
+SOURCES = [cuda_select(forces=True), exchange_force_source((1, 0), (2, 1), "double")]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.entry)
+def test_nvrtc_compiles(source: Source) -> None:
+    cubin, log = compile_nvrtc(source.text, "sm_90")
     assert cubin.startswith(b"\x7fELF") and "warning" not in log, log

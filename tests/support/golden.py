@@ -12,7 +12,7 @@ from typing import Any
 
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
-from cuanto.kernels import atomic, direct, grid_setup, grid_values, hermite_build, nddo
+from cuanto.kernels import atomic, direct, exchange_force, grid_setup, grid_values, hermite_build, nddo
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -67,7 +67,8 @@ def sources() -> list[Source]:
     """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
-    chosen += [direct.cpu_forces("double"), direct.cuda_digest("double", (1, 3, 3), one_sided=True)]
+    chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]
+    chosen += [exchange_force.exchange_force_source(bra, (2, 1), "double") for bra in ((0, 0), (1, 0), (3, 2))]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]

@@ -13,7 +13,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions, JKBuilder
-from cuanto.coulomb.exchange_forces import exchange_gradient
+from cuanto.coulomb.exchange_forces import Forces, exchange_forces, exchange_gradient
 from cuanto.coulomb.forces import electron_density, interaction_gradient
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
@@ -90,6 +90,12 @@ class DirectJK:
     def quartets(self) -> QuartetEngine:
         """Created when K is first needed."""
         return QuartetEngine(self.basis, self.budget, self.options)
+
+    @cached_property
+    def exchange_forces(self) -> Forces:
+        """Created when the gradient of exchange is first needed."""
+        engine = vars(self).get("quartets")
+        return exchange_forces(self.basis, self.budget, omega=self.options.omega, engine=engine)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
@@ -179,8 +185,8 @@ class IncrementalJK(JKBuilder):
         return interaction_gradient(density, density, self.direct.backend)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """From four-centre integrals of derivatives."""
-        return exchange_gradient(self.direct.basis, D_spq, self.direct.backend, omega=self.direct.options.omega)
+        """By quartets of shells."""
+        return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
         """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""
