@@ -24,6 +24,7 @@ TWO_CENTRES = [(0, 0), (1, 2), (3, 3), (4, 6)]
 THREE_CENTRES = [(0, 0, 0), (1, 0, 1), (1, 1, 2), (2, 1, 3), (3, 0, 4)]
 FOUR_CENTRES = [(0, 0, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (2, 1, 1, 0)]
 LARGE = [(3, 2, 4), (4, 4, 5)]
+FORCE_CLASSES = [((0, 0), (0, 0)), ((1, 1), (1, 0)), ((2, 1), (1, 1)), ((2, 2), (2, 1)), ((3, 2), (3, 2))]
 TARGETS = ("cpu", "cuda")
 FUNCTIONALS = ("svwn5", "b3lyp", "wb97x", "r2scan")
 GRID_SHELLS = ((0, True), (1, True), (2, True), (2, False))
@@ -68,7 +69,7 @@ def sources() -> list[Source]:
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
     chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]
-    chosen += [exchange_force.exchange_force_source(bra, (2, 1), "double") for bra in ((0, 0), (1, 0), (3, 2))]
+    chosen += [exchange_force.force_kernels(*pairs, "double")[0].source for pairs in FORCE_CLASSES]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array, range_starts
-from cuanto.backends.base import Launch, Program
+from cuanto.backends.base import Backend, Launch, Program
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, LEAST_BUFFER_BYTES, SPAN
@@ -22,7 +22,7 @@ from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
 from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, in_single
 from cuanto.integrals.engine import upload_groups
 from cuanto.kernels.direct import cuda_select
-from cuanto.kernels.exchange_force import exchange_force_source, orientation, shared_bytes
+from cuanto.kernels.exchange_force import bra_first, force_kernels
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.memory import Budget
@@ -84,7 +84,7 @@ class Monomials:
         self._entries = (*map(np.concatenate, (rows, columns)), np.concatenate(values)) if pure else None
         self._nbf = basis.nbf
 
-    def density(self, D_npq: Any, backend: Any) -> Any:
+    def density(self, D_npq: Any, backend: Backend) -> Any:
         """The densities between monomials."""
         if self._entries is None:
             return backend.xp.ascontiguousarray(D_npq)
@@ -151,13 +151,16 @@ class CudaExchangeForces:
     def _add(self, pairs: list[SlopedPairs], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
         """Add the forces of all quartets, as many classes side by side as lists of quartets fit into memory."""
         name = "double" if real == np.float64 else "float"
-        meeting = [self._oriented(one, other) for n, one in enumerate(pairs) for other in pairs[n:]]
-        sources = [exchange_force_source(bra.momenta, ket.momenta, name) for bra, ket in meeting]
-        programs = [self.backend.compile(source) for source in sources]
+        meeting = [
+            (one, other) if bra_first(one.momenta, other.momenta) else (other, one)
+            for n, one in enumerate(pairs)
+            for other in pairs[n:]
+        ]
+        kernels = [self._kernels(bra.momenta, ket.momenta, name) for bra, ket in meeting]
         room = self._room()
         work = [
-            _Work(program, shared_bytes(bra.momenta, ket.momenta, name), bra, ket, begin, end)
-            for program, (bra, ket) in zip(programs, meeting, strict=True)
+            _Work(own, bra, ket, begin, end)
+            for own, (bra, ket) in zip(kernels, meeting, strict=True)
             for begin, end in _ranges(bra, ket, top, common["lower"], room)
         ]
         blocks = BLOCKS_PER_PROCESSOR * self.backend.traits.workers
@@ -172,13 +175,16 @@ class CudaExchangeForces:
             selections = [Launch(self._select, one.warps, values) for one, values in zip(some, arguments, strict=True)]
             self.backend.launch_all(selections)
             self.backend.launch_all(
-                [Launch(one.program, blocks, values, one.shared) for one, values in zip(some, arguments, strict=True)]
+                [
+                    Launch(program, blocks, values, shared)
+                    for one, values in zip(some, arguments, strict=True)
+                    for program, shared in one.kernels
+                ]
             )
 
-    @staticmethod
-    def _oriented(one: SlopedPairs, other: SlopedPairs) -> tuple[SlopedPairs, SlopedPairs]:
-        """Bra and ket."""
-        return (one, other) if orientation(one.momenta, other.momenta)[0] == one.momenta else (other, one)
+    def _kernels(self, bra: tuple[int, int], ket: tuple[int, int], real: str) -> list[tuple[Program, int]]:
+        """Kernels of a class, which are being compiled, and bytes of shared memory."""
+        return [(self.backend.compile(kernel.source), kernel.shared) for kernel in force_kernels(bra, ket, real)]
 
     def _room(self) -> int:
         """Quartets of which lists fit into memory."""
@@ -199,8 +205,7 @@ class CudaExchangeForces:
 class _Work:
     """A range of bras with all kets of a class."""
 
-    program: Program
-    shared: int
+    kernels: list[tuple[Program, int]]
     bra: SlopedPairs
     ket: SlopedPairs
     begin: int

@@ -50,17 +50,18 @@ class _Side:
 class _Forces:
     """Builds the graph of a class, one product of the ket's functions after the other, so that few values are live."""
 
-    def __init__(self, bra: Momenta, ket: Momenta) -> None:
+    def __init__(self, bra: Momenta, ket: Momenta, part: range) -> None:
         g = self.g = Graph()
         self.bra, self.ket = _Side(g, "bra", bra), _Side(g, "ket", ket)
-        tuples = hermite_tuples(sum(bra) + sum(ket) + 1)
-        self.R = {t: g.input("R", n, False) for n, t in enumerate(tuples)}
+        order = sum(bra) + sum(ket) + 1
+        R_tn = HermiteCoulomb(g, inputs(g, "X", 3, uniform=False), inputs(g, "base", order + 1, uniform=False))
+        self.R = {t: R_tn(t) for t in hermite_tuples(order)}
         self.G: dict[Powers, int] = {}
         self.on_a, self.on_b, self.on_ket = ([g.zero] * 3 for _ in range(3))
-        size = len(self.ket.products)
-        for n, (c, d) in enumerate(self.ket.products):
-            gamma = {ab: g.input("gamma", m * size + n, False) for m, ab in enumerate(self.bra.products)}
-            self._add(c, d, gamma)
+        for n in part:
+            places = [m * len(part) + n - part.start for m in range(len(self.bra.products))]
+            gamma = {ab: g.input("gamma", m, False) for ab, m in zip(self.bra.products, places, strict=True)}
+            self._add(*self.ket.products[n], gamma)
 
     @property
     def stage(self) -> Stage:
@@ -134,17 +135,10 @@ def operations(stage: Stage) -> int:
 
 
 @cache
-def forces(bra: Momenta, ket: Momenta) -> Stage:
+def forces(bra: Momenta, ket: Momenta, part: range) -> Stage:
     """Energy, its derivatives with respect to P - Q, and those with respect to A - B and C - D without exponentials.
 
-    Inputs: `bra` and `ket` (PAIR_FIELDS), `R` of all orders, `gamma` [bra product, ket product].
+    For some (`part`) of the products of the ket's functions. Inputs: `bra` and `ket` (PAIR_FIELDS), `X` = P - Q, `base`
+    (R_0^n of all orders n), `gamma` [bra product, ket product of this part].
     """
-    return _Forces(bra, ket).stage
-
-
-@cache
-def hermite_integrals(order: int) -> Stage:
-    """R_t up to an order from `X` = P - Q and `base`, R_0^n of all orders n."""
-    g = Graph()
-    R_tn = HermiteCoulomb(g, inputs(g, "X", 3, uniform=False), inputs(g, "base", order + 1, uniform=False))
-    return Stage(g, tuple(R_tn(t) for t in hermite_tuples(order)))
+    return _Forces(bra, ket, part).stage

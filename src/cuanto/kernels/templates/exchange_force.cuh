@@ -143,7 +143,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         const INDEX a = place[ab[0]], b = place[ab[1]], c = place[cd[0]], d = place[cd[1]];
 
         Product product[FUNCTIONS_EACH];
-        UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n) {
+        NO_UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n) {
             Product& f = product[n];
             const int number = (round * FUNCTIONS_EACH + n) * WORKERS + worker;
             const bool used = there && number < KET_PRODUCTS;
@@ -190,7 +190,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 QD[x] = other[(8 + x) * BLOCK];
             }
             const REAL share_c = dot(QD, CD) * inverse_cd;
-            UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n)
+            NO_UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n)
                 UNROLL for (int x = 0; x < 3; ++x)
                     along_axis(product[n].i[x], product[n].j[x], QC[x], QD[x], h_q, share_c, product[n].value[x],
                                product[n].slope[x]);
@@ -216,7 +216,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 build_r(X, base, cubes, worker, alive);
                 if (alive) {
                     Derivatives all = {};
-                    UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n) interact(product[n], pair, cubes, all);
+                    NO_UNROLL for (int n = 0; n < FUNCTIONS_EACH; ++n) interact(product[n], pair, cubes, all);
                     const REAL twist_ab = all.energy * share_a * (1 - share_a) / pair[6];  // 2ab/p E
                     const REAL twist_cd = all.energy * share_c * (1 - share_c) / h_q;
                     UNROLL for (int x = 0; x < 3; ++x) {

@@ -1,18 +1,12 @@
 // The gradient of sum_abcd Gamma_abcd (ab|cd) for a list of quartets of shells, one thread per quartet (and column of the
-// bra). Follows the generated build_r() and forces(), which take one primitive quartet. High orders of R are in shared
-// memory, [t][thread].
+// bra), for PRODUCTS of the products cd from the one of number FIRST. Follows the generated forces(), which takes one
+// primitive quartet.
 
 FN REAL dot(const REAL* a, const REAL* b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     const INDEX items = *count, all = items * columns, threads = (INDEX)gridDim.x * blockDim.x;
     double* target = gradient + blockIdx.x % copies * 3 * atoms;
-#if SHARED_R
-    extern __shared__ double shared_memory[];
-    REAL* R = (REAL*)shared_memory + threadIdx.x;
-#else
-    REAL R[HERMITES];
-#endif
     for (INDEX mine = (INDEX)blockIdx.x * blockDim.x + threadIdx.x; mine < all; mine += threads) {
         const INDEX item = mine % items;
         const int q = (int)(mine / items);
@@ -20,16 +14,16 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         const int *ab = bra_ao + 2 * (bra * columns + q), *cd = ket_ao + 2 * ket;
         const INDEX a = place[ab[0]], b = place[ab[1]], c = place[cd[0]], d = place[cd[1]];
 
-        REAL gamma[NA * NB * NC * ND];
-        GAMMA_LOOP for (int n = 0; n < NA * NB * NC * ND; ++n) gamma[n] = 0;
+        REAL gamma[NA * NB * PRODUCTS];
+        GAMMA_LOOP for (int n = 0; n < NA * NB * PRODUCTS; ++n) gamma[n] = 0;
         for (INDEX spin = 0; spin < densities; ++spin)
-            GAMMA_LOOP for (int i = 0; i < NC; ++i)
-                GAMMA_LOOP for (int j = 0; j < ND; ++j) {
-                    const double *C = D + (spin * size + c + i) * size, *E = D + (spin * size + d + j) * size;
-                    GAMMA_LOOP for (int m = 0; m < NA; ++m)
-                        GAMMA_LOOP for (int n = 0; n < NB; ++n)  // D is symmetric
-                            gamma[((m * NB + n) * NC + i) * ND + j] += REAL(C[a + m] * E[b + n] + E[a + m] * C[b + n]);
-                }
+            GAMMA_LOOP for (int f = 0; f < PRODUCTS; ++f) {  // D is symmetric
+                const double* C = D + (spin * size + c + (FIRST + f) / ND) * size;
+                const double* E = D + (spin * size + d + (FIRST + f) % ND) * size;
+                GAMMA_LOOP for (int m = 0; m < NA; ++m)
+                    GAMMA_LOOP for (int n = 0; n < NB; ++n)
+                        gamma[(m * NB + n) * PRODUCTS + f] += REAL(C[a + m] * E[b + n] + E[a + m] * C[b + n]);
+            }
 
         REAL AB[3], CD[3];
         UNROLL for (int x = 0; x < 3; ++x) {
@@ -74,8 +68,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 base[n] *= factor;
                 factor *= -2 * rho;
             }
-            build_r(X, base, R);
-            forces(of_bra, of_ket, gamma, R, sum);
+            forces(of_bra, of_ket, X, base, gamma, sum);
             const REAL twist_ab = sum[0] * share_a * (1 - share_a) / of_bra[6];  // 2ab/p times the energy
             const REAL twist_cd = sum[0] * share_c * (1 - share_c) / of_ket[6];
             UNROLL for (int x = 0; x < 3; ++x) {
@@ -89,7 +82,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
             atomicAdd(target + 3 * atom[a] + x, weight * on_a[x]);
             atomicAdd(target + 3 * atom[b] + x, weight * (total[x] - on_a[x]));
             atomicAdd(target + 3 * atom[c] + x, weight * on_c[x]);
-            atomicAdd(target + 3 * atom[d] + x, weight * (-total[x] - on_c[x]));
+            atomicAdd(target + 3 * atom[d] + x, -weight * (total[x] + on_c[x]));
         }
     }
 }
