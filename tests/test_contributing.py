@@ -1,4 +1,4 @@
-"""The walk-through of CONTRIBUTING.md works as it is written, and touches three files."""
+"""The walk-through of CONTRIBUTING.md works as written, and touches three files."""
 
 from __future__ import annotations
 

@@ -160,6 +160,16 @@ def test_forces(capsys: pytest.CaptureFixture[str]) -> None:
     assert abs(error) < 1e-6 and norm < 0.02
 
 
+def test_optimization(capsys: pytest.CaptureFixture[str]) -> None:
+    from_hcn, from_hnc = run("14_optimization", capsys)
+    assert from_hcn == pytest.approx(359.8, abs=0.2) and from_hnc == pytest.approx(304.1, abs=0.2)
+
+
+def test_frequencies(capsys: pytest.CaptureFixture[str]) -> None:
+    ratio, barrier = run("15_frequencies", capsys)
+    assert ratio == pytest.approx(0.735, abs=0.01) and 10 < barrier < 60
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "expected"),
     [
@@ -180,3 +190,8 @@ def test_every_example_is_tested_here() -> None:
     here = Path(__file__).read_text()
     for script in EXAMPLES.glob("*.py"):
         assert script.stem in here, script.name
+
+
+def test_energy_is_conserved_in_a_drop_of_water(capsys: pytest.CaptureFixture[str]) -> None:
+    energies = runpy.run_path(str(EXAMPLES / "16_qmmm.py"))["main"](waters=6, steps=3, backend="cpu")
+    assert np.ptp(energies) < 2e-5

@@ -18,18 +18,18 @@ import cuanto
 from cuanto.backends.background import Background, ready
 from cuanto.batch import processes
 from cuanto.batch.entry import Entry
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table
 from cuanto.cli import many, selftest
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.sources import Model
 from cuanto.journal import JsonLines
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
 
 
 def triple(task: dict[str, Any]) -> dict[str, Any]:
-    """For any worker."""
+    """A task that any worker can run."""
     if task["x"] < 0:
         raise ValueError("no\nnegative numbers")
     return {"x": 3 * task["x"]}
@@ -115,7 +115,7 @@ def test_futures_without_a_result(status: str, error: str) -> None:
         assert key == "a" and isinstance(found, CuantoError) and str(found) == error
 
 
-# ------------------------------------------------------------------------------------------- what a person sees
+# ------------------------------------------------------------------------------------------- printed output
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def text_of(console: Console) -> str:
 
 @pytest.fixture
 def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Batch:
-    """Three molecules, whose energies nobody computes."""
+    """A batch of three molecules that are not computed."""
     molecules = [cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4 + 0.1 * k]], name=f"h{k}") for k in range(3)]
     model = Model("hf", "sto-3g", {"backend": "cpu"})
     entries = [Entry(molecule.name, molecule, model) for molecule in molecules]

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 OUT=${OUT:-build}
 JOBS=${JOBS:-14}
 mkdir -p "$OUT"
-PARTS=(tests sanitize integrals first_call direct scf sizes thesis dft atoms semiempirical pseudodiagonalisation)
+PARTS=(tests sanitize integrals first_call direct scf sizes thesis dft gradient atoms semiempirical pseudodiagonalisation)
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=("${PARTS[@]}")
 for part in "${wanted[@]}"; do
@@ -62,6 +62,10 @@ run_part() {
       ;;
     thesis) bench scf_thesis_cuda benchmarks/scf.py --backend cuda --thesis ;;
     dft) bench dft_cuda benchmarks/dft.py --backend cuda ;;
+    gradient)
+      bench gradient_references_cuda tools/compare_gradients.py --backend cuda --again &&
+        bench gradient_cuda benchmarks/gradient.py --backend cuda
+      ;;
     atoms) bench atoms_h200 benchmarks/atoms.py --backend cuda ;;
     semiempirical) bench semiempirical_cuda benchmarks/semiempirical.py --backend cuda --mopac --batch 1000 ;;
     pseudodiagonalisation)

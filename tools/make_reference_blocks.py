@@ -27,9 +27,9 @@ from cuanto.integrals.segments import segments  # noqa: E402
 from oracle import Array, mp_block, pyscf_block, reference_block  # noqa: E402
 from stored_blocks import (  # noqa: E402
     AUX_MAX,
-    DELICATE,
     FILE,
     FORMS,
+    ILL_CONDITIONED,
     L_MAX,
     OPERATORS,
     SETTINGS,
@@ -83,8 +83,8 @@ def check_delicate(stored: dict[str, Any]) -> None:
         here = scene_of(stored, setting, "pure")
         rows = RowMap(here.second.nbf, packed=False)
         pairs = [(a, b) for a in segments(here.first) for b in segments(here.second) if a.l >= b.l]
-        flags = {batch.delicate for a, b in pairs for batch in pair_batches(a, b, False, rows, 0.0)}
-        assert (True in flags) == (setting == DELICATE), f"{setting}: delicate pairs {flags}"
+        flags = {batch.ill_conditioned for a, b in pairs for batch in pair_batches(a, b, False, rows, 0.0)}
+        assert (True in flags) == (setting == ILL_CONDITIONED), f"{setting}: ill-conditioned pairs {flags}"
 
 
 @dataclass(frozen=True, eq=False)

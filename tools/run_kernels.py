@@ -79,12 +79,30 @@ def hartree_fock(backend: str) -> list[float]:
     ]
 
 
+def gradients(backend: str) -> list[float]:
+    """Forces of electrostatics, direct and fitted exchange at both ranges, functions, points and weights of a grid."""
+    water, found = molecule("water_01"), []
+    exact: dict[str, Any] = {"fitting": "none"}
+    cases: list[tuple[str, dict[str, Any]]] = [("uhf", exact), ("rhf", {"auxbasis": "cc-pvdz-jkfit"})]
+    for method, partition in (("svwn5", "becke"), ("upbe", "stratmann"), ("r2scan", "becke")):
+        cases.append((method, exact | {"grid": GridSettings(level=GRID, partition=partition)}))
+    for more in (exact, {"auxbasis": "cc-pvdz-jkfit", "fitting": "jk"}):
+        cases.append(("wb97x", more | {"grid": GridSettings(level=GRID)}))
+    few: dict[str, Any] = {"max_iterations": 3, "unconverged_gradient": True}
+    for method, options in cases:
+        basis = "cc-pvdz" if "auxbasis" in options else "sto-3g"
+        result = cuanto.gradient(water, method, basis, backend=backend, **few, **options)
+        found += [result.energy, *result.gradient.reshape(-1)]
+    return found
+
+
 FAMILIES: dict[str, Callable[[str], list[float]]] = {
     "atomic": atomic,
     "nddo": nddo,
     "functionals": functionals,
     "attenuated": attenuated,
     "hartree_fock": hartree_fock,
+    "gradients": gradients,
 }
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
+    from cuanto.motion.dynamics import dynamics
+    from cuanto.motion.frequencies import frequencies
+    from cuanto.motion.optimize import OptimizationResult, optimize
+    from cuanto.motion.vibrations import Vibrations
     from cuanto.system import Molecule
 
 __version__ = "0.1.0"
@@ -24,16 +28,21 @@ __version__ = "0.1.0"
 __all__ = [
     "Basis",
     "Molecule",
+    "OptimizationResult",
     "Result",
+    "Vibrations",
     "__version__",
     "basis",
     "compute",
     "coulomb",
+    "dynamics",
     "energies",
     "energy",
     "errors",
+    "frequencies",
     "gradient",
     "integrals",
+    "optimize",
     "read",
     "system",
     "units",
@@ -43,11 +52,16 @@ _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {
     "Basis": "cuanto.basis",
     "Molecule": "cuanto.system",
+    "OptimizationResult": "cuanto.motion.optimize",
     "Result": "cuanto.methods",
+    "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
+    "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",
+    "frequencies": "cuanto.motion.frequencies",
     "gradient": "cuanto.api",
+    "optimize": "cuanto.motion.optimize",
     "read": "cuanto.interfaces.read",
 }
 

@@ -15,7 +15,6 @@ from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.checkpoint import read_checkpoint
@@ -57,7 +56,7 @@ def energy(
     `on_iteration`: called with every state.
     `options`: all others of `CalculationOptions` and `ScfOptions` in `cuanto.options`.
 
-    Semiempirical methods (mndo, am1, pm3, pm6; unrestricted as upm6) have neither basis nor fitting, and take
+    Semiempirical methods (mndo, am1, pm3, pm6, rm1; unrestricted as upm6) have neither basis nor fitting, and take
     `mopac_compatible`. Options that do not apply to a method are refused.
     """
     request = Request.of(
@@ -89,16 +88,15 @@ def gradient(
     """Compute the energy of a molecule and its gradient, `.gradient` of the result in Hartree/Bohr.
 
     Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
-    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError`.
+    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError` unless
+    `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
-    request = Request.of(molecule, method, basis, **tight_keywords(method, options))
+    request = Request.of(molecule, method, basis, **tight_keywords(options))
     return solve(request, on_iteration, gradient=True)
 
 
-def tight_keywords(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of `energy` with the tolerance that a gradient needs, unless they have one."""
-    if method.lower() in SEMIEMPIRICAL:
-        return dict(keywords)
     return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
 
 
@@ -106,7 +104,10 @@ def tight_keywords(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
     """Compute a request; with the `gradient` while the integrals are in memory."""
     if request.model is None:
-        return semiempirical_energy(request, on_iteration)
+        result = semiempirical_energy(request, on_iteration)
+        if gradient:
+            _ = result.gradient  # computed, or refused, now
+        return result
     calculation = Calculation.of(request)
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)

@@ -51,6 +51,17 @@ class JsonLines:
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
 
+    def replace(self, values: dict[str, Any]) -> None:
+        """Make this the only line of the file, completely or not at all."""
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            draft.write_bytes(json.dumps(values, allow_nan=False).encode() + b"\n")
+            os.replace(draft, self.path)
+        except OSError as error:
+            raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+
     def broken_off(self, beginning: str) -> bool:
         """Whether the file has only part of a first line with this beginning, as after a crash at the start."""
         content = self.path.read_bytes() if self.path.exists() else b""

@@ -36,7 +36,7 @@ class Scope:
 ALL_METHODS = Scope(("hf", "functional", "semiempirical"))
 BASIS_METHODS = Scope(("hf", "functional"), "hf or a functional")
 FUNCTIONALS = Scope(("functional",), "a functional")
-NDDO_METHODS = Scope(("semiempirical",), "mndo, am1, pm3 or pm6")
+NDDO_METHODS = Scope(("semiempirical",), "mndo, am1, pm3, pm6 or rm1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +223,14 @@ class ScfOptions:
     )
     seed: int = number(0, 0, 2**63 - 1, "Random seed of these rotations.")
     stability: str = choice(
-        "none",
-        ("none", "check", "follow"),
-        "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again.",
+        "auto",
+        ("auto", "none", "check", "follow"),
+        "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
+        "follow in semiempirical methods for transition metals, lanthanides and noble gases (up to 2000 orbitals), "
+        "otherwise none.",
+    )
+    unconverged_gradient: bool = option(
+        False, "switch", "Compute gradients even if the SCF did not converge; they are not derivatives of the energy."
     )
     profile: bool = option(False, "switch", "Wait for the device after each step, for exact timings.")
 
@@ -235,7 +240,7 @@ class ScfOptions:
             return
         if self.smearing and self.occupations is not None:
             raise InputError("smearing and fixed occupations exclude each other: leave out one of them")
-        if self.accelerator == "descent" or self.stability != "none":
+        if self.accelerator == "descent" or self.stability not in ("auto", "none"):
             raise InputError("stability and descent need aufbau occupations: leave out smearing and occupations")
         if self.diagonaliser == "pseudo":
             raise InputError("diagonaliser='pseudo' needs aufbau occupations: leave out smearing and occupations")

@@ -14,3 +14,21 @@ HARTREE_IN_EV: Final = 27.21138505
 
 DIPOLE_IN_DEBYE: Final = 2.541746364
 """One atomic unit of dipole moment (e a0 = 8.47835326e-30 C m) in Debye (1e-21/c C m)."""
+
+DALTON_IN_ELECTRON_MASSES: Final = 1822.8884848
+"""One atomic mass unit in electron masses."""
+
+HARTREE_IN_WAVENUMBERS: Final = 219474.6313708
+"""One Hartree in cm^-1."""
+
+BOLTZMANN: Final = 3.1668114e-6
+"""Boltzmann's constant, Hartree per kelvin."""
+
+HARTREE_IN_KJ_PER_MOL: Final = 2625.49964
+"""One Hartree in kJ/mol."""
+
+ATMOSPHERE: Final = 101325.0 / 2.94210131e13
+"""One standard atmosphere (101325 Pa) in Hartree/Bohr^3."""
+
+INTENSITY_IN_KM_PER_MOL: Final = 974.8802
+"""Absolute infrared intensity for a squared derivative of the dipole moment of 1 e^2 per atomic mass unit."""

@@ -1,4 +1,4 @@
-"""Runners of independent tasks: in this process, or on Dask workers here or elsewhere.
+"""Runners of independent tasks: in this process, or on a Dask cluster.
 
 Dask: M. Rocklin, Proc. 14th Python in Science Conf. (2015) 126, doi:10.25080/Majora-7b98e3ed-013. A worker that dies is
 replaced, and its task is given to another one; a task that Dask gives up is returned as an error.
@@ -6,14 +6,10 @@ replaced, and its task is given to another one; a task that Dask gives up is ret
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-import signal
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
-from importlib import import_module
 from typing import Any, Protocol
 
 from cuanto.errors import CuantoError, InputError, import_optional
@@ -21,8 +17,6 @@ from cuanto.errors import CuantoError, InputError, import_optional
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 Result = tuple[str, dict[str, Any] | BaseException]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
-LOST_WORKER_TIMEOUT = {"distributed.deploy.lost-worker-timeout": "1 day"}
-"""Dask would give up the place of a lost worker after a short time, and wait for ever without any worker."""
 CONNECT_SECONDS = 20
 ADDRESS = re.compile(r"inproc://\S+|(\w+://)?[^\s/]+:\d{1,5}/?")
 
@@ -53,35 +47,15 @@ class SerialRunner:
 
 
 class DaskRunner:
-    """Dask workers of one thread each on this machine, or those of a running scheduler."""
+    """The workers of a Dask scheduler."""
 
-    def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
+    def __init__(self, scheduler: str) -> None:
         self._distributed = dask_distributed()
-        self.cluster: Any = None
-        self._settings = ExitStack()
-        if scheduler is None:
-            self._settings.enter_context(import_module("dask").config.set(LOST_WORKER_TIMEOUT))
-            self.cluster = self._local(workers or usable_cores())
-            self.client: Any = self._distributed.Client(self.cluster, set_as_default=False)
-            self.client.run(ignore_interrupts)
-        else:
-            self.client = self._connect(scheduler)
+        self.client: Any = self._connect(scheduler)
         with self.client.as_current():
             self._finished: Any = self._distributed.as_completed()
         self._key_of: dict[str, str] = {}  # by the key of the future
         self._count = 0
-
-    def _local(self, workers: int) -> Any:
-        dask: Any = import_module("dask")
-        with dask.config.set({"distributed.nanny.pre-spawn-environ": ONE_THREAD}):
-            return self._distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": ":0"},  # no dashboard; its default port may be in use
-                silence_logs=logging.CRITICAL,
-            )
 
     def _connect(self, scheduler: str) -> Any:
         if not ADDRESS.fullmatch(scheduler):  # Dask would leave an unfinished client behind
@@ -115,14 +89,6 @@ class DaskRunner:
 
     def __exit__(self, *error: object) -> None:
         self.client.close()
-        if self.cluster is not None:
-            self.cluster.close()
-        self._settings.close()
-
-
-def ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; only the one that started the workers handles it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def dask_distributed() -> Any:

@@ -124,7 +124,7 @@ def test_every_number_of_a_file_may_be_absurd(text: str, number: str) -> None:
 
 
 @given(st.sampled_from([NITROGEN, CHROMIUM, LISTED, OPTIMISE]), st.data())
-def test_damaged_files_never_surprise(text: str, data: st.DataObject) -> None:
+def test_damaged_files_give_results_or_input_errors(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         i = data.draw(st.integers(0, len(text)))
         j = data.draw(st.integers(i, min(len(text), i + 12)))

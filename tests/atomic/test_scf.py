@@ -1,4 +1,4 @@
-"""The SCF of atoms: stationarity, restarts, accelerators, what it reports, and the GPU's path in slow motion."""
+"""The SCF of atoms: stationarity, restarts, accelerators, its reports, and the path of a GPU on the simulated one."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_one_electron_does_not_repel_itself() -> None:
 
 
 def test_symmetries_without_functions_or_electrons() -> None:
-    """An empty P-, and P+ with functions and nobody in them, change nothing."""
+    """A species P- without functions, and one P+ without electrons, change nothing."""
     z = even_tempered(0.1, 2.2, 14)
     alone = solve(Atom(Nucleus(2), AtomBasis((z,)), Occupation((1,))), backend="cpu")
     among = Atom(Nucleus(2), AtomBasis((z, np.array([]), z[:5])), Occupation((1, 0, 0)))

@@ -51,7 +51,7 @@ def test_threads_do_not_take_each_others_work(water: tuple[cuanto.Molecule, cuan
 
 
 def test_first_runs_of_several_processes_share_an_empty_cache(tmp_path: Path) -> None:
-    """All compile, none waits; they agree, and what they leave can be loaded."""
+    """All compile at once without waiting; results are equal, and the cached libraries can be loaded."""
     (tmp_path / "h2.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
     cache = tmp_path / "cache"
     call = [sys.executable, "-m", "cuanto", "energy", "h2.xyz", "-m", "pm6", "--backend", "cpu", "-q"]

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cuanto import workers
 from cuanto.backends import blas, cache
@@ -25,6 +24,7 @@ from cuanto.backends.cpu.backend import cores
 from cuanto.backends.cuda import nvrtc
 from cuanto.backends.cuda.backend import CudaBackend, why_no_gpu
 from cuanto.backends.host import main_memory
+from cuanto.batch.processes import ProcessRunner
 from cuanto.cli import doctor, optimisation
 from cuanto.errors import CompilerError, InputError, MissingDependencyError
 
@@ -213,22 +213,13 @@ def test_doctor_says_what_missing_packages_would_bring(monkeypatch: pytest.Monke
 
 
 def test_a_basis_search_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on in one process unless workers were asked for."""
-
-    def missing() -> None:
-        raise MissingDependencyError("a cluster needs Dask")
-
-    console = Console(file=io.StringIO(), width=200)
-    monkeypatch.setattr(optimisation, "dask_distributed", missing)
+    """Only a scheduler needs Dask."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with ExitStack() as stack:
-        with console.capture() as said:
-            assert isinstance(optimisation.make_runner(stack, console, None, 0), workers.SerialRunner)
-        assert said.get() == ""
-        with console.capture() as said:
-            assert isinstance(optimisation.make_runner(stack, console, None, None), workers.SerialRunner)
-        assert said.get().startswith("Dask is not installed: one optimisation at a time")
-        for scheduler, count in (("tcp://node:8786", None), (None, 4)):
-            with pytest.raises(MissingDependencyError, match="needs Dask"):
-                optimisation.make_runner(stack, console, scheduler, count)
+        assert isinstance(optimisation.make_runner(stack, None, 0), workers.SerialRunner)
+        for count in (None, 4):
+            assert isinstance(optimisation.make_runner(stack, None, count), ProcessRunner)
+        with pytest.raises(MissingDependencyError, match="needs Dask"):
+            optimisation.make_runner(stack, "tcp://node:8786", None)
         with pytest.raises(InputError, match="leave out --workers"):
-            optimisation.make_runner(stack, console, "tcp://node:8786", 4)
+            optimisation.make_runner(stack, "tcp://node:8786", 4)

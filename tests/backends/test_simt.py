@@ -1,4 +1,4 @@
-"""The simt backend: barriers, shared memory and warp functions run right, and misuse of them is noticed."""
+"""The simt backend: barriers, shared memory and warp functions work, and their misuse is reported."""
 
 from __future__ import annotations
 

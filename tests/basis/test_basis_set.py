@@ -18,6 +18,7 @@ from cuanto.basis.shell import normalised_coefficients, tabulated_coefficients
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system import Molecule
 from places import DATA
+from sample import sample
 
 WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")
 CUO = Molecule.from_xyz(DATA / "geometries" / "CuO.xyz")
@@ -386,8 +387,8 @@ NAMES = sorted(entry["display_name"] for entry in bse.get_metadata().values())
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_every_set_of_the_exchange(part: int) -> None:
-    """Every set, on the lightest and the heaviest element that it has."""
-    for name in NAMES[part::8]:
+    """Every set (CI: every sixth), on the lightest and the heaviest element that it has."""
+    for name in sample(NAMES, 6)[part::8]:
         elements = sorted(exchange.elements_of(name), key=gto.charge)
         for symbol in {elements[0], elements[-1]}:
             try:

@@ -22,13 +22,14 @@ import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
 from cuanto.batch.entry import Entry, entries_of, structures
-from cuanto.batch.evaluate import evaluate, plain_molecule
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.batch.evaluate import evaluate
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
 from cuanto.cli.main import app
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.interfaces.sources import Model
+from cuanto.motion.tasks import plain_molecule
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
 from places import SUPPORT
 from scripted import wait_until

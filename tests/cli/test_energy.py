@@ -23,10 +23,11 @@ from cuanto.cli.calculate import NOT_CONVERGED
 from cuanto.cli.main import run
 from cuanto.cli.show import IterationTable, print_table
 from cuanto.errors import InputError
+from cuanto.files import write_text
 from cuanto.interfaces import qcschema
-from cuanto.interfaces.files import write_text
 from cuanto.interfaces.keywords import parse_size
 from cuanto.interfaces.qcschema import plain
+from cuanto.log import Timings, report_progress, step_listener
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import State
 from fitting_cases import DATA
@@ -432,3 +433,35 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
     table = [row for row in rows if len(row) == 5 and row[1] in ("O", "H") and row[0].isdigit()]
     found = np.array([row[2:] for row in table], dtype=float)
     assert found.shape == (3, 3) and np.abs(found.sum(axis=0)).max() < 1e-8 < np.abs(found).max()
+
+
+def test_gradient_of_point_charges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the table, and in the JSON file."""
+    asked, out = tmp_path / "asked.json", tmp_path / "found.json"
+    keywords = {"point_charges": [[0.5], [[0.0, 0.0, 6.0]]], "backend": "cpu"}
+    molecule = qcschema.molecule_schema(Molecule.from_xyz(WATER))
+    about = {"driver": "gradient", "model": {"method": "hf", "basis": "sto-3g"}, "keywords": keywords}
+    asked.write_text(json.dumps({"molecule": molecule, **about}))
+    assert status_of(str(asked), "--json", str(out)) == 0
+    (line,) = [line.split() for line in capsys.readouterr().out.splitlines() if "  1 charge " in line]
+    schema = json.loads(out.read_text())
+    (on_charge,) = schema["extras"]["cuanto"]["charges_gradient"]
+    assert np.allclose(np.array(line[2:], dtype=float), on_charge, atol=1e-9)
+    assert np.abs(np.reshape(schema["return_result"], (3, 3)).sum(axis=0) + on_charge).max() < 1e-9
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_of_a_gradient(terminal: bool) -> None:
+    """The part that is being computed on a terminal; lines for what took more than a second elsewhere."""
+    console = Console(force_terminal=terminal, width=100, record=True, file=io.StringIO())
+    with IterationTable(console) as table, step_listener(table.add_step):
+        timings = Timings()
+        with timings.measure("coulomb"), timings.measure("gradient of exchange"):
+            report_progress(0.25)
+            shown = table._spinner.render(0.0) if terminal else ""
+        table.add_step("gradient of core", 1.5)
+    text = console.export_text()
+    if terminal:
+        assert "gradient of exchange, 25% of the work launched" in str(shown)
+    else:
+        assert text.split("\n")[0] == "  gradient of core: 1.5 s" and "exchange" not in text

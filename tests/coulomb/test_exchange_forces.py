@@ -16,7 +16,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, IncrementalJK, exchange_forces_cuda, quartets
-from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_forces, exchange_gradient
+from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_forces, exchange_gradient, threshold_of
 from cuanto.errors import InputError
 from cuanto.kernels import exchange_force, exchange_force_shared
 from cuanto.kernels.direct import cuda_select
@@ -191,7 +191,7 @@ def few_shells(momenta: str) -> Basis:
     shells = []
     for atom, letter in enumerate(momenta):
         table = rng.uniform(0.3, 1.0, (2, 2 if atom == 0 else 1))
-        shells.append(Shell.from_table(atom, "spdf".index(letter), rng.uniform(0.3, 3.0, 2), table, True))
+        shells.append(Shell.from_table(atom, "spdfg".index(letter), rng.uniform(0.3, 3.0, 2), table, True))
     return Basis.from_shells(shells, rng.normal(size=(len(shells), 3)))
 
 
@@ -237,6 +237,17 @@ def test_threshold_bounds_the_error(name: str, monkeypatch: pytest.MonkeyPatch) 
     for threshold in (1e-6, 1e-8, 1e-10):
         error = np.abs(gradient(name, basis, D_spq, threshold=threshold) - exact).max()
         assert 0.0 < error < 100 * threshold
+
+
+def test_default_threshold_beyond_d_functions() -> None:
+    """It falls with the momentum, because quartets have more integrals; the error stays below 1e-9 Hartree/Bohr."""
+    assert [threshold_of(few_shells(momenta)) for momenta in ("sp", "spd", "spdf", "spdfg")] == pytest.approx(
+        [1e-11, 1e-11, 1e-12, 1e-13]
+    )
+    basis = few_shells("sdfg")
+    D_spq = 1e-4 * symmetric(basis, 1)  # so small that much is neglected
+    found, exact = (made(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
+    assert np.abs(found - exact).max() < 1e-9
 
 
 def test_bits_do_not_depend_on_threads() -> None:

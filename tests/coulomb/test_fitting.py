@@ -143,7 +143,7 @@ DIRECT = 1e-10
 @pytest.mark.parametrize(
     ("name", "device"),
     [
-        ("water_01", "device"),  # in slow motion
+        ("water_01", "device"),  # simulated, slow
         *((name, "cpu") for name in SOME),
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
     ],
@@ -259,7 +259,7 @@ def test_gpu_energies_are_those_of_the_reference(name: str) -> None:
 
 
 def far_apart() -> Molecule:
-    """Three water molecules in a row, 60 Bohr between them, atoms listed in turns."""
+    """Three water molecules in a row, 60 Bohr apart, with their atoms interleaved."""
     water = molecule("water_01")
     order = [(atom, part) for atom in range(3) for part in (2, 0, 1)]
     R_ax = [water.R_ax[atom] + [60.0 * part, 0.0, 0.0] for atom, part in order]
@@ -433,7 +433,7 @@ def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkey
 
 @pytest.mark.parametrize("device", ["cpu", "device", "direct"])
 def test_every_tensor_has_the_same_sums(device: str) -> None:
-    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order that is told."""
+    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order of `order`."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
@@ -461,7 +461,7 @@ def test_same_bits_with_other_threads(kind: str) -> None:
 
 
 def test_portions() -> None:
-    """Nearly equal, none larger than allowed, all of them."""
+    """Portions are nearly equal, none is too large, and together they are complete."""
     assert [(some.start, some.stop) for some in portions(10, 4)] == [(0, 4), (4, 8), (8, 10)]
     assert [(some.start, some.stop) for some in portions(9, 8)] == [(0, 5), (5, 9)]
     assert list(portions(0, 3)) == []

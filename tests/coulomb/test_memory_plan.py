@@ -1,4 +1,4 @@
-"""The memory plan of density fitting: what it keeps, that it keeps to its limit, and what it says."""
+"""The memory plan of density fitting: stored blocks, the limit, and the text of the plan."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ print(memory._resident() - before)
 
 
 def test_resident_memory_is_that_of_the_process() -> None:
-    """In a process of its own, which has no memory to use again."""
+    """In a new process, which has no free memory to reuse."""
     done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     assert 40 * MIB < int(done.stdout) < 60 * MIB
 

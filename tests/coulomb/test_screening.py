@@ -1,4 +1,4 @@
-"""Direct J and K: what is left out, increments, precision, reproducibility, and what is refused."""
+"""Direct J and K: screening, increments, precision, reproducibility, invalid input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from direct_reference import (
 )
 
 PER_THRESHOLD = 30.0
-"""How much larger than the threshold an element of J or K may be wrong, as many quartets are left out for it."""
+"""Largest error of an element of J or K in units of the threshold: errors of many neglected quartets add up."""
 MIXED = 1e-8
 MIXED_ENERGY = 1e-7
 
@@ -129,7 +129,7 @@ def test_increments_are_cheap_and_add_up() -> None:
 
 
 class Recorder(DirectJK):
-    """Remembers how large the densities were that it was asked for."""
+    """Records the largest element of every density that it is called with."""
 
     def __init__(self, basis: Basis) -> None:
         super().__init__(basis, backend="cpu")
@@ -204,7 +204,7 @@ def test_repeated_builds_agree_on_a_gpu() -> None:
 
 
 def guess_density(molecule: Molecule, basis: Basis) -> Array:
-    """Of electrons that do not see each other: idempotent, as a real one is."""
+    """Density of electrons that do not interact: idempotent, like a converged one."""
     S, T = (function(basis, backend="cpu") for function in (integrals.overlap, integrals.kinetic))
     C_pi = eigh(T + integrals.nuclear(basis, molecule, backend="cpu"), S)[1][:, : molecule.nelectron // 2]
     D: Array = 2.0 * C_pi @ C_pi.T

@@ -51,7 +51,7 @@ def test_parts_are_those_of_libxc(label: str) -> None:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_parts_at_full_polarisation(label: str) -> None:
-    """Energies, and derivatives by what the one spin has; LYP's energy of one spin is nothing at all."""
+    """Energies, and derivatives by the variables of the only spin; LYP has no energy there."""
     functional, lost = part(label), 0
     for points in (polarised(), polarised(low=-9.0)):
         expected = from_libxc(label, functional.family, points)
@@ -91,7 +91,7 @@ def test_kernels_at_full_polarisation(name: str) -> None:
 
 @pytest.mark.parametrize("name", functional_names())
 def test_kernels_near_full_polarisation(name: str) -> None:
-    """All derivatives, those of next to nothing included, where Libxc has too few digits."""
+    """All derivatives, also by variables of a nearly empty spin, where Libxc loses digits."""
     functional, points = get_functional(name), polarised(28, -9.0, NEARLY_NOTHING)
     found = by_kernel(functional, CPU, points)
     places = [(k, g) for k in range(len(found)) for g in range(28)]

@@ -308,7 +308,7 @@ def test_parts_are_the_formulas_of_the_papers(label: str) -> None:
 
 @pytest.mark.parametrize("label", PAPERS)
 def test_parts_at_full_polarisation(label: str) -> None:
-    """One spin has nothing at all in the formulas; results relative to themselves."""
+    """One spin is exactly empty in the formulas; errors are relative to the results."""
     functional = part(label)
     for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
         found = numpy_values(functional, points.rows(functional.family))

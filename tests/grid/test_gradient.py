@@ -219,11 +219,12 @@ def test_gradient_is_in_double_precision(precision: str) -> None:
     assert abs(other.gradient(D_spq, None) - term.gradient(D_spq, None)).max() < 1e-13
 
 
+@pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("functional", ["lda", "pbe", "tpss"])
-def test_device_agrees_with_the_cpu(functional: str) -> None:
+def test_device_agrees_with_the_cpu(functional: str, device: str) -> None:
     for response in (True, False):
         found = []
-        for backend in ("cpu", "simt"):
+        for backend in ("cpu", device):
             term = term_of(functional, 2, backend=backend, response=response)
             found.append(term.gradient(get_backend(backend).to_device(density(2)), None))
         assert abs(found[0] - found[1]).max() < 1e-12

@@ -40,7 +40,7 @@ def on_host(grid: GroupedGrid, backend: Any) -> GroupedGrid:
 
 
 def boxes_of(points: Any, groups: Any, name: str) -> tuple[Boxes, Extents]:
-    """By the kernels of a backend, and on the host."""
+    """Boxes from the kernels of a backend, and from NumPy."""
     backend = get_backend(name)
     position = backend.to_device(np.ascontiguousarray(points.r_gx[groups.order].T))
     boxes = Boxes.of(position, groups.first, backend)

@@ -249,7 +249,7 @@ def test_mcmurchie_davidson_kernels_serve_both_operators() -> None:
 
 
 def test_a_product_more_is_all_it_costs() -> None:
-    """Per primitive quartet, beside what all kets share."""
+    """Operations per primitive quartet, without those that all kets share."""
     bra, ket = Shells((2, 1)), Shells((2, 1))
     plain, erf = (integrals_of(operator, bra, ket, "hgp") for operator in ("coulomb", "coulomb_erf"))
     assert erf.width == plain.width

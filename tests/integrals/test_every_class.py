@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
@@ -13,13 +12,12 @@ import pytest
 from bundle import backend, on
 from cuanto.kernels.build import cost_of, unrolled
 from cuanto.kernels.spec import Shells
-from stored_blocks import DELICATE, FORMS, OPERATORS, SETTINGS, assert_stored, classes, load, ours
+from sample import EVERY_CASE
+from stored_blocks import FORMS, ILL_CONDITIONED, OPERATORS, SETTINGS, assert_stored, classes, load, ours
 
 TWO_INDICES = tuple(operator for operator in OPERATORS if operator != "3c")
 SAMPLE = [(2, 2, 2), (4, 0, 3), (4, 2, 5), (5, 0, 6), (5, 3, 6), (5, 5, 0)]
 Momenta = tuple[int, ...]
-EVERY_CLASS = "CUANTO_EVERY_CLASS"
-"""Variable that has all straight-line kernels compiled; without it every third of them, in turn over operators."""
 
 
 TURN = {"cpu-lane": 0, "simt-thread": 1, "cpu-table": 0, "simt-group": 1}
@@ -106,7 +104,7 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
             straight.add(momenta)
         else:
             larger[momenta] = size
-    if algorithm == "md":  # used for delicate pairs only, whose second function is never s
+    if algorithm == "md":  # used for ill-conditioned pairs only, whose second function is never s
         straight = {momenta for momenta in straight if momenta[1] > 0}
     if larger:
         straight.add(min(larger, key=lambda momenta: larger[momenta]))
@@ -114,8 +112,8 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
 
 
 def sampled(name: str, momenta: set[Momenta], operator: str, algorithm: str) -> set[Momenta]:
-    """Every third class where compilers are slow; GPU machines, and whoever asks for it, have them all."""
-    if name not in TURN or os.environ.get(EVERY_CLASS):
+    """Every third class where compilers are slow; all of them on a GPU, or with CUANTO_EVERY_CASE=1."""
+    if name not in TURN or EVERY_CASE:
         return momenta
     offset = len(operator) + len(algorithm) + TURN[name]
     return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 3 == 0 or one == max(momenta)}
@@ -133,7 +131,7 @@ def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
     assert len(wanted) > 3
     for setting in SETTINGS:
-        if algorithm == "hgp" and setting == DELICATE:
+        if algorithm == "hgp" and setting == ILL_CONDITIONED:
             continue
         got = ours(backend(name), "3c", setting, form, algorithm, wanted)
         assert_stored(got, "3c", setting, form, wanted, f"{name} {algorithm}")
@@ -146,7 +144,7 @@ def test_straight_one_and_two_centres(name: str, operator: str, form: str) -> No
     algorithm = "hgp" if operator in ("2c", "nuclear") else "os"
     wanted = straight_classes(name, operator, form, algorithm)
     for setting in SETTINGS:
-        if operator == "nuclear" and setting == DELICATE:
+        if operator == "nuclear" and setting == ILL_CONDITIONED:
             continue
         got = ours(backend(name), operator, setting, form, "auto", wanted)
         assert_stored(got, operator, setting, form, wanted, name)

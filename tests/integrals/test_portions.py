@@ -15,7 +15,7 @@ from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import BlockTensor
 from cuanto.coulomb.fitting_rows import PAIR
 from cuanto.errors import InputError
-from cuanto.grid.groups import sort_keys
+from cuanto.grid.partition import sort_keys
 from cuanto.integrals import api
 from cuanto.kernels.describe import describe
 from direct_reference import densities, ours

@@ -47,7 +47,7 @@ def no_pair_is_neglected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def many_shells(seed: int = 3) -> tuple[Basis, Basis]:
-    """More shells of a class than lanes or threads take at once, and no multiple of them."""
+    """More shells of a class than lanes or threads, and not a multiple of their number."""
     rng = np.random.default_rng(seed)
 
     def basis(count: int, nprim: int) -> Basis:

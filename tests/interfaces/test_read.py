@@ -14,6 +14,7 @@ import pytest
 import cuanto
 from cuanto.cli.main import run
 from cuanto.errors import InputError, MissingDependencyError
+from cuanto.interfaces.qcschema import to_qcschema, write_qcschema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.report import report_html
 from cuanto.scf.checkpoint import Checkpoint
@@ -161,6 +162,20 @@ def test_compute_as_qcengine_does() -> None:
     assert failed.input_data["id"] == "17"
 
 
+def test_a_gradient_is_read_from_a_file(tmp_path: Path) -> None:
+    """With the forces on point charges; a file with the energy alone has none."""
+    options: dict[str, Any] = {"backend": "cpu", "point_charges": ([0.5], [[0.0, 1.0, 6.0]])}
+    made, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
+    write_qcschema(path, made, "gradient")
+    found: Any = cuanto.read(path)
+    assert np.array_equal(found.gradient, made.gradient)
+    assert np.array_equal(found.charges_gradient, made.charges_gradient)
+    assert to_qcschema(found, driver="gradient")["return_result"] == made.gradient.reshape(-1).tolist()
+    write_qcschema(path, made, "energy")
+    with pytest.raises(InputError, match="repeat the calculation"):
+        _ = cuanto.read(path).gradient
+
+
 @pytest.mark.parametrize("method", ["pm6", "hf"])
 def test_gradients_by_compute(method: str) -> None:
     done = cuanto.compute(atomic_input(method, "gradient"))
@@ -279,7 +294,16 @@ def test_ase_calculator() -> None:
         atoms.get_potential_energy()
 
 
-@pytest.mark.parametrize("settings", [{"method": "pm6"}, {"method": "hf", "basis": "sto-3g"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "pm6"},
+        {"method": "hf", "basis": "sto-3g"},
+        {"method": "rohf", "basis": "sto-3g", "fitting": "none"},
+        {"method": "b3lyp", "basis": "sto-3g", "grid": "coarse"},
+    ],
+    ids=lambda settings: settings["method"],
+)
 def test_ase_forces(settings: dict[str, str]) -> None:
     from ase import Atoms
 
@@ -293,6 +317,9 @@ def test_ase_forces(settings: dict[str, str]) -> None:
         moved.calc = Cuanto(**settings, backend="cpu")
         energies.append(moved.get_potential_energy())
     assert force == pytest.approx(-(energies[0] - energies[1]) / (2 * step), abs=1e-4)
+    later = Atoms("HF", atoms.positions, calculator=Cuanto(**settings, backend="cpu"))
+    later.get_potential_energy()  # forces converge further than an energy needs
+    assert later.get_forces()[1, 2] == pytest.approx(force, abs=1e-5)
     cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto(**settings, backend="cpu"))
     cation.get_potential_energy()
     assert (cation.calc.result.molecule.charge, cation.calc.result.molecule.multiplicity) == (1, 2)

@@ -86,7 +86,7 @@ def test_workers_fill_a_warp() -> None:
 
 def test_low_momenta_have_straight_line_code() -> None:
     assert bra_first((2, 1), (1, 1)) and not bra_first((2, 0), (1, 1))
-    assert len(ket_parts((1, 1), (1, 1))) == 1 and not ket_parts((2, 2), (2, 2))
+    assert len(ket_parts((1, 1), (1, 0))) == 1 and not ket_parts((2, 2), (2, 2))
     parts = ket_parts((2, 1), (1, 1))
     assert len(parts) > 1 and [n for part in parts for n in part] == list(range(9))
 

@@ -113,12 +113,50 @@ def test_the_gradient_of_a_finished_result() -> None:
     assert result.charges_gradient.shape == (0, 3)
 
 
-def test_what_has_no_gradient() -> None:
+@pytest.mark.parametrize("method", ["hf", "pm6"])
+def test_a_gradient_without_convergence_is_asked_for_by_name(method: str) -> None:
     water = Molecule.from_string(WATER)
-    with pytest.raises(ConvergenceError):
-        cuanto.gradient(water, "hf", "6-31g", backend="cpu", max_iterations=2)
-    with pytest.raises(InputError, match="linearly dependent"):
-        cuanto.gradient(water, "hf", "6-31g", backend="cpu", linear_dependence=0.1)
+    options: dict[str, Any] = {"backend": "cpu", "max_iterations": 2} | ({} if method == "pm6" else {"basis": "6-31g"})
+    with pytest.raises(ConvergenceError, match="unconverged_gradient"):
+        cuanto.gradient(water, method, **options)
+    found = cuanto.gradient(water, method, unconverged_gradient=True, **options)
+    assert not found.converged and found.keywords["unconverged_gradient"]
+    assert found.gradient.shape == (3, 3) and np.isfinite(found.gradient).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "charge", "multiplicity", "form"),
+    [("rhf", 0, 1, True), ("uhf", 1, 2, False), ("rohf", 1, 2, True)],
+    ids=["rhf", "uhf-cartesian", "rohf"],
+)
+def test_linearly_dependent_functions_that_are_left_out(
+    method: str, charge: int, multiplicity: int, form: bool
+) -> None:
+    """The space of the orbitals moves with the atoms."""
+    water = Molecule.from_string(WATER)
+    water = Molecule(water.symbols, water.R_ax, charge, multiplicity)
+    settings: dict[str, Any] = {"method": method, "fitting": "none", "linear_dependence": 0.1, "backend": "cpu"}
+
+    def energy(step: float) -> float:
+        R_ax = water.R_ax.copy()
+        R_ax[1, 0] += step
+        moved = Molecule(water.symbols, R_ax, charge, multiplicity)
+        return cuanto.energy(moved, basis=basis("6-31g*", moved, form), **TIGHT, **settings).energy
+
+    found = cuanto.gradient(water, basis=basis("6-31g*", water, form), **TIGHT, **settings)
+    assert any("linearly dependent" in note for note in found.notes)
+    slope = np.dot([1, -8, 8, -1], [energy(k * STEP) for k in (-2, -1, 1, 2)]) / (12 * STEP)
+    assert found.gradient[1, 0] == pytest.approx(slope, abs=2e-8)
+    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-8
+
+
+def test_raised_eigenvalues_of_a_metric_are_refused() -> None:
+    """Every fitting function twice."""
+    water = Molecule.from_string(WATER)
+    aux = cuanto.Basis("def2-universal-jkfit", water)
+    twice = cuanto.Basis.from_shells([*aux.shells, *aux.shells], aux.R_ax)
+    with pytest.raises(InputError, match=r"linearly dependent .* use fitting='none'"):
+        cuanto.gradient(water, "hf", "6-31g", auxbasis=twice, backend="cpu")
 
 
 @pytest.mark.parametrize("row", [row for row in rows("none", "RKS") if row.id.startswith("water")])

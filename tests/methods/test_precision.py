@@ -16,7 +16,7 @@ MIXED = 1e-7
 ROUNDED = 0.06
 """A note has two digits."""
 SECOND_ORDER = 1e-8
-"""Hartree: what the density of single precision is away from the minimum, to a gradient of 1e-4."""
+"""Hartree: energy of a density in single precision, converged to a gradient of 1e-4, above the minimum."""
 
 
 @lru_cache

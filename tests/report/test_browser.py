@@ -18,6 +18,7 @@ from cuanto.report import write_report
 from cuanto.units import BOHR_IN_ANGSTROM
 from fitting_cases import DATA, molecule
 from oracles.grid import functions_at
+from vibrating import PM6, WATER
 
 pytestmark = pytest.mark.skipif(
     browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"
@@ -139,3 +140,42 @@ def test_a_narrow_window_and_a_malicious_name(browser: Browser, result: Any, tmp
     browser.resize(400, 800)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert complaints(browser) == [] and browser.requests() == []
+
+
+def positions(page: Browser) -> np.ndarray:
+    return np.array(page.run("return window.report.viewer.selectedAtoms({}).map(a => [a.x, a.y, a.z])"))
+
+
+def test_modes_are_animated_and_bands_broadened(browser: Browser, tmp_path: Path) -> None:
+    vibrations = cuanto.frequencies(WATER, **PM6)
+    write_report(tmp_path / "water.html", vibrations)
+    browser.open(tmp_path / "water.html")
+    browser.wait("window.report && document.querySelectorAll('#modes button').length === 3")
+    rest = positions(browser)
+    curve = browser.run("return document.getElementById('spectrum-curve').getAttribute('points')")
+    browser.run("document.querySelector('.hit[data-mode=\"2\"]').dispatchEvent(new Event('click'))")
+    browser.wait("document.getElementById('viewer').dataset.mode === '2'")
+    browser.wait(
+        f"Math.abs(window.report.viewer.selectedAtoms({{}})[1].y - {rest[1, 1]}) > 0.02"
+    )  # the asymmetric stretch moves hydrogen along y
+    browser.run("document.querySelectorAll('#modes button')[2].click()")
+    browser.wait("document.getElementById('viewer').dataset.mode === '-1'")
+    assert np.allclose(positions(browser), rest)
+    browser.run("const s = document.getElementById('broadening'); s.value = 70; s.dispatchEvent(new Event('input'))")
+    assert browser.run("return document.getElementById('spectrum-curve').getAttribute('points')") != curve
+    assert browser.run("return document.getElementById('broadening-text').textContent").startswith("70")
+    assert complaints(browser) == [] and browser.requests() == []
+
+
+def test_a_slider_leads_through_an_optimisation(browser: Browser, tmp_path: Path) -> None:
+    found = cuanto.optimize(WATER, **PM6)
+    write_report(tmp_path / "water.html", found)
+    browser.open(tmp_path / "water.html")
+    browser.wait("window.report && document.getElementById('geometry')")
+    assert np.allclose(positions(browser), found.molecule.R_ax * BOHR_IN_ANGSTROM, atol=1e-4)
+    browser.run("const s = document.getElementById('geometry'); s.value = 0; s.dispatchEvent(new Event('input'))")
+    assert np.allclose(positions(browser), WATER.R_ax * BOHR_IN_ANGSTROM, atol=1e-4)
+    assert browser.run("return document.getElementById('geometry-text').textContent").startswith("1: ")
+    browser.run("document.querySelector('#plot-optimisation .dot[data-step=\"1\"]').dispatchEvent(new Event('click'))")
+    assert browser.run("return document.getElementById('viewer').dataset.step") == "1"
+    assert complaints(browser) == []

@@ -120,7 +120,7 @@ def embedded(html: str) -> str:
 
 
 def test_nothing_is_fetched(schema: dict[str, Any]) -> None:
-    """No address in any attribute, and a policy that allows only the two scripts."""
+    """No attribute contains an address, and the policy allows only the two scripts."""
     html = report_html(schema)
     page = Page(html)
     assert page.addresses == [] and not {"link", "iframe", "object", "base", "form"} & set(page.tags)

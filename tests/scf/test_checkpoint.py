@@ -134,10 +134,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_h5py_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(module, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[hdf5\]'"):
         a_state(tmp_path / "a.h5")
 

@@ -14,6 +14,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.methods import Result
 from cuanto.scf.state import State
+from sample import sample
 from scf_cases import (
     DIPOLE,
     LOWER,
@@ -69,7 +70,7 @@ def test_energies_of_the_reference(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", LARGE, ids=label)
+@pytest.mark.parametrize("given", sample(LARGE, 3), ids=label)
 def test_energies_of_the_reference_for_larger_molecules(given: dict[str, Any]) -> None:
     check(given)
 

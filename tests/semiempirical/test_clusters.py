@@ -130,7 +130,7 @@ def slab(side: int, layers: int, distance: float) -> Molecule:
     return Molecule(["O", "H", "H"] * len(R_ax), np.concatenate(R_ax) / BOHR_IN_ANGSTROM)
 
 
-def test_levels_that_cross_for_good() -> None:
+def test_permanent_level_crossings() -> None:
     """Across the slab they do: no state of whole molecules is aufbau; full diagonalisation finds the one that is."""
     mol = slab(4, 5, 2.3)
     states: list[Any] = []

@@ -14,6 +14,9 @@ from nddo_cases import METHODS, TIGHT, WAYS, molecule, run, timing_geometry, val
 
 pytestmark = pytest.mark.gpu
 
+BOTH = ("cpu", "cuda")
+ELEMENTS = [("Rh(CO)2Cl2-", "PM6"), ("FeF3_sextet", "PM6"), ("XeF4", "PM6"), ("CuSeH", "PM6"), ("HfCl4", "PM6")]
+ELEMENTS += [("HeNH3", "AM1"), ("BCl2CH3", "AM1"), ("MoO3H2_model", "AM1"), ("EuF3_rm1", "RM1"), ("SeH2", "MNDO")]
 KERNELS = ("CH3", "glycine", "CH3Br", "ICl", "SF6", "H3PO4")
 """All elements, one and two spins; the other molecules of the reference run the same texts on the CPU."""
 
@@ -29,6 +32,25 @@ def test_heats_and_gradients(name: str, method: str) -> None:
     assert np.abs(gradient - np.reshape(known["gradient_kcal_mol_A"], (-1, 3))).max() < 2e-5
 
 
+@pytest.mark.parametrize(("name", "method"), ELEMENTS)
+def test_all_elements(name: str, method: str) -> None:
+    """Heats of the reference, energies and gradients of the CPU; both programs find the same of several states."""
+    mol, options = molecule(name, method), {"energy_tolerance": 1e-11, "gradient_tolerance": 1e-8}
+    here, there = (run(mol, method, backend, **options) for backend in ("cpu", "cuda"))
+    assert there.converged and abs(here.energy - there.energy) < 1e-9
+    assert abs(there.heat_of_formation - values(name, method)["heat_of_formation_kcal_mol"]) < 1e-5
+    assert np.abs(here.gradient - there.gradient).max() < 1e-7
+
+
+def test_batches_of_all_elements() -> None:
+    mixed = [molecule(name) for name in ("TiCl4", "SiH4", "TiCl4", "AgH", "CuSeH", "HeNH3", "KrF2")]
+    rows = [energies(mixed, "pm6", backend=b, gradient=True, gradient_tolerance=1e-7, workers=0) for b in BOTH]
+    for one, other in zip(*rows, strict=True):
+        assert other.converged and abs(one.energy - other.energy) < 1e-9
+        assert one.gradient is not None and other.gradient is not None
+        assert np.abs(one.gradient - other.gradient).max() < 1e-6
+
+
 @pytest.mark.parametrize("name", ["water_64", "polyethylene_C83", "water_128"])
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
@@ -38,7 +60,7 @@ def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
 
 
 def test_large_energies_do_not_suffer_from_rounding() -> None:
-    """256 waters: terms of 2e5 Hartree cancel, and are added up so that they do before they are rounded."""
+    """256 waters: terms of 2e5 Hartree cancel before the sum is rounded."""
     mol = water_cluster(256)
     here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda")
     assert there.converged and here.iterations == there.iterations and abs(here.energy - there.energy) < 1e-10

@@ -14,7 +14,7 @@ from cuanto.errors import InputError
 from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.constants import BOHR, HARTREE, HARTREE_IN_KCAL, RESCALE
 from cuanto.units import BOHR_IN_ANGSTROM
-from nddo_cases import METHODS, NAMES, TIGHT, Array, molecule, moved, reference, run, values
+from nddo_cases import METHODS, NAMES, TIGHT, molecule, moved, numerical_gradient, reference, run, values
 
 ALLOWED = reference()["meta"]["recommended_tolerances"]
 """By `meta` of the reference: kcal/mol, Debye, kcal/mol/Angstrom, eV."""
@@ -25,6 +25,8 @@ IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
 """A gradient in kcal/mol/Angstrom."""
 SLOPE, STEP = 8e-10, 5e-3
 """Hartree/Bohr, analytic against numerical gradient; and Bohr, between the points of the latter."""
+DISPLACED = {"energy_tolerance": 1e-11, "gradient_tolerance": 1e-7}
+"""Options of the energies that are subtracted."""
 SMALL_MOLECULES = {
     "HCN": (1, [[-0.95, 0.35, 0.1], [0, 0, 0], [1.13, 0.1, 0.2]]),
     "OSO": (1, [[-1.1, 0.8, 0.1], [0, 0, 0], [1.2, 0.75, 0.2]]),
@@ -105,20 +107,6 @@ def small(name: str) -> Molecule:
     return Molecule(re.findall("[A-Z][a-z]?", name), np.array(R_ax) / BOHR_IN_ANGSTROM, name.count("+"), multiplicity)
 
 
-def numerical_gradient(mol: Molecule, method: str, here: SemiempiricalResult, step: float = STEP) -> Array:
-    """Four-point differences of energies, Hartree/Bohr; the error is of the fourth order in the step."""
-    slopes = np.zeros_like(mol.R_ax)
-    for a, x in np.ndindex(slopes.shape):
-        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
-            R_ax = mol.R_ax.copy()
-            R_ax[a, x] += points * step
-            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
-            found = run(there, method, guess=here, energy_tolerance=1e-11, gradient_tolerance=1e-7)
-            assert found.converged
-            slopes[a, x] += weight * found.energy / (12.0 * step)
-    return slopes
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SMALL_MOLECULES)
 def test_gradients_are_those_of_finite_differences(name: str, method: str) -> None:
@@ -126,7 +114,7 @@ def test_gradients_are_those_of_finite_differences(name: str, method: str) -> No
     mol = small(name)
     here = run(mol, method, energy_tolerance=1e-12, gradient_tolerance=1e-9)
     assert np.abs(here.gradient).max() > 1e-3 and len(here.density) == (1 if mol.multiplicity == 1 else 2)
-    assert np.abs(here.gradient - numerical_gradient(mol, method, here)).max() < SLOPE
+    assert np.abs(here.gradient - numerical_gradient(here, STEP, **DISPLACED)).max() < SLOPE
 
 
 def test_every_element_is_differentiated() -> None:
@@ -143,7 +131,7 @@ def test_the_gradient_of_a_corrected_energy(name: str) -> None:
     mol = small(name)
     here = run(mol, "PM6", energy_tolerance=1e-12, gradient_tolerance=1e-9)
     assert "correction" in here.energies and np.abs(here.calculation.corrections[1]).max() > 1e-3
-    assert np.abs(here.gradient - numerical_gradient(mol, "PM6", here, SHORT_STEP)).max() < SLOPE
+    assert np.abs(here.gradient - numerical_gradient(here, SHORT_STEP, **DISPLACED)).max() < SLOPE
 
 
 def test_corrections_are_differentiated() -> None:

@@ -167,8 +167,7 @@ def test_hard_cases(case: int, options: dict[str, Any]) -> None:
 
 
 class Held:
-    """Until it is told to begin anew, the last occupied orbital stays empty and the first empty one is filled; then it
-    is another diagonaliser."""
+    """Exchanges the highest occupied and the lowest empty orbital; after a restart it is the diagonaliser `then`."""
 
     def __init__(self, then: Diagonaliser) -> None:
         self.then, self.full, self.holds = then, Full(np), True
@@ -342,7 +341,7 @@ def test_options_of_the_common_loop(options: dict[str, Any]) -> None:
 
 
 def test_atoms_and_single_orbitals() -> None:
-    """No pairs at all; and a molecule whose orbitals are all filled."""
+    """A single atom, without pairs; and a molecule whose orbitals are all occupied."""
     assert run(Molecule(["H"], [[0, 0, 0]]), "am1").heat_of_formation == pytest.approx(52.102, abs=1e-9)
     full = run(Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.5]], charge=-2), "pm6")
     assert full.converged and full.charges == pytest.approx([-1.0, -1.0])

@@ -79,7 +79,7 @@ class Case:
 
 
 def cases(form: str, l_max: int, aux_max: int, short: bool = False) -> list[Case]:
-    """Every geometry with every range of exponents, contractions in turn; `short`: each of them once."""
+    """Every geometry with every range of exponents and alternating contractions; `short`: each of these once."""
     if short:
         chosen = [
             ("primitive", "distant", "mixed"),

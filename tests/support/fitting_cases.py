@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class Device(SimtBackend):
-    """A GPU with memory of its own, whose batches of integrals are made by the kernels of the CPU: far faster."""
+    """A simulated GPU that computes integrals by the kernels of the CPU, which is much faster."""
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """On the memory of the device."""

@@ -66,7 +66,7 @@ def assert_blocks(got: Array, exact: Array, basis: Basis) -> None:
 
 
 def four_shells(momenta: tuple[int, ...], pure: bool, primitives: int, columns: int = 1) -> tuple[list[Shell], Array]:
-    """One shell of each momentum, at places of its own."""
+    """One shell of each momentum, each at another position."""
     rng = np.random.default_rng([*momenta, pure, primitives])
     shells = []
     for l in momenta:

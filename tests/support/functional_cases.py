@@ -1,4 +1,4 @@
-"""Random spin densities for tests of functionals, and what Libxc (through PySCF) says of them."""
+"""Random spin densities for tests of functionals, and the results of Libxc (through PySCF)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
 
 @cache
 def exact_functions() -> dict[str, Any]:
-    """Arithmetic of as many digits as are asked for."""
+    """Functions of mpmath, which computes with any number of digits."""
     import mpmath
 
     names = ("sqrt", "cbrt", "exp", "expm1", "log", "log1p", "atan", "erf")
@@ -64,7 +64,7 @@ def exact_functions() -> dict[str, Any]:
 
 
 def part(label: str) -> Functional:
-    """One part alone."""
+    """A functional that consists of one part."""
     return Functional(label, (Part(1.0, label, OMEGA.get(label)),))
 
 
@@ -84,7 +84,7 @@ class Points:
 
     @property
     def sigma_xg(self) -> Array:
-        """aa, ab, bb; or the one square."""
+        """sigma_aa, sigma_ab, sigma_bb; for closed shells only |grad rho|^2."""
         g = self.gradient_sxg
         pairs = ((0, 0), (0, 1), (1, 1)) if len(g) == 2 else ((0, 0),)
         return np.array([(g[i] * g[j]).sum(axis=0) for i, j in pairs])
@@ -98,7 +98,7 @@ class Points:
 
 
 def ordinary(spins: int, n: int = 1000) -> Points:
-    """From 1e-6 to 100 electrons per Bohr^3; polarisations up to 1 to 1000; the last points are not polarised."""
+    """Densities from 1e-6 to 100 Bohr^-3 with ratios of the spins up to 1:1000; the last points are not polarised."""
     rng = np.random.default_rng(1)
     rho_a = 10 ** rng.uniform(-6, 2, n)
     if spins == 1:
@@ -109,29 +109,32 @@ def ordinary(spins: int, n: int = 1000) -> Points:
 
 
 def tiny(spins: int, low: float = -10.0, n: int = 300) -> Points:
-    """Five powers of ten from 10^low."""
+    """Densities over five powers of ten, from 10^low on."""
     rng = np.random.default_rng(3)
     return Points(10 ** rng.uniform(low, low + 5, (spins, n)), 3, gradient=10.0)
 
 
 def polarised(n: int = 200, low: float = -1.5, minority: Sequence[float] = (0.0,)) -> Points:
-    """Electrons of one spin, from 10^low on: alpha in the first half of the points, beta in the second; of the other
-    spin there are the fractions `minority`, in turn."""
+    """Densities from 10^low on of nearly one spin: alpha in the first half of the points, beta in the second. The other
+    spin has the fractions `minority` of it, in turn."""
     rho = 10 ** np.random.default_rng(2).uniform(low, 2, n)
     first, few = np.arange(n) < n // 2, rho * np.resize(minority, n)
     return Points(np.array([np.where(first, rho, few), np.where(first, few, rho)]), 2)
 
 
 def of_the_majority(family: str, points: Points, g: int) -> list[int]:
-    """The results that an empty spin leaves well defined: energy, and derivatives by what the other one has."""
+    """Numbers of the results that are defined if one spin is empty: energy, derivatives by variables of the other."""
     s = int(points.rho_sg[:, g].argmax())
     return [0, 1 + s, (3, 5)[s], (6, 7)[s]][: {"lda": 2, "gga": 3, "mgga": 4}[family]]
 
 
 @cache
 def with_our_floors(code: str) -> str:
-    """Libxc with as little in an empty spin as our kernels have there: what it puts there by itself (or 1e-18) shows
-    in PBE's phi, SCAN's alpha and the energy of opposite spins. Its least 1 - |zeta| would show in PBE's and TPSS's."""
+    """Give Libxc the smallest densities of our kernels for an empty spin.
+
+    Its own ones, or 1e-18, change PBE's phi, SCAN's alpha and the energy of opposite spins; its smallest 1 - |zeta|
+    changes PBE and TPSS.
+    """
     from pyscf import lib
     from pyscf.dft import libxc
 
@@ -175,7 +178,7 @@ def by_kernel(functional: Functional, backend: Any, points: Points, real: str = 
 
 
 def sizes(functional: Functional, points: Points) -> list[Array]:
-    """What the parts contribute to every result, all signs positive: they may cancel (PBE's gradient terms do)."""
+    """Sums of the absolute contributions of the parts to every result: they may cancel (PBE's gradient terms do)."""
     rows = points.rows(functional.family)
     total = [np.zeros_like(rows[0]) for _ in range(len(rows) + 1)]
     for one in functional.parts:
@@ -187,13 +190,13 @@ def sizes(functional: Functional, points: Points) -> list[Array]:
 
 
 def require_equal(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> None:
-    """Energies to 1e-10, derivatives to 1e-8 of what they are made of; 1e-30 where all of it vanishes."""
+    """Require energies to 1e-10 and derivatives to 1e-8 of their contributions; 1e-30 where all of these vanish."""
     for k, g in differing(found, expected, scale):
         raise AssertionError(f"result {k}, point {g}: {found[k][g]!r} is not {expected[k][g]!r}")
 
 
 def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> list[tuple[int, int]]:
-    """Which results at which points are outside the tolerance."""
+    """Numbers of results and points at which they are outside the tolerance."""
     assert len(found) == len(expected)
     places = []
     for k, (a, b, c) in enumerate(zip(found, expected, scale, strict=True)):
@@ -206,8 +209,7 @@ def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence
 def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
-    """Equal to Libxc's; 40 digits decide, and in `test_papers.py` the papers' own formulas, where Libxc has
-    too few digits."""
+    """Require the results of Libxc; where it loses digits, those of a calculation with 40 digits."""
     places = differing(found, from_libxc(code, functional.family, points), scale)
     assert len(places) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(places)} results differ: {places[:9]}"
     require_exact(functional, points, found, scale, places)
@@ -220,7 +222,7 @@ def require_exact(
     scale: Sequence[Array],
     places: Sequence[tuple[int, int]],
 ) -> None:
-    """Equal to what 40 digits give, for these results at these points."""
+    """Require what a calculation with 40 digits gives, for these results at these points."""
     known: dict[int, list[Any]] = {}
     for k, g in places:
         if g not in known:
@@ -231,7 +233,7 @@ def require_exact(
 
 
 def forty_digits(functional: Functional, points: Points, g: int) -> list[Any]:
-    """All results at a point; an empty spin has next to nothing, and hardly a gradient."""
+    """All results at a point; an empty spin has the smallest density and gradient of our kernels."""
     import mpmath
 
     with mpmath.workdps(40):

@@ -77,8 +77,9 @@ def sources() -> list[Source]:
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]
+        chosen += [nddo.core_source(target, (4, 4, 3), (6, 5)), nddo.attraction_source(target, 9)]
         chosen += [nddo.exchange_source(target, 4, 4), nddo.repulsion_source(target, 4, 4, "gradient")]
-        chosen += [nddo.core_source(target, (2, 4), (1, 1)), nddo.core_source(target, (3, 9), (2, 4), "gradient")]
+        chosen += [nddo.core_source(target, (2, 2), (1,)), nddo.core_source(target, (3, 3, 3), (2, 2), "gradient")]
         chosen += [get_functional(name).source(target, spins) for name in FUNCTIONALS for spins in (1, 2)]
         for make in (grid_setup.weights_source, grid_setup.weights_gradient_source):
             chosen += [make(target, stratmann) for stratmann in (False, True)]
@@ -120,7 +121,7 @@ def atomic_tables() -> str:
 
 
 def fingerprints() -> dict[str, dict[str, Any]]:
-    """All of them by name."""
+    """Fingerprints of all kernels by name."""
     known: dict[str, dict[str, Any]] = {spec.name: fingerprint(spec) for spec in specs()}
     for source in sources():
         name = f"{source.entry} {source.target}"

@@ -37,20 +37,33 @@ def reference() -> dict[str, Any]:
     return data
 
 
+@lru_cache
+def elements() -> dict[str, Any]:
+    """The same programs for molecules with all other elements; and RM1."""
+    data: dict[str, Any] = json.loads((DATA / "nddo_elements.json").read_text())
+    return data
+
+
 NAMES = tuple(reference()["molecules"])
+ROWS = tuple((name, method) for name, record in elements()["molecules"].items() for method in record["methods"])
+"""Molecules and methods of `elements`."""
 
 
-def made(record: dict[str, Any]) -> Molecule:
+def made(record: dict[str, Any], method: str = "") -> Molecule:
+    """RM1 counts no f electrons, and the lowest multiplicity with them is then the one of the record."""
     R_ax = np.array(record["coordinates_angstrom"]) / BOHR_IN_ANGSTROM
-    return Molecule(record["symbols"], R_ax, record["charge"], record["multiplicity"])
+    return Molecule(record["symbols"], R_ax, record["charge"], None if method == "RM1" else record["multiplicity"])
 
 
-def molecule(name: str) -> Molecule:
-    return made(reference()["molecules"][name])
+def molecule(name: str, method: str = "") -> Molecule:
+    """From either reference."""
+    molecules = reference()["molecules"]
+    return made(molecules[name] if name in molecules else elements()["molecules"][name], method)
 
 
 def values(name: str, method: str, source: str = "independent") -> dict[str, Any]:
-    found: dict[str, Any] = reference()["molecules"][name]["methods"][method][source]
+    known = (reference() if name in reference()["molecules"] else elements())["molecules"]
+    found: dict[str, Any] = known[name]["methods"][method][source]
     return found
 
 
@@ -59,10 +72,26 @@ def timing_geometry(name: str) -> Molecule:
     return Molecule.from_xyz(DATA / "timing_geometries" / f"{name}.xyz")
 
 
-def run(mol: Molecule, method: str, backend: str = "cpu", **options: Any) -> SemiempiricalResult:
+def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> SemiempiricalResult:
     result = cuanto.energy(mol, method, backend=backend, **options)
     assert isinstance(result, SemiempiricalResult)
     return result
+
+
+def numerical_gradient(here: SemiempiricalResult, step: float, **options: Any) -> Array:
+    """Four-point differences of energies (Hartree/Bohr), from the density of the undisturbed molecule; the error is of
+    the fourth order in the step."""
+    mol = here.molecule
+    slopes = np.zeros_like(mol.R_ax)
+    for a, x in np.ndindex(slopes.shape):
+        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
+            R_ax = mol.R_ax.copy()
+            R_ax[a, x] += points * step
+            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
+            found = run(there, here.method, here.backend, guess=here, stability="none", **options)
+            assert found.converged
+            slopes[a, x] += weight * found.energy / (12.0 * step)
+    return slopes
 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:

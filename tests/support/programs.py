@@ -1,4 +1,4 @@
-"""Slow, checking executions of what the generator makes: expression graphs, and index tables in both encodings."""
+"""Slow interpreters of expression graphs and of index tables in both encodings, with checks at every step."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def some_basis(l_max: int = 2, count: int = 2) -> Basis:
 
 
 def start_python(code: str, cache: Path, **environment: str) -> subprocess.Popen[str]:
-    """A Python of its own, in a process group of its own, that uses this cache."""
+    """A new Python process in its own process group, with this kernel cache."""
     return subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ def drafts(folder: Path) -> list[Path]:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Soon, but nobody knows when."""
+    """Wait until a condition holds, for a limited time."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"still not so after {seconds} s"

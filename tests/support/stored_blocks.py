@@ -32,7 +32,7 @@ from tolerances import INTEGRAL_REL, SMALLEST
 FILE = DATA / "blocks.npz"
 OPERATORS = ("overlap", "kinetic", "dipole", "nuclear", "2c", "3c")
 SETTINGS = ("near", "shared centre", "tight first", "tight second")
-DELICATE = "tight second"
+ILL_CONDITIONED = "tight second"
 """Here pairs of shells are left to the McMurchie-Davidson scheme; in the other settings none is."""
 FORMS = {"pure": True, "cartesian": False}
 L_MAX, AUX_MAX = 5, 6

@@ -18,3 +18,6 @@ FINITE_DIFFERENCE = 1e-6
 # energy against another program with the same basis and settings, in Hartree
 ENERGY = 1e-8
 ENERGY_GRID = 1e-6
+# analytic gradients (Hartree/Bohr): against extrapolated differences of our own energy, and CPU against CUDA
+FORCE_DIFFERENCE = 1e-7
+FORCE_CPU_CUDA = 1e-8

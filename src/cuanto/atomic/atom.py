@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.species import SPECIES, Array, Species
+from cuanto.atomic.species import SPECIES, Species
 from cuanto.errors import require
 
 SPEED_OF_LIGHT = 137.03599976

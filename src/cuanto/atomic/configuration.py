@@ -15,7 +15,8 @@ from math import exp, isfinite, lgamma
 
 import numpy as np
 
-from cuanto.atomic.species import LETTERS, SPECIES, Array
+from cuanto.arrays import Array
+from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError, require
 from cuanto.scf.configurations import Configuration, capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS
@@ -28,7 +29,7 @@ _CORE = re.compile(r"\[\s*(?P<core>[A-Za-z]{1,2})\s*\]", re.ASCII)
 
 @dataclass(frozen=True)
 class Occupation:
-    """`closed`: full shells by symmetry; `open`: whether there is an open shell; `configurations`: electrons in those.
+    """`closed`: full shells by symmetry; `open`: whether there is an open shell; `configurations`: open electrons.
 
     A configuration has one number per open symmetry, in the order of the symmetries. Without `weights` a configuration
     counts as many times as it has determinants, which is the statistical weight of all its levels.

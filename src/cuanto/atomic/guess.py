@@ -10,10 +10,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import Atom, AtomBasis, AtomResult, ScfSettings
 from cuanto.atomic.one_electron import Core, balance, overlap
-from cuanto.atomic.species import SPECIES, Array
+from cuanto.atomic.species import SPECIES
 from cuanto.errors import InputError
+from cuanto.files import save_npz
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +35,7 @@ class SavedSpinors:
         """Write an .npz file, complete or not at all."""
         arrays = {f"exponents_{i}": z for i, z in enumerate(self.basis.exponents)}
         arrays |= {f"coefficients_{i}": C for i, C in enumerate(self.coefficients)}
-        draft = Path(f"{os.fspath(path)}.{os.getpid()}")
-        try:
-            with draft.open("wb") as file:
-                np.savez(file, relativistic=np.array(self.relativistic), **arrays)  # type: ignore[arg-type]
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        save_npz(path, arrays | {"relativistic": np.array(self.relativistic)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:

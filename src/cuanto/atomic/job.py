@@ -155,7 +155,7 @@ class AtomEnergy:
 
     @cached_property
     def _origin(self) -> AtomResult | None:
-        """Result in the set of the job, from the core guess; None if it has no energy."""
+        """Result in the set of the job, from the core guess; None if that SCF fails."""
         try:
             return self._solve(self.job.basis, None)
         except EnergyFailure:

@@ -8,8 +8,9 @@ from math import factorial, gamma
 import numpy as np
 from scipy.special import gammainc, gammaincc
 
+from cuanto.arrays import Array
 from cuanto.atomic.nucleus import Nucleus
-from cuanto.atomic.species import Array, Species
+from cuanto.atomic.species import Species
 
 
 def large_norms(species: Species, z_p: Array) -> Array:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
+from cuanto.arrays import Array
 from cuanto.atomic.one_electron import large_norms, small_functions
-from cuanto.atomic.species import Array, Species
+from cuanto.atomic.species import Species
 from cuanto.backends.base import Backend
 from cuanto.kernels.atomic import COMPONENTS, FIELDS, GROUP, PLANES, THREADS, Task
 

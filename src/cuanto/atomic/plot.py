@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomResult, Spinor
 from cuanto.atomic.one_electron import large_norms, small_functions
 from cuanto.atomic.optimise import Evaluation
-from cuanto.atomic.species import SPECIES, Array
-from cuanto.errors import InputError, MissingDependencyError, require
+from cuanto.atomic.species import SPECIES
+from cuanto.errors import import_optional, require
+from cuanto.files import replacing
 
 FORMATS = (".png", ".pdf", ".svg")
 POINTS = 600
@@ -21,11 +23,8 @@ POINTS = 600
 
 def figure(width: float = 7.0, height: float = 4.5) -> Any:
     """A figure that needs no window system."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("plots need the package matplotlib (pip install matplotlib)") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    module = import_optional("matplotlib.figure", "plots need the package matplotlib (pip install matplotlib)")
+    return module.Figure(figsize=(width, height), layout="constrained")
 
 
 def require_picture(path: str | os.PathLike[str]) -> None:
@@ -86,12 +85,5 @@ def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluat
 
 def save(picture: Any, path: str | os.PathLike[str]) -> None:
     """Write the file, complete or not at all."""
-    target = Path(path)
-    temporary = target.with_name(f".{os.getpid()}.{target.name}")
-    try:
-        picture.savefig(temporary, dpi=150)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as draft:
+        picture.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())

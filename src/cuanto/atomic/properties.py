@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import Atom, Spinor
 from cuanto.atomic.one_electron import Core, moments
-from cuanto.atomic.species import SPECIES, Array, Species
+from cuanto.atomic.species import SPECIES, Species
 
 
 def energy_parts(

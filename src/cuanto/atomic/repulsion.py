@@ -1,7 +1,8 @@
 """Two-electron integrals of a basis (supermatrices) and their contraction with densities, P = (J - K)[D].
 
-The integrals contain neither c nor the nucleus: one `Repulsion` serves every calculation with these exponents. Pairs of
-all symmetries have one numbering, each symmetry padded to whole groups of columns; integrals of the padding are zero.
+The integrals depend neither on c nor on the nucleus: one `Repulsion` serves every calculation with these exponents.
+Pairs of all symmetries have one numbering, each symmetry padded to whole groups of columns; integrals of the padding
+are zero.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomBasis
 from cuanto.atomic.pairs import LAYOUTS, Matrices, Pairs, Places, Triangle
-from cuanto.atomic.species import SPECIES, Array, exchange_factors
+from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source
 from cuanto.kernels.text import Source
@@ -71,7 +73,7 @@ def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:
 class Repulsion:
     """Supermatrices of a basis on a backend; without `relativistic` those of large components only.
 
-    `max_memory` (bytes) limits what they may take. Densities and potentials are matrices of every symmetry, 2n x 2n
+    `max_memory` limits their size in bytes. Densities and potentials are matrices of every symmetry, 2n x 2n
     (n x n without relativity).
     """
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cuanto.atomic.species import Array
+from cuanto.arrays import Array
 from cuanto.scf import rotations
 
 SWEEPS = 8

@@ -13,13 +13,14 @@ from functools import partial
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import Atom, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.guess import SavedSpinors, guess
 from cuanto.atomic.one_electron import Core, core
 from cuanto.atomic.properties import energy_parts, spinor_table
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.rotate import SpinorRotations
-from cuanto.atomic.species import SPECIES, Array
+from cuanto.atomic.species import SPECIES
 from cuanto.backends.base import Backend, get_backend
 from cuanto.errors import CuantoError, require
 from cuanto.log import Timings

@@ -7,12 +7,8 @@ from fractions import Fraction
 from functools import cache
 from math import factorial, prod
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cuanto.errors import InputError
 
-Array = NDArray[np.float64]
 LETTERS = "spdfg"
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
-from cuanto.atomic.species import LETTERS, SPECIES, Array
+from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 

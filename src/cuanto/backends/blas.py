@@ -58,7 +58,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def _set_threads(count: int) -> list[tuple[Control, int]]:
-    """Set the number of threads of every library in use; what it was before, for `_restore`."""
+    """Set the number of threads of every library in use; returns the previous numbers, for `_restore`."""
     before = [(control, control[0]()) for control in _controls()]
     for (_, set_threads), _count in before:
         set_threads(count)

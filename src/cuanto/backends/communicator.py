@@ -19,9 +19,6 @@ class Communicator(Protocol):
     def sum(self, array: Any) -> Any:
         """The sum of the arrays of all ranks, on every rank."""
 
-    def broadcast(self, array: Any, root: int = 0) -> Any:
-        """The array of the rank `root`, on every rank."""
-
 
 class SingleRank:
     """The default: one process does everything."""
@@ -29,9 +26,5 @@ class SingleRank:
     rank, size = 0, 1
 
     def sum(self, array: Any) -> Any:
-        """The array itself."""
-        return array
-
-    def broadcast(self, array: Any, root: int = 0) -> Any:
         """The array itself."""
         return array

@@ -83,7 +83,7 @@ class GroupNeed:
 def group_lanes(
     job: Job, need: GroupNeed, real_bytes: int, shared_limit: int, multiprocessors: int = 1
 ) -> tuple[int, int]:
-    """Kets per block and bytes of shared memory (0: scratch in global memory); a block for every multiprocessor."""
+    """Kets per block and bytes of shared memory (0: scratch in global memory), for enough blocks."""
     useful = 1
     while useful < min(job.kets, 32) and job.bras * -(-job.kets // (2 * useful)) >= multiprocessors:
         useful *= 2

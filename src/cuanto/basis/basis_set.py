@@ -13,6 +13,7 @@ from math import pi, prod, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cuanto.arrays import Array
 from cuanto.basis import exchange
 from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.basis.shell import Shell
@@ -21,8 +22,6 @@ from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quoted
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -71,6 +70,12 @@ class Basis:
             raise InputError(f"a shell is on an atom that is not one of the {len(positions)} given")
         positions.setflags(write=False)
         basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {})
+        return basis
+
+    def moved_to(self, R_ax: Array) -> "Basis":
+        """The same shells with their atoms at other positions (Bohr)."""
+        basis = type(self).__new__(type(self))
+        basis._set(self.name, self.shells, R_ax, self.symbols, self.sources)
         return basis
 
     def _set(self, *values: object) -> None:

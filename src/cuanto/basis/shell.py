@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from math import gamma
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cuanto.arrays import Array
 from cuanto.basis.solid_harmonics import n_cartesian
 from cuanto.errors import InputError
-
-Array = NDArray[np.float64]
 
 ANGULAR_LETTERS = "spdfghiklmnoqrtuvwxyz"
 """Letters of l = 0, 1, 2, ...; j is left out by convention, as in the Basis Set Exchange."""

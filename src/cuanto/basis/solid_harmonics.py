@@ -11,9 +11,8 @@ from functools import cache
 from math import comb, factorial, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cuanto.arrays import Array
 
 
 @cache

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cuanto import __version__
-from cuanto.basis.library import is_file
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import (
+    HESSIAN,
     SMILES,
     STDIN,
     Model,
@@ -24,7 +20,7 @@ from cuanto.interfaces.sources import (
     safe_label,
     source_from_text,
 )
-from cuanto.options import OPTIONS
+from cuanto.motion.record import calculation_key
 from cuanto.system import Molecule
 from cuanto.system.text import parse_whole, quoted, split_lines
 
@@ -41,27 +37,12 @@ class Entry:
 
     @cached_property
     def key(self) -> str:
-        """Key of the result in a journal: a hash of everything it depends on, including the version of cuanto.
-
-        Options such as `backend` and `max_memory` are not part of it: a run may be continued on another machine.
-        """
-        assert self.molecule is not None
-        molecule, model = self.molecule, self.model
-        what = {name: value for name, value in model.keywords.items() if OPTIONS[name].affects_result}
-        sets = [_content(model.basis), _content(what.pop("auxbasis", None))]
-        parts = [molecule.symbols, molecule.charge, molecule.multiplicity, model.method, *sets, what, model.gradient]
-        text = json.dumps(plain([__version__, *parts]), sort_keys=True, default=repr)
-        return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
-
-
-def _content(basis: object) -> object:
-    """The name of a basis, or a hash of its file."""
-    if not isinstance(basis, str) or not is_file(basis):
-        return basis
-    try:
-        return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
-    except OSError:
-        return basis  # reported when it is used
+        """Key of the result in a journal: a hash of everything it depends on."""
+        model = self.model
+        assert self.molecule is not None and model.method is not None
+        whole = model.settings or model.driver == HESSIAN
+        task = [model.driver, dict(model.settings)] if whole else [model.gradient]
+        return calculation_key(self.molecule, model.method, model.basis, model.keywords, *task)
 
 
 def entries_of(given: str, model: Model, charge: int | None, multiplicity: int | None) -> list[Entry]:

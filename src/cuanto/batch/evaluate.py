@@ -14,35 +14,34 @@ from cuanto.api import energy, gradient
 from cuanto.errors import CuantoError, describe_error
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
+from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.motion.frequencies import frequencies
+from cuanto.motion.optimize import optimize
+from cuanto.motion.settings import Settings
+from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 """Keywords of molecules that are computed together."""
 
 
-def plain_molecule(molecule: Molecule) -> dict[str, Any]:
-    """A molecule as plain data."""
-    positions = molecule.R_ax.tolist()
-    return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
-
-
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
-    """Compute the rows of a task: molecules (as plain data, or as they are), method, basis, keywords, gradient."""
-    given = task["molecules"]
-    molecules = [one if isinstance(one, Molecule) else _molecule(one) for one in given]
-    if len(molecules) > 1 and task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS:
+    """Compute the rows of a task.
+
+    It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
+    """
+    given, alone = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
+    molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
+    together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
+    if len(molecules) > 1 and together:
         try:
             return {"rows": _together(molecules, task)}
         except Exception as error:  # one by one, the molecule at fault is found
             logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
-
-
-def _molecule(about: Mapping[str, Any]) -> Molecule:
-    return Molecule(about["symbols"], about["R_ax"], about["charge"], about["mult"])
 
 
 def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -58,11 +57,38 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
-        compute = gradient if task["gradient"] else energy
-        row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
+        if task.get("driver") == OPTIMIZE:
+            row = _optimized(molecule, basis.get("basis"), task)
+        elif task.get("driver") == HESSIAN:
+            row = _vibrations_row(molecule, task, basis)
+        else:
+            compute = gradient if task["gradient"] else energy
+            row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
     except Exception as error:
         row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}
+
+
+def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[str, Any]) -> dict[str, Any]:
+    found = frequencies(molecule, task["method"], **basis, **task["keywords"], **task["settings"], workers=0)
+    assert found.result is not None
+    thermal = found.thermochemistry
+    return {
+        **_row(found.result, True),
+        "positions": found.molecule.R_ax,
+        "wavenumbers": found.wavenumbers,
+        "intensities": found.intensities,
+        "zero_point_energy": thermal.zero_point_energy,
+        "enthalpy": thermal.enthalpy,
+        "entropy_term": thermal.entropy_term,
+        "gibbs_energy": thermal.gibbs_energy,
+    }
+
+
+def _optimized(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
+    found = optimize(molecule, task["method"], basis, settings=Settings.of(**task["settings"]), **task["keywords"])
+    moved = {"converged": found.converged, "steps": found.iterations, "positions": found.molecule.R_ax}
+    return {**_row(found.result, True), **moved}
 
 
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:

@@ -16,16 +16,17 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
-from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate, plain_molecule
-from cuanto.batch.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
 from cuanto.interfaces.qcschema import plain
-from cuanto.interfaces.sources import Model
+from cuanto.interfaces.sources import HESSIAN, OPTIMIZE, Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.request import check, require_molecule
+from cuanto.motion.tasks import plain_molecule
 from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
@@ -34,7 +35,7 @@ MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 MAX_BATCH_ATOMS = 100
 """Atoms of the largest molecules that share a task on a CPU, where several processes share the memory."""
 TASKS_PER_PROCESS = 4
-"""Tasks per process: starting one takes a second or two."""
+"""Tasks per process: starting one takes a second or two. An optimisation takes longer."""
 MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
 MAX_TRIES = 2
@@ -220,7 +221,8 @@ class Batch:
             return self._stack.enter_context(DaskRunner(self.scheduler)), None
         workers = self.workers
         if workers is None:
-            workers = 0 if device == "cuda" else min(usable_cores(), tasks // TASKS_PER_PROCESS)
+            fewest = 1 if self.entries[0].model.driver == OPTIMIZE else TASKS_PER_PROCESS
+            workers = 0 if device == "cuda" else min(usable_cores(), tasks // fewest)
             workers = 0 if workers == 1 else workers  # this process can use more threads
         workers = min(workers, tasks)
         if workers == 0:
@@ -238,6 +240,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
         keywords.setdefault("max_memory", memory)
     molecules = [entry.molecule for entry in entries if entry.molecule is not None]
     about = {"method": model.method, "basis": model.basis, "keywords": keywords, "gradient": model.gradient}
+    about |= {"driver": model.driver, "settings": plain(dict(model.settings))}
     return {"molecules": molecules if here else [plain_molecule(one) for one in molecules], **about}
 
 
@@ -260,7 +263,8 @@ def _group_key(entry: Entry, device: str) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
-    small = device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS
+    alone = model.driver in (HESSIAN, OPTIMIZE)
+    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and not alone
     if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]

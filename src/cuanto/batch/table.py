@@ -14,21 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.batch.entry import Entry
 from cuanto.errors import InputError, import_optional
-from cuanto.interfaces.files import replacing, write_text
+from cuanto.files import replacing, write_text
+from cuanto.interfaces.sources import HESSIAN
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
     """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol): semiempirical methods only. What a method or a batch does not compute is None.
+    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: of an optimisation. `positions` (Bohr): where
+    they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does
+    not compute is None.
     """
 
     entry: Entry
@@ -41,6 +42,14 @@ class Row:
     charges: Array | None = None
     heat_of_formation: float | None = None
     gradient: Array | None = None
+    steps: int | None = None
+    positions: Array | None = None
+    wavenumbers: Array | None = None
+    intensities: Array | None = None
+    zero_point_energy: float | None = None
+    enthalpy: float | None = None
+    entropy_term: float | None = None
+    gibbs_energy: float | None = None
     seconds: float = 0.0
     error: str = ""
     known: bool = False
@@ -50,7 +59,7 @@ class Row:
     def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
         """A row from the plain data of a worker or a journal."""
         values = {name: value for name, value in found.items() if value is not None}
-        for name in ("dipole", "charges", "gradient"):
+        for name in ("dipole", "charges", "gradient", "positions", "wavenumbers", "intensities"):
             if name in values:
                 values[name] = np.array(values[name], dtype=float)
         return cls(entry, **values, known=known)
@@ -62,8 +71,7 @@ class Row:
 
     def record(self) -> dict[str, Any]:
         """One line of the table; None where there is no value."""
-        columns = (value(self) for _, value in COLUMNS.values())
-        return dict(zip(COLUMNS, columns, strict=True))
+        return {name: value(self) for name, (_, value) in columns_of([self]).items()}
 
 
 Column = tuple[str, Callable[[Row], Any]]
@@ -79,6 +87,14 @@ def _flat(name: str) -> Column:
     return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
 
 
+def _positions(row: Row) -> list[float] | None:
+    """Positions of the atoms, after an optimisation the new ones."""
+    found = row.positions
+    if found is None and row.entry.molecule is not None:
+        found = row.entry.molecule.R_ax
+    return None if found is None else found.reshape(-1).tolist()
+
+
 COLUMNS: dict[str, Column] = {
     "name": ("string", lambda row: row.name),
     "file": ("string", lambda row: row.entry.file or None),
@@ -90,6 +106,7 @@ COLUMNS: dict[str, Column] = {
     "energy_hartree": ("float64", lambda row: None if row.error else row.energy),
     "converged": ("bool", lambda row: row.converged),
     "iterations": ("int32", lambda row: None if row.error else row.iterations),
+    "steps": ("int32", lambda row: row.steps),
     "homo_hartree": ("float64", lambda row: row.homo),
     "lumo_hartree": ("float64", lambda row: row.lumo),
     "dipole_au": _flat("dipole"),
@@ -97,10 +114,26 @@ COLUMNS: dict[str, Column] = {
     "heat_of_formation_kcal_mol": ("float64", lambda row: row.heat_of_formation),
     "gradient_hartree_per_bohr": _flat("gradient"),
     "numbers": ("list<int32>", _of_molecule(lambda molecule: molecule.nuclei.protons.tolist())),  # ghost atoms: 0
-    "positions_bohr": ("list<float64>", _of_molecule(lambda molecule: molecule.R_ax.reshape(-1).tolist())),
+    "positions_bohr": ("list<float64>", lambda row: _positions(row)),
     "seconds": ("float64", lambda row: row.seconds),
     "error": ("string", lambda row: row.error or None),
 }
+
+
+VIBRATION_COLUMNS: dict[str, Column] = {
+    "wavenumbers_per_cm": _flat("wavenumbers"),
+    "intensities_km_mol": _flat("intensities"),
+    "zero_point_energy_hartree": ("float64", lambda row: row.zero_point_energy),
+    "enthalpy_hartree": ("float64", lambda row: row.enthalpy),
+    "entropy_term_hartree": ("float64", lambda row: row.entropy_term),
+    "gibbs_energy_hartree": ("float64", lambda row: row.gibbs_energy),
+}
+"""Further columns of frequencies."""
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
+    """Columns of a table with these rows."""
+    return COLUMNS | (VIBRATION_COLUMNS if any(row.entry.model.driver == HESSIAN for row in rows) else {})
 
 
 def formula(molecule: Molecule) -> str:
@@ -128,21 +161,21 @@ class Table:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write all rows."""
-        self._write([row.record() for row in rows])
+        self._write([row.record() for row in rows], columns_of(rows))
 
-    def _lines(self, records: list[dict[str, Any]]) -> None:
+    def _lines(self, records: list[dict[str, Any]], columns: dict[str, Column]) -> None:
         write_text(self.path, "".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
 
-    def _csv(self, records: list[dict[str, Any]]) -> None:
+    def _csv(self, records: list[dict[str, Any]], columns: dict[str, Column]) -> None:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(COLUMNS), lineterminator="\n")
+        writer = csv.DictWriter(text, list(columns), lineterminator="\n")
         writer.writeheader()
         for record in records:
             writer.writerow({k: json.dumps(v) if isinstance(v, list) else v for k, v in record.items()})
         write_text(self.path, text.getvalue())
 
-    def _parquet(self, records: list[dict[str, Any]], arrow: Any = None) -> None:
-        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, (kind, _) in COLUMNS.items()])
+    def _parquet(self, records: list[dict[str, Any]], columns: dict[str, Column], arrow: Any = None) -> None:
+        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, (kind, _) in columns.items()])
         with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)

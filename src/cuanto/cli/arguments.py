@@ -14,20 +14,10 @@ import typer
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS
 
-
-class Device(StrEnum):
-    """Where a calculation runs."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class Target(StrEnum):
-    """Language of a kernel."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
+Device = StrEnum("Device", ["AUTO", "CPU", "CUDA"])
+"""Where a calculation runs."""
+Target = StrEnum("Target", ["CPU", "CUDA"])
+"""Language of a kernel."""
 
 
 def complete_method(incomplete: str) -> list[str]:

@@ -21,7 +21,7 @@ from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.show import count
 from cuanto.errors import InputError, require
-from cuanto.interfaces.files import require_writable, write_text
+from cuanto.files import require_writable, write_text
 from cuanto.interfaces.qcschema import plain
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 

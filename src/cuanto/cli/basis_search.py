@@ -30,7 +30,7 @@ def basis_search(
     method: FormerName = None,
     max_evaluations: Annotated[int, typer.Option(help="Energies per optimisation.", min=10)] = 1000,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes here; 0: this one, without Dask.", min=0)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes here; 0: only this one.", min=0)] = None,
     retries: Annotated[int, typer.Option(help="Of an optimisation whose worker was lost.", min=0)] = 2,
     state: Annotated[Path, typer.Option(help="Folder of results; the same command continues from it.")] = Path(
         "basis-search"
@@ -69,7 +69,7 @@ def basis_search(
     )
     console = Console(highlight=False, soft_wrap=True)
     with ExitStack() as stack:
-        runner = it.make_runner(stack, console, scheduler, workers)
+        runner = it.make_runner(stack, scheduler, workers)
         progress = stack.enter_context(it.search_progress(console, symbols))
         try:
             found = search(symbols, settings, runner, state, progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,15 +15,19 @@ from rich.console import Console
 
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.files import require_writable, write_text
+from cuanto.files import require_writable, write_text
+from cuanto.log import step_listener
 from cuanto.options import DEFAULT_BASIS, about_option
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
+    from cuanto.motion.optimize import OptimizationResult
     from cuanto.scf.checkpoint import Checkpoint
     from cuanto.scf.state import State
     from cuanto.system import Molecule
+
+    Outcome = Result | OptimizationResult
 
 NOT_CONVERGED = 1
 BAD_INPUT = 2
@@ -34,11 +38,14 @@ EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 OUTPUTS = ("json", "molden", "checkpoint", "report")
 """Kinds of files that may be written for each molecule."""
+TASKS = ("energy", "gradient", "optimize")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """What to compute: molecules as they are named, `keywords` of `cuanto.energy`, and paths of outputs by kind.
+
+    `driver`: one of TASKS, with `settings` of its own.
 
     What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
     `file`: the job file, if there is one.
@@ -46,6 +53,7 @@ class Job:
 
     sources: Sequence[str]
     driver: str = "energy"
+    settings: Mapping[str, Any] = field(default_factory=dict)
     method: str | None = None
     basis: str | None = None
     charge: int | None = None
@@ -68,7 +76,7 @@ class Job:
         """Method, basis and keywords."""
         from cuanto.interfaces.sources import Model
 
-        return Model(self.method, self.basis, self.keywords, self.driver)
+        return Model(self.method, self.basis, self.keywords, self.driver, self.settings)
 
     @property
     def inputs(self) -> list[str]:
@@ -92,28 +100,38 @@ def run_job(job: Job) -> int:
     with job.about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
-    places = _output_paths(job, [source.label for source in sources])
+    places = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
+    calculate = _function_of(job)
     if len(sources) == 1:
-        return 0 if _calculate(console, sources[0], job, places[0]).converged else NOT_CONVERGED
-    done: list[tuple[str, Result | None, str]] = []
+        return 0 if calculate(console, sources[0], job, places[0]).converged else NOT_CONVERGED
+    done: list[tuple[str, Outcome | None, str]] = []
     for source, outputs in zip(sources, places, strict=True):
         try:
-            done.append((source.label, _calculate(console, source, job, outputs), ""))
+            done.append((source.label, calculate(console, source, job, outputs), ""))
         except CuantoError as error:
             done.append((source.label, None, " ".join(str(error).split())))
             errors.print(f"cuanto: {source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="bold red")
         if not job.quiet:
             console.print()
     if not job.quiet:
-        print_overview(console, done)
+        print_overview(console, done, "steps" if job.driver == "optimize" else "iterations")
     if any(result is None for _, result, _ in done):
         return BAD_INPUT
     return 0 if all(result is not None and result.converged for _, result, _ in done) else NOT_CONVERGED
 
 
-def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
+def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]], Outcome]:
+    """What computes one molecule of a job."""
+    if job.driver == "optimize":
+        from cuanto.cli.optimize import optimize_source
+
+        return optimize_source
+    return _calculate
+
+
+def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
     places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
@@ -139,10 +157,12 @@ def _output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:
     """Compute one molecule, write its files and print its result."""
-    from cuanto.interfaces.sources import choose_model
+    from cuanto.interfaces.sources import HESSIAN, choose_model
 
     with job.about():
         model = choose_model(source, job.model)
+        if model.driver == HESSIAN:
+            raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
         request, basis_text, checkpoint = _prepare(source.molecule, model, job, outputs)
         heading = partial(print_heading, console, source.molecule, request.method, basis_text)
         with IterationTable(console, job.quiet, heading) as table:
@@ -165,13 +185,13 @@ def _prepare(
     """
     from cuanto import api
     from cuanto.basis import Basis
+    from cuanto.files import destination
     from cuanto.integrals.engine import resolve
-    from cuanto.interfaces.files import destination
     from cuanto.methods import Request, Semiempirical
     from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 
     assert model.method is not None
-    keywords = api.tight_keywords(model.method, model.keywords) if model.gradient else model.keywords
+    keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
     request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
     with about_option("backend"):
@@ -212,7 +232,8 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
         table.add(state)
 
     try:
-        return api.solve(request, watch, gradient)
+        with step_listener(table.add_step):
+            return api.solve(request, watch, gradient)
     except KeyboardInterrupt:
         if checkpoint is not None and saved:
             path = checkpoint.path

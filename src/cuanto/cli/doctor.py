@@ -23,6 +23,7 @@ EXTRAS = {
     "pyarrow": "Parquet tables",
     "dask": "clusters",
     "nlopt": "basis-set optimisation",
+    "geometric": "geometry optimisation",
     "matplotlib": "plots of atoms",
     "dftd3": "D3 dispersion",
     "dftd4": "D4 dispersion",

@@ -30,7 +30,7 @@ __all__ = ["NOT_CONVERGED", "Device", "energy", "gradient", "parse_options"]
 FILES, MANY = "Files", "Many molecules"
 METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
-    "ub3lyp; mndo, am1, pm3, pm6, unrestricted as upm6. \\[default: hf]"
+    "ub3lyp; mndo, am1, pm3, pm6, rm1, unrestricted as upm6. \\[default: hf]"
 )
 BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
 OUT_HELP = (

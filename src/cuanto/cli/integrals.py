@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, Verbose, complete_basis, examples
 from cuanto.cli.show import count, make_table, print_table
-from cuanto.interfaces.files import replacing, require_writable
+from cuanto.files import require_writable, save_npz
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -28,13 +28,8 @@ EXAMPLES = examples(
 BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
 
 
-class BackendName(StrEnum):
-    """Backends, and `reference`: other methods on the CPU."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-    REFERENCE = "reference"
+BackendName = StrEnum("BackendName", ["AUTO", "CPU", "CUDA", "REFERENCE"])
+"""Backends, and `reference`: other methods on the CPU."""
 
 
 def integrals(
@@ -147,11 +142,3 @@ def provenance(molecule: Molecule, orbital: Basis, fitting: Basis) -> dict[str, 
         "ao_labels": np.array(orbital.ao_labels()),
         "cuanto_version": np.array(__version__),
     }
-
-
-def save_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write the arrays completely or not at all."""
-    import numpy as np
-
-    with replacing(path) as draft, draft.open("wb") as file:
-        np.savez(file, **arrays)

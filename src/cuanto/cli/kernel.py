@@ -19,10 +19,7 @@ EXAMPLES = examples(
 COULOMB = ("nuclear", "2c", "3c", "4c")
 
 
-class Algorithm(StrEnum):
-    AUTO = "auto"
-    HGP = "hgp"
-    MD = "md"
+Algorithm = StrEnum("Algorithm", ["AUTO", "HGP", "MD"])
 
 
 def kernel(

@@ -14,7 +14,21 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto import __version__
-from cuanto.cli import atom, basis_search, cache, doctor, energy, functionals, integrals, kernel, report, selftest
+from cuanto.cli import (
+    atom,
+    basis_search,
+    cache,
+    doctor,
+    energy,
+    frequencies,
+    functionals,
+    integrals,
+    kernel,
+    md,
+    optimize,
+    report,
+    selftest,
+)
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
@@ -54,6 +68,15 @@ app = typer.Typer(
 )
 app.command(name="energy", epilog=energy.EXAMPLES, rich_help_panel=CALCULATIONS)(energy.energy)
 app.command(name="gradient", epilog=energy.GRADIENT_EXAMPLES, rich_help_panel=CALCULATIONS)(energy.gradient)
+app.command(name="optimize", epilog=optimize.EXAMPLES, rich_help_panel=CALCULATIONS)(optimize.optimize)
+for alias in ("optimise", "opt"):
+    shown = optimize.EXAMPLES.replace("cuanto optimize", f"cuanto {alias}")
+    app.command(name=alias, epilog=shown, hidden=True)(optimize.optimize)
+app.command(name="frequencies", epilog=frequencies.EXAMPLES, rich_help_panel=CALCULATIONS)(frequencies.frequencies)
+shown = frequencies.EXAMPLES.replace("cuanto frequencies", "cuanto freq")
+app.command(name="freq", epilog=shown, hidden=True)(frequencies.frequencies)
+app.command(name="md", epilog=md.EXAMPLES, rich_help_panel=CALCULATIONS)(md.md)
+app.command(name="ipi", epilog=md.IPI_EXAMPLES, rich_help_panel=CALCULATIONS)(md.ipi)
 app.command(name="run", epilog=job.EXAMPLES, rich_help_panel=CALCULATIONS)(job.run)
 app.command(name="atom", epilog=ATOM, rich_help_panel=CALCULATIONS)(atom.atom)
 app.command(name="basis-search", epilog=SEARCH, rich_help_panel=CALCULATIONS)(basis_search.basis_search)

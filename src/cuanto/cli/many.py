@@ -12,7 +12,7 @@ from rich.console import Console
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.files import require_writable
+from cuanto.files import require_writable
 
 if TYPE_CHECKING:
     from cuanto.batch.entry import Entry

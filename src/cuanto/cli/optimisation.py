@@ -22,12 +22,13 @@ from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import Found
 from cuanto.atomic.wtbs import WellTempered
+from cuanto.batch.processes import ProcessRunner
 from cuanto.cli.atom_output import write_json
-from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
-from cuanto.interfaces.files import write_text
+from cuanto.errors import CuantoError, InputError, require
+from cuanto.files import write_text
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
 from cuanto.system.text import parse_real
-from cuanto.workers import DaskRunner, Runner, SerialRunner, dask_distributed
+from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
 
 @contextmanager
@@ -120,20 +121,13 @@ class OptimisationProgress:
 # ---------------------------------------------------------------------------------------------------- searches
 
 
-def make_runner(stack: ExitStack, console: Console, scheduler: str | None, workers: int | None) -> Runner:
-    """Dask if it is requested or installed, otherwise this process."""
+def make_runner(stack: ExitStack, scheduler: str | None, workers: int | None) -> Runner:
+    """A Dask cluster if its scheduler is given, else processes on this machine."""
     if scheduler is not None and workers is not None:
         raise InputError("--scheduler has its own workers: leave out --workers")
-    if workers == 0:
-        return SerialRunner()
-    try:
-        dask_distributed()
-    except MissingDependencyError:
-        if scheduler is not None or workers is not None:
-            raise
-        console.print("Dask is not installed: one optimisation at a time (pip install 'cuanto[cluster]')", markup=False)
-        return SerialRunner()
-    return stack.enter_context(DaskRunner(scheduler, workers))
+    if scheduler is not None:
+        return stack.enter_context(DaskRunner(scheduler))
+    return SerialRunner() if workers == 0 else stack.enter_context(ProcessRunner(workers or usable_cores()))
 
 
 def parse_elements(text: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.errors import InputError
-from cuanto.interfaces.files import require_writable
+from cuanto.files import require_writable
 
 EXAMPLES = examples(
     "cuanto energy water.xyz -m b3lyp --json water.json && cuanto report water.json",

@@ -13,7 +13,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import OUTPUTS, STDOUT, Job, run_job
+from cuanto.cli.calculate import OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
+from cuanto.cli.optimize import checked_settings
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, CalculationOptions, options_of, require_known
 
@@ -29,12 +31,17 @@ EXAMPLE = {
     "charges": [[0.5], [[0.0, 0.0, 6.0]]],
 }
 """Example values of options without a default, by kind."""
-ABOUT = ("molecule", "method", "basis", "charge", "multiplicity", "restart")
+ABOUT = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
 """Options that stand outside of the tables."""
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may stand in the table [options]."""
 TABLES = ("options", "output")
+TASK_TABLES = ("optimize",)
+"""Tables with the settings of a task of the same name."""
+DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
+OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report")}
+"""Files of tasks other than energies."""
 LARGEST_FILE = 1 << 20
 Value = TypeVar("Value", str, int)
 
@@ -83,10 +90,12 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
 def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
     from cuanto.interfaces.keywords import checked_keywords
 
-    require_known(job, (*ABOUT, *KEYS, *TABLES), "unknown key")
+    require_known(job, (*ABOUT, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
     options, output = (_table(job, name) for name in TABLES)
     require_known(options, SETTINGS, "[options]: unknown key")
-    require_known(output, OUTPUTS, "[output]: unknown key")
+    task, settings = _task(job)
+    require_known(output, OUTPUTS_OF.get(task, OUTPUTS), "[output]: unknown key")
+    output = {**DEFAULT_OUTPUTS.get(task, {}), **output}
     arguments = {name: value for name, value in job.items() if name in KEYS}
     if isinstance(arguments.get("auxbasis"), str):
         arguments["auxbasis"] = paths.of_basis(arguments["auxbasis"], "auxbasis")
@@ -96,6 +105,8 @@ def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
         raise InputError("a job writes files, not to standard output; name one, such as '{name}.json'")
     return Job(
         sources=[paths.of_molecule(name) for name in _molecules(job)],
+        driver=task,
+        settings=settings,
         method=_value(job, "method", str),
         basis=None if basis is None else paths.of_basis(basis, "basis"),
         charge=_value(job, "charge", int),
@@ -163,6 +174,21 @@ def _table(job: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{name} must be a table; write [{name}] on a line of its own")
     return found
+
+
+def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What to do, and its settings; a table with settings of another task is an error."""
+    task = _value(job, "task", str) or "energy"
+    if task not in TASKS:
+        raise InputError(f"unknown task {task!r:.60}: choose {', '.join(TASKS)}")
+    for name in TASK_TABLES:
+        if name in job and name != task:
+            raise InputError(f"[{name}] has settings of another task: write task = '{name}', or leave it out")
+    if task != "optimize":
+        return task, {}
+    if "restart" in job:
+        raise InputError("restart does not apply to an optimisation, which continues by itself: leave it out")
+    return task, checked_settings(_table(job, "optimize"))
 
 
 def _molecules(job: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from cuanto.methods import Result
+    from cuanto.motion.optimize import OptimizationResult
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
@@ -30,6 +31,8 @@ MIN_WIDTH = 72
 LAST_ENERGY = "last energy, NOT converged"
 SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
+SHORTEST_LINE = 1.0
+"""Seconds; faster parts of a gradient have no line of their own."""
 
 
 class IterationTable:
@@ -79,6 +82,15 @@ class IterationTable:
     def note(self, text: str) -> None:
         """Print a line below the table."""
         self.console.print(text, markup=False, soft_wrap=True)
+
+    def add_step(self, name: str, seconds: float | None) -> None:
+        """Show the part of a gradient that is being computed (a live table), or what took long (plain lines)."""
+        if self.quiet or not name.startswith("gradient"):
+            return
+        if self._live is not None:
+            self._spinner.update(text=f" {name}")
+        elif seconds is not None and seconds >= SHORTEST_LINE:
+            self.console.print(f"  {name}: {seconds:.1f} s", soft_wrap=True, markup=False)
 
     def _table(self, rows: list[list[str]]) -> Table:
         table = make_table([name for name, _ in FIELDS], right=range(len(FIELDS) - 1))
@@ -165,6 +177,8 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
         yield "gradient / (Hartree/Bohr):"
         for k, (symbol, row) in enumerate(zip(result.molecule.symbols, result.gradient, strict=True), start=1):
             yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:z16.9f}" for value in row)
+        for k, row in enumerate(getattr(result, "charges_gradient", ()), start=1):
+            yield f"{k:5d} charge" + "".join(f"{value:z16.9f}" for value in row)[2:]
     if result.molecule.natom <= MAX_CHARGES:
         pairs = zip(result.molecule.symbols, result.charges, strict=True)
         yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
@@ -172,9 +186,11 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
     yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
 
 
-def print_overview(console: Console, done: Sequence[tuple[str, Result | None, str]]) -> None:
-    """Print a line for each of several molecules: label, result or None, error message."""
-    heads = ("molecule", "energy / Hartree", "iterations", "time / s", "")
+def print_overview(
+    console: Console, done: Sequence[tuple[str, Result | OptimizationResult | None, str]], counted: str = "iterations"
+) -> None:
+    """Print a line for each of several molecules: label, result or None, error message; `counted`: steps of a task."""
+    heads = ("molecule", "energy / Hartree", counted, "time / s", "")
     rows = [_overview(*one) for one in done]
     table = make_table(heads, right=range(1, 4))
     for row, (_, result, _) in zip(rows, done, strict=True):
@@ -206,7 +222,7 @@ def _width(console: Console, table: Table) -> int:
     return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 
 
-def _overview(label: str, result: Result | None, problem: str) -> tuple[str, str, str, str, str]:
+def _overview(label: str, result: Result | OptimizationResult | None, problem: str) -> tuple[str, str, str, str, str]:
     if result is None:
         return label, "", "", "", problem
     verdict = "converged" if result.converged else "NOT converged"

@@ -94,8 +94,9 @@ class DirectJK:
     @cached_property
     def exchange_forces(self) -> Forces:
         """Created when the gradient of exchange is first needed."""
-        engine = vars(self).get("quartets")
-        return exchange_forces(self.basis, self.budget, omega=self.options.omega, engine=engine)
+        engine, omega = vars(self).get("quartets"), self.options.omega
+        precision = "double" if self.options.precision == "double" else "mixed"
+        return exchange_forces(self.basis, self.budget, omega=omega, precision=precision, engine=engine)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""

@@ -15,7 +15,7 @@ import numpy as np
 from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
-from cuanto.coulomb.fitted_tensor import FittedTensor
+from cuanto.coulomb.fitted_tensor import FittedTensor, portions
 from cuanto.coulomb.forces import electron_density, fitted_density, interaction_gradient
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.integrals.api import basis_kets
@@ -26,11 +26,14 @@ from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import pair_batches
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.fitting_force import fit_force_source
+from cuanto.memory import Budget
 
 THRESHOLD = 1e-13
 """Primitive pairs with smaller contributions are neglected."""
 PASS_BYTES = 2**28
-"""Bytes of memory for a pass."""
+"""Largest number of bytes of integrals in a pass."""
+SHARE = 0.4
+"""Part of the available memory for Y_ijP, and for the integrals of a pass."""
 
 
 def fitted_coulomb_gradient(basis: Basis, aux: Basis, D_pq: Any, c_P: Any, backend: Backend) -> Array:
@@ -43,50 +46,66 @@ def fitted_coulomb_gradient(basis: Basis, aux: Basis, D_pq: Any, c_P: Any, backe
     )
 
 
-def fitted_exchange_gradient(
-    tensor: FittedTensor, metric: FittingMetric, C_pi: Any, limit: float = PASS_BYTES
-) -> Array:
+def fitted_exchange_gradient(tensor: FittedTensor, metric: FittingMetric, C_pi: Any, budget: Budget) -> Array:
     """d/dR of the fitted sum_ij (ij|ij), with each orbital multiplied by the square root of its occupation.
 
-    `limit`: bytes of memory for a pass, in addition to Y_ijP.
+    Y_ijP of as many orbitals i at a time as fit into the `budget` of the calculation.
     """
     integrals, backend = tensor.integrals, tensor.integrals.backend
-    Y_ijP = _coefficients(tensor, metric, C_pi)
-    rows = Y_ijP.reshape(-1, Y_ijP.shape[2])
-    gamma_PQ = backend.linalg.product(rows.T, rows)
     basis, aux, omega = integrals.basis, integrals.aux, integrals.omega
-    gradient = -two_centre_gradient(aux, {"coulomb": gamma_PQ}, backend, omega)
-    return gradient + 2.0 * _three_centre(basis, aux, C_pi, Y_ijP, backend, omega, limit)
+    n_orbitals, naux = C_pi.shape[1], aux.nbf
+    room = SHARE * budget.available()
+    gamma_PQ = backend.zeros((naux, naux), np.float64)
+    gradient = np.zeros_like(basis.R_ax)
+    for some in portions(n_orbitals, max(1, int(room / (8 * n_orbitals * naux)))):
+        Y_ijP = _coefficients(tensor, metric, C_pi, some)
+        rows = Y_ijP.reshape(-1, naux)
+        gamma_PQ += backend.linalg.product(rows.T, rows)
+        gradient += 2.0 * _three_centre(basis, aux, C_pi, Y_ijP, some, backend, omega, min(PASS_BYTES, room))
+        del Y_ijP, rows
+    return gradient - two_centre_gradient(aux, {"coulomb": gamma_PQ}, backend, omega)
 
 
-def _coefficients(tensor: FittedTensor, metric: FittingMetric, C_pi: Any) -> Any:
-    """Y_ijP = sum_Q (ij|Q) V^-1_QP"""
+def _coefficients(tensor: FittedTensor, metric: FittingMetric, C_pi: Any, some: slice) -> Any:
+    """Y_ijP = sum_Q (ij|Q) V^-1_QP of some orbitals i with all j."""
     xp, backend = tensor.integrals.backend.xp, tensor.integrals.backend
-    C_ip = xp.ascontiguousarray(C_pi[backend.to_device(tensor.order)].T)
-    parts = []
-    for X_ipP in tensor.half_transformed(C_pi):
-        X_ijP = backend.linalg.product(C_ip, X_ipP)
+    C_jp = xp.ascontiguousarray(C_pi[backend.to_device(tensor.order)].T)
+    Y_ijP = xp.empty((some.stop - some.start, len(C_jp), tensor.integrals.aux.nbf))
+    first = 0
+    for X_ipP in tensor.half_transformed(C_pi[:, some]):
+        X_ijP = backend.linalg.product(C_jp, X_ipP)
         rows = X_ijP.reshape(-1, X_ijP.shape[2])
-        parts.append(metric.back_solve(rows).reshape(X_ijP.shape))
-    return xp.concatenate(parts)
+        Y_ijP[first : first + len(X_ijP)] = metric.back_solve(rows).reshape(X_ijP.shape)
+        first += len(X_ijP)
+    return Y_ijP
 
 
 def _three_centre(
-    basis: Basis, aux: Basis, C_pi: Any, Y_ijP: Any, backend: Backend, omega: float | None, limit: float
+    basis: Basis,
+    aux: Basis,
+    C_pi: Any,
+    Y_ijP: Any,
+    some: slice,
+    backend: Backend,
+    omega: float | None,
+    limit: float,
 ) -> Array:
-    """sum_pqP Gamma_pqP d(pq|P)/dR, Gamma_pqP = sum_ij C_pi C_qj Y_ijP."""
+    """sum_pqP Gamma_pqP d(pq|P)/dR, Gamma_pqP = sum_ij C_qi C_pj Y_ijP over some orbitals i.
+
+    The derivative is with respect to p alone and is doubled, which is right once all orbitals i are added up.
+    """
     naux, n = aux.nbf, basis.nbf
     shells, kets = derivative_shells(basis), basis_kets(aux, coulomb=True)
     force = _ForceKernel(basis, shells, naux, backend)
     for q_class in _parts(basis, max(1, int(limit / (8 * naux * (n + shells.size + C_pi.shape[1]))))):
         q = backend.to_device((q_class.ao[:, :, None] + np.arange(q_class.functions)).reshape(-1))
-        Y_qiP = backend.linalg.product(C_pi[q], Y_ijP.reshape(len(Y_ijP), -1)).reshape(len(q), -1, naux)
-        Gamma_qpP = backend.linalg.product(C_pi, Y_qiP)
+        Y_qjP = backend.linalg.product(C_pi[q, some], Y_ijP.reshape(len(Y_ijP), -1)).reshape(len(q), -1, naux)
+        Gamma_qpP = backend.linalg.product(C_pi, Y_qjP)
         values = backend.zeros((len(q) * shells.size, naux), np.float64)
         bras = (attenuated(pair, omega) for pair in _derivative_pairs(shells, q_class))
         Engine(backend, values, row_stride=naux).run("coulomb", bras, kets)
         force.add(Gamma_qpP, values)
-        del Gamma_qpP, values, Y_qiP
+        del Gamma_qpP, values, Y_qjP
     # A function moves with its atom: d/dR = -d/dr; the factor 2 is for the second function of each pair.
     total = -2.0 * backend.to_host(force.target)
     on_aux_xP = total[: 3 * naux].reshape(3, naux)

@@ -73,7 +73,7 @@ class FittedJK(JKBuilder):
         self.basis, self.aux, self.kind, self.omega = basis, aux, kind, omega
         self.backend = resolve(backend)
         self.timings = Timings() if timings is None else timings
-        budget = Budget(self.backend) if budget is None else budget
+        self.budget = budget = Budget(self.backend) if budget is None else budget
         budget.require_room()
         integrals = ThreeCentre(basis, aux, self.backend, omega, pairs)
         with self.timings.measure("plan"):
@@ -117,7 +117,7 @@ class FittedJK(JKBuilder):
             raise InputError("the gradient of fitted exchange needs orbitals")
         metric = self._metric()
         factor = -0.25 if len(C_spi) == 1 else -0.5
-        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi) for C_pi in C_spi]
+        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi, self.budget) for C_pi in C_spi]
         return np.asarray(factor * np.sum(parts, axis=0))
 
     def _metric(self) -> FittingMetric:

@@ -18,7 +18,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
 from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid
-from cuanto.grid.partition import Boxes, ShellReaches, divide, launch
+from cuanto.grid.partition import Boxes, ShellReaches, divide, launch, sort_keys
 from cuanto.grid.points import Points, atomic_points
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.weights import Placed, apply_partition
@@ -112,16 +112,6 @@ def _molecular_groups(
     edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
     first = np.concatenate([[0], edges, [total]]).astype(np.int64)
     return xp.ascontiguousarray(made["position"][:, order]), made["own"][order], made["weight"][order], first
-
-
-def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
-    """Sorted keys and their original places; sorting values is several times faster than argsort."""
-    points = len(key)
-    if keys > np.iinfo(np.int64).max // points:
-        order = xp.argsort(key, kind="stable")
-        return key[order], order
-    both = xp.sort(key * points + xp.arange(points, dtype=np.int64))
-    return both // points, both % points
 
 
 def _within_reach(

@@ -54,20 +54,20 @@ def divide(points: Points, edge: float, fraction: float) -> Groups:
 
 def grouped(key_g: Ints) -> Groups:
     """Points of equal keys together, in their order."""
-    order = _stable_order(key_g)
-    sorted_keys = key_g[order]
+    sorted_keys, order = sort_keys(key_g, int(key_g.max(initial=0)) + 1, np)
     edges = np.flatnonzero(np.diff(sorted_keys)) + 1
     first = np.concatenate([[0], edges, [len(order)]]) if len(order) else np.zeros(1, dtype=np.int64)
     return Groups(order, first)
 
 
-def _stable_order(key_g: Ints) -> Ints:
-    """As np.argsort(kind="stable"), by 16 bits at a time: that is NumPy's radix sort, several times faster."""
-    highest = int(key_g.max(initial=0))
-    order = np.argsort((key_g & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in range(16, highest.bit_length(), 16):
-        order = order[np.argsort((key_g[order] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
-    return order
+def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
+    """Sorted keys and their original places; sorting values is several times faster than argsort."""
+    points = len(key)
+    if keys > np.iinfo(np.int64).max // max(1, points):
+        order = xp.argsort(key, kind="stable")
+        return key[order], order
+    both = xp.sort(key * points + xp.arange(points, dtype=np.int64))
+    return both // points, both % points
 
 
 def envelope(shell: Shell) -> Array:

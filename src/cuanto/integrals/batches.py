@@ -18,7 +18,7 @@ COULOMB_FACTOR = 2.0 * np.pi**2.5
 
 @dataclass(frozen=True)
 class BraBatch:
-    """Shells or pairs of shells of one class; `delicate` pairs would lose digits in a horizontal recurrence.
+    """Shells or pairs of shells of one class; `ill_conditioned` pairs would lose digits in a horizontal recurrence.
 
     `loss`: factor by which such a recurrence would multiply the rounding errors of the worst pair.
     `attenuated`: the records are those of erf(omega r)/r (`integrals.attenuation`).
@@ -32,7 +32,7 @@ class BraBatch:
     coefficient: Array
     shell: Array
     rows: Ints
-    delicate: bool = False
+    ill_conditioned: bool = False
     loss: float = 1.0
     attenuated: bool = False
     device: Mapping[str, Any] | None = None
@@ -45,7 +45,7 @@ class BraBatch:
 
 @dataclass(frozen=True)
 class KetBatch:
-    """Shells, pairs of shells, or point charges, of one class, in blocks of `abi.BLOCK` kets (`delicate`: as bras)."""
+    """Shells, pairs of shells, or point charges, of one class, in blocks of `abi.BLOCK` kets (flags as for bras)."""
 
     shells: Shells
     count: int
@@ -53,7 +53,7 @@ class KetBatch:
     record: Array  # [primitive, field, lane]
     shell: Array  # [block, axis, lane]: distance of the two centres of a pair
     cols: Ints32  # [ket function, ket]
-    delicate: bool = False
+    ill_conditioned: bool = False
     loss: float = 1.0
 
     @property

@@ -188,8 +188,8 @@ class Engine:
         """One batch of bras against one batch of kets."""
         primitives = len(bra.record) / bra.count * ket.primitives
         four_centres = len(bra.shells.l) == len(ket.shells.l) == 2
-        delicate = bra.delicate or ket.delicate or (four_centres and bra.loss * ket.loss > FOUR_CENTRE_LOSS)
-        if operator == "coulomb" and delicate:
+        lossy = four_centres and bra.loss * ket.loss > FOUR_CENTRE_LOSS
+        if operator == "coulomb" and (bra.ill_conditioned or ket.ill_conditioned or lossy):
             algorithm = "md"  # always: a horizontal recurrence would lose digits
         elif algorithm == "auto":
             algorithm = _algorithm(self.backend.traits.language, operator, bra.shells, ket.shells, primitives)

@@ -37,7 +37,7 @@ class RowMap:
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: delicate pairs in their own batch.
+    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: ill-conditioned pairs apart.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
@@ -54,14 +54,14 @@ def pair_batches(
     keep = size > threshold
     if not keep.all():
         s, x, y, alpha, beta, K, R2, size = (array[keep] for array in (s, x, y, alpha, beta, K, R2, size))
-    delicate, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
+    ill_conditioned, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
     if split and b.l:
         R = np.sqrt(R2)
-        delicate[s[_loses_digits(b.l, alpha, beta, R)]] = True
+        ill_conditioned[s[_loses_digits(b.l, alpha, beta, R)]] = True
         loss = _cancellation(b.l, alpha, beta, R, size, s, len(i))
     batches = []
-    for flag in (False, True) if delicate.any() else (False,):
-        mine = delicate[s] == flag if delicate.any() else slice(None)
+    for flag in (False, True) if ill_conditioned.any() else (False,):
+        mine = ill_conditioned[s] == flag if ill_conditioned.any() else slice(None)
         present = np.zeros(len(i), dtype=bool)
         present[s[mine]] = True
         if present.any():
@@ -114,7 +114,7 @@ def _batch(
     j: Ints,
     primitives: tuple[Ints, Ints, Ints, Array, Array, Array],
     rows: Ints,
-    delicate: bool,
+    ill_conditioned: bool,
     loss: float,
 ) -> BraBatch:
     """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
@@ -140,7 +140,7 @@ def _batch(
         products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
         AB,
         rows,
-        delicate,
+        ill_conditioned,
         loss,
     )
 
@@ -161,7 +161,7 @@ def pair_kets(bra: BraBatch) -> KetBatch:
     cols = bra.rows.reshape(-1, functions).T
     distance = np.repeat(bra.shell, columns, axis=0)
     batch = blocked(bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), distance, cols)
-    return replace(batch, delicate=bra.delicate, loss=bra.loss)
+    return replace(batch, ill_conditioned=bra.ill_conditioned, loss=bra.loss)
 
 
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:

@@ -1,6 +1,8 @@
 """Calculator for ASE (https://wiki.fysik.dtu.dk/ase): energies in eV, forces in eV/Angstrom, dipoles in e Angstrom.
 
 atoms.calc = Cuanto(method="pm6")                     # and any other keyword of `cuanto.energy`
+
+It is a quantum part for ASE's `EIQMMM`: `embed` surrounds the molecule by point charges, which feel forces as well.
 """
 
 from __future__ import annotations
@@ -8,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuanto.api import energy, gradient
+import numpy as np
+
+from cuanto.api import energy, gradient, tight_keywords
+from cuanto.arrays import Array
 from cuanto.errors import ConvergenceError, MissingDependencyError
-from cuanto.methods import Result
+from cuanto.methods import GaussianResult, Result
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 
@@ -32,6 +37,9 @@ class Cuanto(Calculator):
     ignored_changes = {"pbc", "cell"}  # noqa: RUF012
     result: Result | None = None
     """The last result, with properties that ASE does not have."""
+    _charges: PointCharges | None = None
+    _forces = False
+    """Whether forces have been asked for: then they are computed with every energy."""
 
     def __init__(self, method: str = "hf", **settings: Any) -> None:
         super().__init__(method=method, **settings)  # type: ignore[no-untyped-call]
@@ -52,8 +60,12 @@ class Cuanto(Calculator):
     ) -> None:
         """Compute the properties that ASE asks for."""
         super().calculate(atoms, properties, system_changes)  # type: ignore[no-untyped-call]
-        if self.result is None or system_changes:
-            self.result = self._compute(self.atoms, self.result, "forces" in properties)
+        self._forces = self._forces or "forces" in properties
+        moved = self._charges is not None and self._charges.moved
+        if self.result is None or system_changes or moved:
+            self.result = self._compute(self.atoms, self.result)
+        if self._charges is not None:
+            self._charges.moved = False
         result = self.result
         self.results = {
             "energy": result.energy * HARTREE_IN_EV,
@@ -64,7 +76,14 @@ class Cuanto(Calculator):
         if "forces" in properties:
             self.results["forces"] = -result.gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
-    def _compute(self, atoms: Any, before: Result | None, forces: bool) -> Result:
+    def embed(self, charges: Any, **parameters: Any) -> PointCharges:
+        """Surround the molecule by point charges (e); ASE's `EIQMMM` calls this, and then moves them."""
+        if parameters:
+            raise CalculatorSetupError(f"unknown parameters of the embedding: {', '.join(parameters)}")
+        self._charges = PointCharges(self, np.array(charges, dtype=float))
+        return self._charges
+
+    def _compute(self, atoms: Any, before: Result | None) -> Result:
         if atoms.pbc.any():
             raise CalculatorSetupError("cuanto computes molecules: set atoms.pbc = False")
         molecule, settings = self._molecule(atoms), dict(self.parameters)
@@ -72,8 +91,13 @@ class Cuanto(Calculator):
         del settings["charge"], settings["multiplicity"]
         if before is not None and _same_electrons(before.molecule, molecule):
             settings.setdefault("guess", before)
+        if self._charges is not None:
+            settings["point_charges"] = (self._charges.charges, self._charges.positions)
         try:
-            result = gradient(molecule, method, **settings) if forces else energy(molecule, method, **settings)
+            if self._forces:
+                result = gradient(molecule, method, **settings)
+            else:
+                result = energy(molecule, method, **tight_keywords(settings))
         except ConvergenceError as error:
             raise SCFError(str(error)) from None
         if not result.converged:
@@ -89,6 +113,29 @@ class Cuanto(Calculator):
             multiplicity = unpaired + 1
         symbols, positions = atoms.get_chemical_symbols(), atoms.positions / BOHR_IN_ANGSTROM
         return Molecule(symbols, positions, charge, multiplicity, str(atoms.symbols))
+
+
+class PointCharges:
+    """Point charges around the molecule of a calculator, in the form that ASE's `EIQMMM` expects.
+
+    `charges` in e, `positions` in Bohr; `moved`: since the last calculation.
+    """
+
+    def __init__(self, calculator: Cuanto, charges: Array) -> None:
+        self._calculator, self.charges = calculator, charges
+        self.positions, self.moved = np.zeros((len(charges), 3)), True
+
+    def set_positions(self, positions: Array, com_pv: Any = None) -> None:
+        """Move the charges (Angstrom)."""
+        self.positions, self.moved = np.array(positions) / BOHR_IN_ANGSTROM, True
+        self._calculator.results = {}
+
+    def get_forces(self, calculator: Any) -> Array:
+        """Forces on the charges, eV/Angstrom."""
+        result = self._calculator.result
+        if not isinstance(result, GaussianResult) or self.moved:
+            raise CalculatorSetupError("forces on point charges need a calculation with them first")
+        return -result.charges_gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
 
 def _same_electrons(one: Molecule, other: Molecule) -> bool:

@@ -17,9 +17,11 @@ from cuanto.errors import (
     import_optional,
 )
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
-from cuanto.interfaces.sources import read_model
+from cuanto.interfaces.sources import HESSIAN, Model, read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
+from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
 from cuanto.methods import SEMIEMPIRICAL, Result
+from cuanto.motion.frequencies import frequencies
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """QCEngine's names for our errors."""
@@ -30,8 +32,8 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
 
     Returns an AtomicResult or, if the calculation fails or does not converge, a FailedOperation; with `raise_error` it
     raises instead. A dictionary is answered by a dictionary and a model by a model, unless `return_dict` says
-    otherwise, and in the same version of the schema, 1 or 2. Keywords are those of `cuanto.energy`. Gradients are
-    available for semiempirical methods.
+    otherwise, and in the same version of the schema, 1 or 2. Keywords are those of `cuanto.energy`. Drivers are energy,
+    gradient, hessian and properties.
     """
     given = plain(_dictionary(atomic_input))
     as_dict = isinstance(atomic_input, Mapping) if return_dict is None else return_dict
@@ -57,6 +59,8 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     require_driver(asked.driver)
     if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
         raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
+    if asked.driver == HESSIAN:
+        return _vibrations(given, asked)
     compute_it = gradient if asked.gradient else energy
     result = compute_it(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
     if not result.converged:
@@ -64,10 +68,22 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     return _completed(given, result, asked.driver)
 
 
+def _vibrations(given: dict[str, Any], asked: Model) -> dict[str, Any]:
+    assert asked.method is not None
+    found = frequencies(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
+    return _answered(given, hessian_schema(found, _wants_orbitals(given)))
+
+
 def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
     """Our AtomicResult with the model, keywords, extras and protocols of the input."""
-    protocol = (given.get("protocols") or {}).get("wavefunction", "none")
-    schema = to_qcschema(result, protocol not in (None, "none"), driver)
+    return _answered(given, to_qcschema(result, _wants_orbitals(given), driver))
+
+
+def _wants_orbitals(given: dict[str, Any]) -> bool:
+    return (given.get("protocols") or {}).get("wavefunction", "none") not in (None, "none")
+
+
+def _answered(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     schema["keywords"] = given.get("keywords") or {}
     schema["provenance"] = {"creator": "cuanto", "version": __version__, "routine": "cuanto.compute"}
     schema["model"] = given["model"]

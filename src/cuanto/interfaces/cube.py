@@ -10,16 +10,14 @@ import os
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import __version__
+from cuanto.arrays import Array
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 FRONTIER = re.compile(r"(?P<name>homo|lumo)(?P<shift>[+-]\d{1,6})?", re.IGNORECASE)
 PER_LINE = 6

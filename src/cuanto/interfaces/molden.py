@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import __version__, integrals
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.wavefunction import shells_by_atom
 from cuanto.methods import GaussianResult
-
-Array = NDArray[np.float64]
+from cuanto.system import Molecule
 
 CARTESIAN_ORDER = {
     0: [""],
@@ -44,10 +44,7 @@ def molden_text(result: GaussianResult) -> str:
     basis, molecule = result.basis, result.molecule
     kinds = _kinds(basis)
     lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
-    lines.append("[Atoms] AU")
-    charges = molecule.nuclei.charges
-    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, charges, molecule.R_ax, strict=True), 1):
-        lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
+    lines += atom_lines(molecule)
     order = _order(basis)
     lines += ["[GTO]", *_shell_lines(basis), *_flags(kinds), "[MO]"]
     S_pq = result.backend.to_host(integrals.overlap(basis, backend=result.backend))
@@ -58,6 +55,15 @@ def molden_text(result: GaussianResult) -> str:
             lines += [" Sym= A", f" Ene= {eps_m[m]:.12f}", f" Spin= {spin}", f" Occup= {n_m[m]:.8f}"]
             lines += [f"{p:5d} {value:22.14e}" for p, value in enumerate(scaled[:, m], 1)]
     return "\n".join(lines) + "\n"
+
+
+def atom_lines(molecule: Molecule) -> list[str]:
+    """The section of atoms, Bohr."""
+    lines = ["[Atoms] AU"]
+    charges = molecule.nuclei.charges
+    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, charges, molecule.R_ax, strict=True), 1):
+        lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
+    return lines
 
 
 def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:

@@ -19,14 +19,14 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
+from cuanto.files import write_text
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
-DRIVERS = ("energy", "gradient", "properties")
+DRIVERS = ("energy", "gradient", "hessian", "properties")
 MAX_ORBITALS = 1000
 """Largest basis whose orbitals are written (20 MB of text); use a checkpoint for larger ones."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
@@ -67,7 +67,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
     if not result.converged:
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
-    _check(schema, "qcelemental.models", "AtomicResult")
+    check_schema(schema, "qcelemental.models", "AtomicResult")
     return schema
 
 
@@ -76,6 +76,8 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
+        if isinstance(result, GaussianResult) and len(on_charges := result.charges_gradient):
+            schema["extras"]["cuanto"]["charges_gradient"] = on_charges.tolist()
     if schema["driver"] == "properties":
         schema["return_result"] = {
             "energy": result.energy,
@@ -99,10 +101,14 @@ def write_qcschema(
 
 def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    schema = to_qcschema(result, driver=driver)
+    return schema_text(to_qcschema(result, driver=driver), asked)
+
+
+def schema_text(schema: dict[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+    """The text of a file with this AtomicResult."""
     if asked is not None:
         schema = plain(to_version_2(schema, asked))
-        _check(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
+        check_schema(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
     return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 
 
@@ -196,7 +202,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _check(schema: Mapping[str, Any], models: str, name: str) -> None:
+def check_schema(schema: Mapping[str, Any], models: str, name: str) -> None:
     """Validate with the model `name` of QCElemental, if it is installed and has this model."""
     try:
         model = getattr(import_module(models), name)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.keywords import about
@@ -25,7 +25,6 @@ from cuanto.scf.state import State
 from cuanto.system.formats import parse_json
 from cuanto.system.text import quoted, read_text
 
-Array = NDArray[np.float64]
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
 EXPECTED = "give the JSON of `cuanto energy --json`, another QCSchema AtomicResult, or a checkpoint"
@@ -176,6 +175,10 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
         "dipole": _array(properties.get("scf_dipole_moment"), (3,)),
         "gradient": _array(properties.get("return_gradient"), (natom, 3)),
     }
+    if arrays["gradient"] is not None and model.get("basis"):
+        on_charges = extras.get("charges_gradient")
+        count = len(on_charges) if isinstance(on_charges, list) else 0
+        arrays["charges_gradient"] = _array(on_charges or [], (count, 3))
     s_squared = _number(extras.get("s_squared"))
     return {
         **{name: array for name, array in arrays.items() if array is not None},

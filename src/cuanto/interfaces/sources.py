@@ -24,16 +24,25 @@ from cuanto.system.text import decoded, quoted, read_text
 STDIN = "-"
 SMILES = "smiles:"
 LARGEST_LABEL = 80
+HESSIAN = "hessian"
+"""Driver of frequencies."""
+OPTIMIZE = "optimize"
+"""The task of an optimisation, which QCSchema has no driver for."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What to compute: method, basis and keywords of `cuanto.energy`; None where a file or the defaults decide."""
+    """What to compute: method, basis and keywords of `cuanto.energy`; None where a file or the defaults decide.
+
+    `driver`: that of QCSchema, or another task, which may have `settings` of its own.
+    """
 
     method: str | None = None
     basis: str | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
     driver: str = "energy"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the driver, such as the temperature of thermochemistry."""
 
     @property
     def gradient(self) -> bool:
@@ -124,7 +133,8 @@ def choose_model(source: Source, given: Model) -> Model:
     asked = source.model
     method = given.method or asked.method or DEFAULT_METHOD
     driver = asked.driver if given.driver == "energy" else given.driver
-    require_driver(driver)
+    if driver != OPTIMIZE:
+        require_driver(driver)
     kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)
@@ -138,7 +148,7 @@ def choose_model(source: Source, given: Model) -> Model:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = asked.basis or DEFAULT_BASIS
-    return Model(method, basis, {**kept, **given.keywords}, driver)
+    return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
 
 
 def safe_label(text: str) -> str:

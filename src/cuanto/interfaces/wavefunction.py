@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis, Shell
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.errors import InputError
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 DIGITS = 12
 """Decimals of orbital coefficients in a file: more than a picture or a restart needs."""

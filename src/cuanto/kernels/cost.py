@@ -8,7 +8,7 @@ from cuanto.kernels.ir import Graph, Integrals, Kind, Stage
 from cuanto.kernels.passes import boys_order, live_values, schedule_order
 
 BOYS_OPERATIONS = 30
-"""Operations of one evaluation of F_M beside the 3 per order of its recursion: exponential, Taylor sum, selection."""
+"""Operations of one evaluation of F_M, besides 3 for each order of its recursion: exponential, Taylor sum, select."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
@@ -50,28 +50,19 @@ CUDA_DIGEST = declared(
 
 
 @cache
-def cpu_digest(real: str) -> Source:
-    """Select quartets, evaluate their integrals by a kernel for lists, add them to J and K."""
-    return integral_source("digest", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "direct_cpu.h"), CPU_DIGEST), {})
+def _cpu_quartets(entry: str, template: str, arguments: Arguments, real: str) -> Source:
+    """A kernel that selects quartets, evaluates their integrals by a kernel for lists, and uses them."""
+    return integral_source(entry, "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", template), arguments), {})
 
 
-@cache
-def cpu_forces(real: str) -> Source:
-    """Select quartets of derivatives, evaluate their integrals by a kernel for lists, add the forces of exchange."""
-    skeleton = Skeleton((*QUARTETS, "digest_cpu.h", "exchange_forces_cpu.h"), CPU_FORCES)
-    return integral_source("exchange_forces", "cpu", real, skeleton, {})
-
-
-@cache
-def cpu_store(real: str) -> Source:
-    """Select quartets for any density and keep their integrals."""
-    return integral_source("store", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "store_cpu.h"), CPU_STORE), {})
-
-
-@cache
-def cpu_stored(real: str) -> Source:
-    """J and K from integrals that were kept."""
-    return integral_source("stored", "cpu", real, Skeleton((*QUARTETS, "digest_cpu.h", "stored_cpu.h"), CPU_STORED), {})
+cpu_digest = partial(_cpu_quartets, "digest", "direct_cpu.h", CPU_DIGEST)
+"""J and K, by the type of numbers."""
+cpu_forces = partial(_cpu_quartets, "exchange_forces", "exchange_forces_cpu.h", CPU_FORCES)
+"""The forces of exchange, from quartets of derivatives."""
+cpu_store = partial(_cpu_quartets, "store", "store_cpu.h", CPU_STORE)
+"""Keeps the integrals of quartets that are significant for any density."""
+cpu_stored = partial(_cpu_quartets, "stored", "stored_cpu.h", CPU_STORED)
+"""J and K from integrals that were kept."""
 
 
 @cache

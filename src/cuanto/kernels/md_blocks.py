@@ -61,11 +61,6 @@ def triple_buffer(K: int) -> int:
     return 3 * largest_batch(K) + hermite_count(K)
 
 
-def full_store(K: int) -> int:
-    """Numbers to store without triple buffering: those of all batches."""
-    return (K + 1) * (K + 2) * (K + 3) * (K + 4) // 24
-
-
 @cache
 def tuple_table(order: int) -> NDArray[np.int32]:
     """All (t, u, v) by degree, packed into 8 bits each."""

@@ -1,6 +1,6 @@
 """Texts of the NDDO kernels: integrals, exchange and gradient of all pairs of two kinds of atoms.
 
-A kind is (principal quantum number, number of orbitals); everything else about an element is data, and repulsion and
+A kind is the principal quantum numbers of s, p and d; everything else about an element is data, and repulsion and
 exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `columns` atoms of a molecule, of
 molecules of one composition; with `triangle`, both are of one kind and a pair is done once. A CPU takes whole rows at
 once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to G[product on an
@@ -18,10 +18,8 @@ import numpy as np
 from cuanto import tuning
 from cuanto.kernels.abi import Arguments, declared
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
-from cuanto.kernels.nddo_overlap import SERIES_LIMIT, mopac_limit, overlap_text, series_text
+from cuanto.kernels.nddo_overlap import SERIES_LIMIT, Kind, mopac_limit, overlap_text, series_text
 from cuanto.kernels.text import SUMS, Source, assemble
-
-Kind = tuple[int, int]
 
 THREADS = tuning.size("cuda", "semiempirical.threads")
 GAUSSIANS = 4
@@ -29,7 +27,7 @@ FIELDS: dict[str, int] = {
     "ELEMENT": 1,
     "CHARGE": 1,
     "ROOT": 1,
-    "ALPHA": 1,
+    "ATTRACTED": 1,
     "SEPARATION": len(SEPARATIONS),
     "ADDITIVE": len(ADDITIVE),
     "ZETA": 3,
@@ -37,11 +35,12 @@ FIELDS: dict[str, int] = {
     "BETA": 3,
     "GAUSSIAN": 3 * GAUSSIANS,
 }
-"""Fields of an atom's record and their lengths: the index of its element (for the table of pairs), core
-charge, a root of the atomic number, MNDO's alpha, multipoles, shells, and Gaussians (K, L, M)."""
+"""Fields of an atom's record and their lengths: the index of its element (for the table of pairs), core charge, a root
+of the atomic number, whether cores attract its p orbitals, multipoles, shells, and Gaussians (K, L, M)."""
 OFFSETS = dict(zip(FIELDS, np.cumsum([0, *FIELDS.values()]).tolist(), strict=False))
 RECORD = sum(FIELDS.values())
-PAIR_FIELDS = 4
+PAIR_FIELDS = 16
+"""Numbers of a pair of elements in the core repulsion; see templates/nddo_core_repulsion.h."""
 
 GRID = declared(
     "INDEX begin, INDEX end, INDEX rows, INDEX columns, int triangle, const int* row_atom, const int* "
@@ -50,8 +49,9 @@ GRID = declared(
 GEOMETRY = declared("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
 SLAB = declared("int atom_begin, int atom_end")
 REPULSION = GRID + GEOMETRY + SLAB + declared("double* G")
-MODEL = declared("int pm6, int gaussians, int mopac, double bohr, double hartree")
+MODEL = declared("int pm6, int gaussians, int extras, int mopac, double bohr, double hartree")
 CORE = GRID + GEOMETRY + MODEL + declared("double* H, double* energies")
+ATTRACTION = GRID + GEOMETRY + declared("double* attraction")
 EXCHANGE = GRID + SLAB + declared("const double* G, INDEX spins, double factor, const double* D, double* F")
 GRADIENT = GRID + GEOMETRY + MODEL + declared("INDEX spins, double factor, const double* D, double* gradient")
 
@@ -99,7 +99,8 @@ def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:
     limits = {"SERIES_LIMIT": SERIES_LIMIT, "MOPAC_LIMIT": mopac_limit(kind_a, kind_b)}
     overlap = overlap_text(kind_a, kind_b)
     parts = [series_text(), "nddo_auxiliary.h", overlap, "nddo_core_repulsion.h", "nddo_resonance.h"]
-    return {name: f"REAL({value!r})" for name, value in limits.items()}, parts
+    defines: dict[str, object] = {name: f"REAL({value!r})" for name, value in limits.items()}
+    return defines | {"RHO_CORE": f"(ADDITIVE + {ADDITIVE.index('core')})"}, parts
 
 
 def _gradient_parts(name: str) -> Texts:
@@ -126,9 +127,23 @@ def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store"
     arguments, end, name = (CORE, ["nddo_core.h"], "core")
     if consumer == "gradient":
         arguments, end, name = (GRADIENT, _gradient_parts("core"), "core_gradient")
-    entry = f"nddo_{name}_{kind_a[0]}{kind_a[1]}_{kind_b[0]}{kind_b[1]}"
-    orbitals = kind_a[1], kind_b[1]
+    entry = f"nddo_{name}_{''.join(map(str, kind_a))}_{''.join(map(str, kind_b))}"
+    orbitals = len(kind_a) ** 2, len(kind_b) ** 2
     return _source(target, entry, (*arguments, *SUMS[target]), orbitals, [*parts, *end], **limits)
+
+
+@cache
+def attraction_source(target: str, orbitals: int, consumer: str = "store") -> Source:
+    """What the attraction to cores differs from that to their charge in an s orbital, for all products on atoms with
+    these orbitals, or its `gradient`; B is a core, and every pair is done in this direction only."""
+    counts, parts = _repulsion_parts(orbitals, 1)
+    counts |= {f"RHO_{name.replace(' ', '_').upper()}": f"(ADDITIVE + {k})" for k, name in enumerate(ADDITIVE)}
+    parts = [*_products(orbitals, 1), *parts, "nddo_attraction_local.h"]
+    if consumer == "store":
+        entry, arguments, end = f"nddo_attraction_{orbitals}", ATTRACTION, ["nddo_attraction.h"]
+    else:
+        entry, arguments, end = f"nddo_attraction_gradient_{orbitals}", GRADIENT, _gradient_parts("attraction")
+    return _source(target, entry, (*arguments, *SUMS[target]), (orbitals, 1), [*parts, *end], **counts)
 
 
 @cache

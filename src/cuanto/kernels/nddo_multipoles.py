@@ -21,8 +21,9 @@ from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
 ORBITALS = ((0, 0), (1, 1), (1, -1), (1, 0), (2, 2), (2, 1), (2, 0), (2, -1), (2, -2))
 """(l, m) of s, x, y, z, x2-y2, xz, z2, yz, xy."""
 SEPARATIONS = ("sp", "pp", "sd", "pd", "dd")
-ADDITIVE = ("0", "sp", "pp", "sd", "pd", "dd", "0dd")
-"""Charge separations and additive terms of an atom, by pairs of shells."""
+ADDITIVE = ("0", "sp", "pp", "sd", "pd", "dd", "0dd", "sp core", "pp core", "core")
+"""Charge separations and additive terms of an atom, by pairs of shells. Those of sp and pp differ in integrals with a d
+function and in the attraction to a core; the core has its own."""
 
 Charge = tuple[float, float, float, float]
 Pole = tuple[str, float, str, str]
@@ -117,7 +118,8 @@ def with_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
             shape = SHAPES[l, m]
             # charges of [21], [2-1] and [2-2] lie at D/sqrt(2); for pp, D is sqrt(2) times Dewar and Thiel's
             size = (sqrt(0.5) if shape[0] == "s" else 1.0) * (sqrt(2.0) if shells == "pp" else 1.0)
-            yield c * (2.0 / sqrt(3.0) if (l, m) == (2, 0) else 1.0), (shape, size, shells, shells)
+            additive = f"{shells} core" if shells in ("sp", "pp") else shells
+            yield c * (2.0 / sqrt(3.0) if (l, m) == (2, 0) else 1.0), (shape, size, shells, additive)
 
 
 def without_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:

@@ -12,11 +12,16 @@ from math import factorial, sqrt
 
 Polynomial = dict[tuple[int, int], int]
 """Coefficients by powers of xi and eta."""
+Kind = tuple[int, ...]
+"""Principal quantum numbers of the shells s, p and d of an atom."""
 
 SERIES_LIMIT, SERIES = 3.0, 28
 """|b| up to which B is computed from its power series, and the highest power in it."""
 MOPAC_POWERS = ((7, 0.5), (8, 1.0), (13, 2.0), (16, 1e9))
 """(power, limit): MOPAC 23 leaves out this and higher powers of b unless |b| exceeds the limit."""
+
+LIGHT = ((1,), (2, 2), (3, 3))
+"""Kinds of atoms from H to Cl for which MOPAC has a routine of its own, without He, Ne and d functions."""
 
 NORMS = {(0, 0): 0.5, (1, 0): 1.5, (1, 1): 0.75, (2, 0): 0.625, (2, 1): 3.75, (2, 2): 0.9375}
 """Squared normalisation factors of the functions Theta_lm, by (l, m)."""
@@ -59,34 +64,34 @@ def polynomial(n: int, l: int, k: int, q: int, m: int) -> dict[tuple[int, int], 
     return {powers: c * norm for powers, c in whole.items()}
 
 
-def mopac_limit(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> float:
+def mopac_limit(kind_a: Kind, kind_b: Kind) -> float:
     """|b| up to which MOPAC uses the series for B; its two routines have different limits."""
-    if max(kind_a[1], kind_b[1]) > 4 or max(kind_a[0], kind_b[0]) > 3:
+    if not {kind_a, kind_b} <= set(LIGHT):
         return SERIES_LIMIT
-    return 1.0 if kind_a[0] + kind_b[0] == 6 else 0.5
+    return 1.0 if kind_a == kind_b == LIGHT[-1] else 0.5
 
 
 @cache
-def overlap_text(kind_a: tuple[int, int], kind_b: tuple[int, int]) -> str:
+def overlap_text(kind_a: Kind, kind_b: Kind) -> str:
     """Text of local_overlap: s[i * NB + k] in the local frame, whose z axis points from A to B for both atoms."""
-    (n, orbitals), (k, others) = kind_a, kind_b
-    count = n + k + 1
+    orbitals, others = len(kind_a) ** 2, len(kind_b) ** 2
     lines = ["template <class V> FN void local_overlap(V R, const VEC* a, const VEC* b, bool mopac, V* s) {"]
     lines += [f"    UNROLL for (int i = 0; i < {orbitals * others}; ++i) s[i] = number<V>(0);"]
-    lines += ["    const V half = REAL(0.5) * R;", "    V scale = half;"]
-    lines += [f"    UNROLL for (int i = 0; i < {n + k}; ++i) scale = scale * half;"]
-    shells_a, shells_b = ({1: 1, 4: 2, 9: 3}[number] for number in (orbitals, others))
-    for l in range(shells_a):
-        for q in range(shells_b):
+    lines += ["    const V half = REAL(0.5) * R;"]
+    for power in sorted({n + k for n in kind_a for k in kind_b}):
+        lines += [f"    V scale_{power} = half;"]
+        lines += [f"    UNROLL for (int i = 0; i < {power}; ++i) scale_{power} = scale_{power} * half;"]
+    for l, n in enumerate(kind_a):
+        for q, k in enumerate(kind_b):
+            count = n + k + 1
             lines += ["    {", f"        V A[{count}], B[{count}];"]
             lines += [f"        const VEC za = a[ZETA + {l}], zb = b[ZETA + {q}];"]
             lines += [
                 f"        auxiliary_a<{count}>(half * (za + zb), A);",
                 f"        auxiliary_b<{count}>(half, za - zb, mopac, B);",
             ]
-            lines += [
-                f"        const V front = a[NORM + {l}] * b[NORM + {q}] * scale * exponential(R * -smaller(za, zb));"
-            ]
+            norms = f"a[NORM + {l}] * b[NORM + {q}] * scale_{n + k}"
+            lines += [f"        const V front = {norms} * exponential(R * -smaller(za, zb));"]
             for m in range(min(l, q) + 1):
                 lines += _sum(polynomial(n, l, k, q, m))
                 lines += [f"        s[{i * others + j}] = sum;" for i, j in _places(l, q, m)]

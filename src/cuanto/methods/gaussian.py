@@ -16,7 +16,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
-from cuanto.methods.gradient import energy_gradient
+from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
@@ -28,7 +28,7 @@ from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
-from cuanto.scf.stability import UNSTABLE
+from cuanto.scf.stability import stability_note
 from cuanto.scf.state import Orbitals, State
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
@@ -50,6 +50,8 @@ flows between atoms, more than in Hartree-Fock. It is about what screening leave
 0.5 are equally good (waters, glycine)."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
+SCF_MEMORY = "matrices of the SCF"
+"""Name under which memory is reserved for them."""
 NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -110,7 +112,7 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     model, request = context.model, context.request
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
-    budget.reserve("matrices of the SCF", min(matrices, budget.available()))
+    budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
     if model.integrated:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
@@ -157,10 +159,12 @@ class Calculation:
         return cls(context, core, make_terms(context, core, builders))
 
     def gradient(self, state: State) -> tuple[Array, Array]:
-        """dE/dR of a converged state: of the atoms, and of the point charges, Hartree/Bohr."""
+        """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
-        charges = len(context.request.surroundings.charges)
-        return energy_gradient(self.terms, context.basis, context.backend, state, charges, context.timings)
+        require_gradient(state, context.request.scf.unconverged_gradient)
+        context.budget.release(SCF_MEMORY)  # its matrices are gone
+        common = (context.basis, context.backend, state, self.core.S_pq)
+        return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
     @property
     def options(self) -> ScfOptions:
@@ -197,8 +201,7 @@ class Calculation:
         """Notes for the result."""
         notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
         if state.curvature is not None:
-            verdict = "stable" if state.curvature > UNSTABLE else "NOT a minimum"
-            notes.append(f"internal stability: {verdict}, lowest curvature {state.curvature:.4f} Hartree")
+            notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.integrated:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")

@@ -4,6 +4,11 @@ With orbitals that stay orthonormal while atoms move, dE = sum over terms of dE 
 - sum_pq W_pq dS_pq, W = 1/2 sum_s (D_s F_s S^-1 + S^-1 F_s D_s): P. Pulay, Mol. Phys. 17, 197 (1969),
 doi:10.1080/00268976900100941. This holds for every energy that is stationary in the orbitals, restricted open shells
 and smeared occupations (with the free energy) included.
+
+Where linearly dependent combinations of functions are left out, the space of the orbitals moves as well. With the
+overlap of normalised functions N S N = U s U^T, N constant, and eigenvectors k that are kept and d that are not,
+dU_k = sum_d U_d (U_d^T N dS N U_k) / (s_k - s_d) + (what stays inside), which adds
+2 sum_kd (U_k^T N^-1 sum_s D_s F_s N U_d) (U_d^T N dS N U_k) / (s_k - s_d) to dE. S^-1 becomes the inverse inside.
 """
 
 from __future__ import annotations
@@ -25,10 +30,9 @@ from cuanto.terms import Term
 
 
 def energy_gradient(
-    terms: Sequence[Term], basis: Basis, backend: Backend, state: State, charges: int, timings: Timings
+    terms: Sequence[Term], basis: Basis, backend: Backend, state: State, S_pq: Any, charges: int, timings: Timings
 ) -> tuple[Array, Array]:
     """dE/dR of a stationary state, Hartree/Bohr, for the atoms and for the point charges (`charges` of them)."""
-    _check(state, basis)
     atoms = len(basis.R_ax)
     gradient = np.zeros((atoms + charges, 3))
     C_spi = _occupied_orbitals(state, backend.xp)
@@ -39,18 +43,25 @@ def energy_gradient(
                 raise InputError(f"the gradient of the term {term.name!r} is not implemented")
             gradient[: len(part)] += part
     with timings.measure("gradient of overlap"):
-        gradient[:atoms] -= two_centre_gradient(basis, {"overlap": energy_weighted_density(state, backend)}, backend)
+        W_pq = energy_weighted_density(state, S_pq, backend)
+        gradient[:atoms] -= two_centre_gradient(basis, {"overlap": W_pq}, backend)
     return gradient[:atoms], gradient[atoms:]
 
 
-def _check(state: State, basis: Basis) -> None:
+def require_gradient(state: State, unconverged: bool = False) -> None:
+    """Refuse the gradient of a state without orbitals or, unless `unconverged`, of one that is not converged."""
     if state.D_spq is None or state.C_spm is None or state.F_spq is None:
         raise InputError("no gradient: the file has no orbitals; repeat the calculation")
-    if state.C_spm.shape[2] < basis.nbf:
-        dropped = basis.nbf - state.C_spm.shape[2]
-        raise InputError(f"no gradient: {dropped} linearly dependent combinations of functions were left out")
-    if not state.converged:
-        raise ConvergenceError(f"no gradient: the SCF is not converged, the norm of FDS - SDF is {state.gradient:.1e}")
+    require_converged(state, unconverged)
+
+
+def require_converged(state: State, unconverged: bool) -> None:
+    """Refuse the gradient of a state that is not converged, unless it is asked for (`unconverged`)."""
+    if not state.converged and not unconverged:
+        raise ConvergenceError(
+            f"no gradient: the SCF is not converged, the norm of FDS - SDF is {state.gradient:.1e}; raise "
+            "max_iterations, or set unconverged_gradient to have a gradient that is not the derivative of the energy"
+        )
 
 
 def _occupied_orbitals(state: State, xp: Any) -> Any:
@@ -61,12 +72,27 @@ def _occupied_orbitals(state: State, xp: Any) -> Any:
     return C_spm[:, :, : n_si.shape[1]] * xp.asarray(np.sqrt(n_si)[:, None, :])
 
 
-def energy_weighted_density(state: State, backend: Backend) -> Any:
+def energy_weighted_density(state: State, S_pq: Any, backend: Backend) -> Any:
     """W_pq, with S^-1 = sum_m C_pm C_qm."""
     product, xp = backend.linalg.product, backend.xp
-    W_pq = xp.zeros_like(state.D_spq[0])
+    W_pq, DF_pq = xp.zeros_like(S_pq), xp.zeros_like(S_pq)
     for s, (D_pq, F_pq) in enumerate(zip(state.D_spq, state.F_spq, strict=True)):
         C_pm = state.C_spm[min(s, len(state.C_spm) - 1)]
-        half_pq = product(product(product(D_pq, F_pq), C_pm), C_pm.T)
+        one_pq = product(D_pq, F_pq)
+        half_pq = product(product(one_pq, C_pm), C_pm.T)
         W_pq += 0.5 * (half_pq + half_pq.T)
-    return W_pq
+        DF_pq += one_pq
+    dropped = len(S_pq) - state.C_spm.shape[2]
+    return W_pq - _moving_space(DF_pq, S_pq, dropped, backend) if dropped else W_pq
+
+
+def _moving_space(DF_pq: Any, S_pq: Any, dropped: int, backend: Backend) -> Any:
+    """Symmetric Z_pq with dE = sum_pq Z_pq dS_pq, because the combinations that are left out change with the atoms."""
+    xp, product = backend.xp, backend.linalg.product
+    scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
+    s_m, U_pm = backend.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
+    U_pd, U_pk = U_pm[:, :dropped], U_pm[:, dropped:]
+    G_kd = product(product(U_pk.T / scale_p, DF_pq), scale_p[:, None] * U_pd)
+    G_kd = 2.0 * G_kd / (s_m[dropped:, None] - s_m[:dropped])
+    Z_pq = product(product(U_pk, G_kd), U_pd.T) * scale_p[:, None] * scale_p
+    return 0.5 * (Z_pq + Z_pq.T)

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import integrals, properties
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
@@ -21,8 +21,6 @@ from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.units import DIPOLE_IN_DEBYE
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -244,12 +242,12 @@ class GaussianResult(Result):
         """Orbitals as a guess for another calculation."""
         return Orbitals(self.basis, self.coefficients, self.occupations)
 
-    @property
+    @cached_property
     def gradient(self) -> Array:
         """Gradient dE/dR_ax, Hartree/Bohr; computed when it is asked for first, without another SCF."""
         return self._gradients[0]
 
-    @property
+    @cached_property
     def charges_gradient(self) -> Array:
         """Derivative of the energy with respect to the positions of point charges, Hartree/Bohr."""
         return self._gradients[1]
@@ -265,6 +263,7 @@ class GaussianResult(Result):
 
         keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
         keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
+        keywords |= {"max_memory": self.settings.max_memory}
         with one_thread:
             return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
 

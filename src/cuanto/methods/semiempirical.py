@@ -1,4 +1,4 @@
-"""MNDO, AM1, PM3 and PM6: restricted for singlets, unrestricted otherwise (`upm6`: always)."""
+"""MNDO, AM1, PM3, PM6 and RM1: restricted for singlets, unrestricted otherwise (`upm6`: always)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
-from cuanto.log import Timings
+from cuanto.log import Timings, logger
 from cuanto.memory import Budget
+from cuanto.methods.gradient import require_converged
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
 from cuanto.methods.result import Result, run_iterations
@@ -28,6 +29,7 @@ from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
+from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
 from cuanto.semiempirical import batch, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
@@ -38,12 +40,13 @@ from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
 from cuanto.semiempirical.rotation_steps import RotationStep, rotations_suffice
+from cuanto.semiempirical.tables import unknown_pairs
 from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
-Array = NDArray[np.float64]
-
+MOST_FOLLOWED = 2000
+"""Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
 
@@ -53,7 +56,7 @@ class Semiempirical:
     """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes one instead of that of the options.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes the one to use instead.
     """
 
     molecule: Molecule
@@ -83,7 +86,16 @@ class Semiempirical:
     @property
     def spins(self) -> int:
         """1 for closed shells, else 2."""
-        return 2 if self.method[0] == "u" or self.molecule.multiplicity > 1 else 1
+        unpaired = self.layout.valence_multiplicity(self.molecule.multiplicity) > 1
+        return 2 if self.method[0] == "u" or unpaired else 1
+
+    @cached_property
+    def scf(self) -> ScfOptions:
+        """The options, with what is chosen automatically."""
+        if self.options.stability != "auto":
+            return self.options
+        follow = self.layout.ambiguous and self.layout.orbitals <= MOST_FOLLOWED and self.options.aufbau
+        return replace(self.options, stability="follow" if follow else "none")
 
     @cached_property
     def budget(self) -> Budget:
@@ -122,13 +134,13 @@ class Semiempirical:
             terms.append(Constant("correction", self.corrections[0]))
         electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
         filled = electrons if self.spins == 2 else (sum(electrons),)
-        occupations = choose_occupations(self.options, filled, self.layout.orbitals)
+        options = self.scf
+        occupations = choose_occupations(options, filled, self.layout.orbitals)
         problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
-        made = choose_diagonaliser(self.options, frame, self.mixed) if given is None else given(frame)
+        made = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
-        options = self.options
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start, self.budget)
         done = 0
@@ -136,9 +148,10 @@ class Semiempirical:
             steps = RotationStep(problem, made, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
-                yield state
+                final = options.stability == "none" or state.iteration == options.max_iterations
+                yield replace(state, converged=state.converged and final)
             done = state.iteration
-            if state.converged or done == options.max_iterations:
+            if final and (state.converged or done == options.max_iterations):
                 return
             options = replace(options, max_iterations=options.max_iterations - done)
             made.restart()
@@ -152,7 +165,7 @@ class Semiempirical:
         """Run the SCF to its end."""
         state, history = run_iterations(self.states(start), on_iteration)
         state = replace(state, energies=self._conventional(state))
-        return self.result(state, history=history, notes=self._notes())
+        return self.result(state, history=history, notes=self._notes(state))
 
     def result(self, state: State, **details: Any) -> SemiempiricalResult:
         """The result of a converged or last state."""
@@ -175,11 +188,25 @@ class Semiempirical:
         energies["core"] += attraction
         return {"core repulsion": repulsion, **energies}
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self, state: State) -> tuple[str, ...]:
         """Notes for the result."""
-        parts = len(self.engine.slabs)
-        notes = [] if self.engine.stored else [f"repulsion integrals recomputed in {parts} parts in every iteration"]
+        notes, parts = list(self.warnings), len(self.engine.slabs)
+        if not self.engine.stored:
+            notes.append(f"repulsion integrals recomputed in {parts} parts in every iteration")
+        if state.curvature is not None:
+            notes.append(stability_note(state.curvature))
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the parameters of the method lack for this molecule, and which electrons they leave out."""
+        notes, multiplicity = [], self.molecule.multiplicity
+        if pairs := unknown_pairs(self.layout):
+            names = ", ".join("-".join(pair) for pair in pairs)
+            notes.append(f"WARNING: PM6 has no parameters for {names}: core repulsion as in MOPAC without them")
+        if (valence := self.layout.valence_multiplicity(multiplicity)) != multiplicity:
+            notes.append(f"f electrons belong to the cores: multiplicity {valence} of the valence electrons")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -245,6 +272,7 @@ class SemiempiricalResult(Result):
         """Gradient dE/dR_ax, Hartree/Bohr."""
         if self.state.D_spq is None:
             raise self._lacks("density matrix")
+        require_converged(self.state, self.options.unconverged_gradient)
         with self.timings.measure("gradient"):
             D_bspq = self.backend.to_device(self.density)[None]
             pairs_ax = self.backend.to_host(self.calculation.engine.gradient(D_bspq))[0]
@@ -299,6 +327,8 @@ def semiempirical_energies(
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
+        for warning in first.warnings:
+            logger.warning("%s: %s", first.molecule.name or "".join(first.molecule.symbols), warning)
         first.engine.prepare()  # before several threads need the same kernels
         size = batch.batch_size(first.layout, first.budget, len(members), threads)
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
@@ -327,8 +357,9 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
     results = []
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
-        if not solved.converged_b[b]:
-            results.append(alone.run())
+        if not solved.converged_b[b] or model.scf.stability != "none":
+            start = Density(solved.D_bspq[b], None) if solved.converged_b[b] else None
+            results.append(alone.run(start=start))
             continue
         correction, correction_ax = alone.corrections
         state = State(
@@ -338,7 +369,7 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
             eps_sm=eps_bsm[b],
             n_sm=n_sm,
         )
-        result = alone.result(state)
+        result = alone.result(state, notes=alone.warnings)
         vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
         vars(result)["charges"] = properties.charges(layout, D_bpq[b])
         if slopes_bax is not None:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, unit_norm_factors
 from cuanto.system import Molecule
 from cuanto.system.masses import dipole_origin
-
-Array = NDArray[np.float64]
 
 
 def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:

@@ -1,4 +1,4 @@
-"""Orbitals and densities on a regular grid of points, for pictures and cube files.
+"""Orbitals and densities on a regular grid of points, for pictures and cube files, and at any points.
 
 On axes that are parallel to x, y and z every Gaussian is a product f(x) g(y) h(z), so that an orbital is, plane by
 plane, one product of matrices: sum_n [f_n(x) g_n(y)] h_n(z), n over primitives and their monomials.
@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.errors import require
-
-Array = NDArray[np.float64]
 
 MAX_POINTS = 100_000_000
 """A cube file of 1.3 GB; larger requests are taken for mistakes."""
@@ -69,6 +68,25 @@ def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box) -> Array:
         for m in np.flatnonzero(n_m):
             total += n_m[m] * products.values(C_pm[:, m]) ** 2
     return total
+
+
+def density_at(basis: Basis, D_spq: Array, r_gx: Array) -> Array:
+    """Density of every spin at any points, rho_sg."""
+    chi_gp = functions_at(basis, r_gx)
+    return np.stack([((chi_gp @ D_pq) * chi_gp).sum(axis=1) for D_pq in D_spq])
+
+
+def functions_at(basis: Basis, r_gx: Array) -> Array:
+    """Values of all basis functions at any points, chi_gp."""
+    columns = []
+    for shell in basis.shells:
+        d_gx = r_gx - basis.R_ax[shell.atom]
+        radial_gk = np.exp(-np.outer((d_gx**2).sum(axis=1), shell.exponents))
+        powers_gc = np.stack([np.prod(d_gx**powers, axis=1) for powers in np.array(cartesian_powers(shell.l))], axis=1)
+        angular_gm = powers_gc @ shell_matrix(shell.l, shell.pure).T
+        values_gnm = (radial_gk @ shell.coefficients)[:, :, None] * angular_gm[:, None, :]
+        columns.append(values_gnm.reshape(len(r_gx), -1))
+    return np.concatenate(columns, axis=1)
 
 
 class _Products:

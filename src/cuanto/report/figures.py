@@ -6,14 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cuanto.arrays import Array
 from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
 from cuanto.units import HARTREE_IN_EV
-
-Array = NDArray[np.float64]
 
 TINY = 1e-300
 """Smaller numbers have no logarithm worth drawing."""
@@ -48,19 +44,22 @@ class Frame:
         return self.bottom - (self.bottom - self.top) * (value - self.y_low) / ((self.y_high - self.y_low) or 1.0)
 
 
-def _text(x: float, y: float, words: object, class_: str = "tick", anchor: str = "middle") -> Markup:
+def text_at(x: float, y: float, words: object, class_: str = "tick", anchor: str = "middle") -> Markup:
+    """Words at a pixel."""
     return tag("text", words, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
 
 
-def _plot(id_: str, label: str, parts: Sequence[Markup]) -> Markup:
+def plot(id_: str, label: str, parts: Sequence[Markup]) -> Markup:
+    """A drawing of the common size."""
     return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id=id_)
 
 
-def _line(x1: float, x2: float, y: float, class_: str, *children: Markup) -> Markup:
+def line(x1: float, x2: float, y: float, class_: str, *children: Markup) -> Markup:
+    """A horizontal line."""
     return tag("line", *children, x1=x1, x2=x2, y1=y, y2=y, class_=class_)
 
 
-def _step(span: float, most: int) -> int:
+def tick_step(span: float, most: int) -> int:
     """Distance of ticks: 1, 2 or 5 times a power of ten, so that there are at most `most` in `span`."""
     power = 1
     while span / power > most * 5:
@@ -86,50 +85,50 @@ def convergence(history: Sequence[Iteration], tolerances: tuple[float | None, fl
     low = max(low, -16)
     last = max(one.iteration for one in history)
     frame = Frame(58, 548, 16, 304, 1 if last > 1 else 0, max(last, 2), low, high)
-    parts = [*_decades(frame), *_iterations(frame, last)]
+    parts = [*decades(frame), *_iterations(frame, last)]
     for kind, tolerance in zip(("change", "gradient"), tolerances, strict=True):
         if tolerance and low <= math.log10(tolerance) <= high:
-            parts.append(_line(frame.left, frame.right, frame.y(math.log10(tolerance)), f"limit {kind}"))
+            parts.append(line(frame.left, frame.right, frame.y(math.log10(tolerance)), f"limit {kind}"))
     parts += [_series(frame, changes, "change", "|\u0394E|"), _series(frame, gradients, "gradient", "gradient")]
     label = "Convergence of the energy and of the orbital gradient by iteration"
-    return _plot("plot-convergence", label, parts)
+    return plot("plot-convergence", label, parts)
 
 
-def _rules(frame: Frame, ticks: Iterable[tuple[int, str]]) -> list[Markup]:
+def rules(frame: Frame, ticks: Iterable[tuple[int, str]]) -> list[Markup]:
     """Horizontal lines at values with their labels; that at zero stands out."""
     parts = []
     for value, label in ticks:
         y = frame.y(value)
-        parts.append(_line(frame.left, frame.right, y, "rule zero" if label == "0" else "rule"))
-        parts.append(_text(frame.left - 8, y + 4, label, anchor="end"))
+        parts.append(line(frame.left, frame.right, y, "rule zero" if label == "0" else "rule"))
+        parts.append(text_at(frame.left - 8, y + 4, label, anchor="end"))
     return parts
 
 
-def _decades(frame: Frame) -> list[Markup]:
+def decades(frame: Frame) -> list[Markup]:
     """Powers of ten."""
     step = 1 if frame.y_high - frame.y_low <= 7 else 2 if frame.y_high - frame.y_low <= 14 else 4
     powers = [n for n in range(int(frame.y_low), int(frame.y_high) + 1) if n % step == 0]
-    return _rules(frame, [(n, f"10{_superscript(n)}") for n in powers])
+    return rules(frame, [(n, f"10{_superscript(n)}") for n in powers])
 
 
 def _iterations(frame: Frame, last: int) -> list[Markup]:
-    step = _step(last, 14)
+    step = tick_step(last, 14)
     shown = [i for i in range(1, last + 1) if i == 1 or i % step == 0]
-    parts = [_text(frame.x(i), frame.bottom + 20, i) for i in shown]
-    return [*parts, _text((frame.left + frame.right) / 2, frame.bottom + 37, "iteration", "label")]
+    parts = [text_at(frame.x(i), frame.bottom + 20, i) for i in shown]
+    return [*parts, text_at((frame.left + frame.right) / 2, frame.bottom + 37, "iteration", "label")]
 
 
 def _series(frame: Frame, points: Sequence[tuple[Iteration, float]], kind: str, name: str) -> Markup:
     at = [
         (frame.x(step.iteration), frame.y(max(math.log10(value), frame.y_low)), step, value) for step, value in points
     ]
-    line = tag("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y, _, _ in at), class_=f"series {kind}")
+    curve = tag("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y, _, _ in at), class_=f"series {kind}")
     dots = []
     for x, y, step, value in at:
         energy = number(step.energy, 9, "Eh")
         hint = f"iteration {step.iteration}{', ' + step.step if step.step else ''}: {name} {value:.2e}, E = {energy}"
         dots.append(tag("circle", tag("title", hint), cx=x, cy=y, r="3.4", class_=f"dot {kind}"))
-    return tag("g", line, *dots)
+    return tag("g", curve, *dots)
 
 
 def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
@@ -149,14 +148,14 @@ def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
         parts += _column(frame, s, len(levels), eps, n)
         parts += _gap(frame, s, homo[s], lumo[s])
     label = "Orbital energies near the frontier, electronvolt"
-    return _plot("plot-levels", label, parts)
+    return plot("plot-levels", label, parts)
 
 
 def _volts(frame: Frame) -> list[Markup]:
-    step = _step(frame.y_high - frame.y_low, 9)
+    step = tick_step(frame.y_high - frame.y_low, 9)
     values = [step * i for i in range(math.ceil(frame.y_low / step), math.floor(frame.y_high / step) + 1)]
-    title = _text(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")
-    return [title, *_rules(frame, [(value, number(value, 0)) for value in values])]
+    title = text_at(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")
+    return [title, *rules(frame, [(value, number(value, 0)) for value in values])]
 
 
 def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[float]) -> list[Markup]:
@@ -173,14 +172,14 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
     reach = width * (0.46 if spins == 1 else 0.4)
     parts = []
     if spins == 2:
-        parts.append(_text(middle, frame.top - 3, "\u03b1" if s == 0 else "\u03b2", "label"))
+        parts.append(text_at(middle, frame.top - 3, "\u03b1" if s == 0 else "\u03b2", "label"))
     for group in groups:
         each = min(reach / len(group), width * 0.2)
         for i, (e, k, m) in enumerate(group):
             start = middle + each * (i - len(group) / 2)
             kind = "empty" if k <= EMPTY else "single" if spins == 1 and k < 1.5 else "filled"
             hint = tag("title", f"orbital {m}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
-            parts.append(_line(start + 2, start + each - 2, frame.y(e), f"level {kind}", hint))
+            parts.append(line(start + 2, start + each - 2, frame.y(e), f"level {kind}", hint))
     return parts
 
 
@@ -193,14 +192,14 @@ def _gap(frame: Frame, s: int, homo: float | None, lumo: float | None) -> list[M
     for value, name, shift in ((homo, "HOMO", 15 if close else 4), (lumo, "LUMO", -7 if close else 4)):
         if value is not None:
             words = f"{name} {number(value, 2)}"
-            parts.append(_text(x + 14, frame.y(value) + shift, words, "mark", "start"))
+            parts.append(text_at(x + 14, frame.y(value) + shift, words, "mark", "start"))
     if homo is not None and lumo is not None:
         top, bottom = frame.y(lumo), frame.y(homo)
         ends = "".join(f"M{x - 4:.1f},{y:.1f}h8" for y in (bottom, top))
         parts.append(tag("path", d=f"M{x:.1f},{bottom:.1f}V{top:.1f}{ends}", class_="gap"))
         if not close:
             words = f"gap {number(lumo - homo, 2)} eV"
-            parts.append(_text(x + 14, (top + bottom) / 2 + 4, words, "mark strong", "start"))
+            parts.append(text_at(x + 14, (top + bottom) / 2 + 4, words, "mark strong", "start"))
     return parts
 
 

@@ -10,31 +10,44 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.interfaces.files import write_text
-from cuanto.interfaces.read import read
+from cuanto.files import write_text
+from cuanto.interfaces.optimization import NAME as OPTIMIZATION
+from cuanto.interfaces.qcschema import read_molecule
+from cuanto.interfaces.read import is_checkpoint, read
+from cuanto.interfaces.vibrations import is_hessian, read_hessian
 from cuanto.interfaces.wavefunction import wavefunction_of
 from cuanto.methods import Result
+from cuanto.motion.optimize import OptimizationResult
+from cuanto.motion.vibrations import Vibrations
 from cuanto.report.markup import Markup, join, tag
+from cuanto.report.motion import Motion, geometries_in, geometries_of
 from cuanto.report.sections import atomic_charges, body
 from cuanto.report.surfaces import Surface, frontier_surfaces
+from cuanto.system.formats import parse_json
+from cuanto.system.text import read_text
 from cuanto.units import BOHR_IN_ANGSTROM
 
-Source = Result | Mapping[str, Any] | str | os.PathLike[str]
+Source = Result | Vibrations | OptimizationResult | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def write_report(path: str | os.PathLike[str], source: Source) -> None:
-    """Write one self-contained HTML page about a result, its QCSchema dictionary, a JSON file of it or a checkpoint."""
+    """Write one self-contained HTML page about a result, vibrations or an optimisation.
+
+    `source` may also be a QCSchema dictionary, a JSON file of it, or a checkpoint.
+    """
     write_text(path, report_html(source))
 
 
 def report_html(source: Source) -> str:
     """The text of the page."""
-    result = source if isinstance(source, Result) else read(source)
+    result, motion = _parts(source)
     surfaces, reason = _surfaces(result)
-    scripts = [viewer_script(), resource("page.js")]
+    moving = motion.data()
+    scripts = [viewer_script(), resource("page.js"), *([resource("motion.js")] if moving else [])]
     title = f"{result.molecule.name or 'molecule'}: {result.level_of_theory}"
     head = tag(
         "head",
@@ -45,12 +58,46 @@ def report_html(source: Source) -> str:
         tag("title", title),
         tag("style", Markup(resource("page.css"))),
     )
-    data = tag("script", Markup(_json(_data(result, surfaces))), type="application/json", id="report-data")
+    data = tag("script", Markup(_json(_data(result, surfaces) | moving)), type="application/json", id="report-data")
     run = join(*(tag("script", Markup(script)) for script in scripts))
-    page = tag("html", head, tag("body", body(result, surfaces, reason), data, run), lang="en")
+    page = tag("html", head, tag("body", body(result, surfaces, reason, motion), data, run), lang="en")
     text = f"<!doctype html>\n{page}\n"
     # Scripts and styles are ASCII, too: the page does not depend on an encoding.
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _parts(source: Source) -> tuple[Result, Motion]:
+    """The result that the page is about, and what moves."""
+    if isinstance(source, Result):
+        return source, Motion()
+    if isinstance(source, OptimizationResult):
+        return source.result, Motion.of_geometries(geometries_of(source), source.converged)
+    if isinstance(source, Vibrations):
+        if source.result is None:
+            raise InputError("these vibrations were read from a Hessian file: make the report from the file itself")
+        return source.result, Motion.of_vibrations(source)
+    schema = source if isinstance(source, Mapping) else _schema(source)
+    if is_hessian(schema):
+        return read(source), Motion.of_vibrations(read_hessian(schema))
+    if schema.get("schema_name") == OPTIMIZATION and schema.get("trajectory"):
+        where = "the result" if isinstance(source, Mapping) else str(source)
+        trajectory = schema["trajectory"]
+        molecules = [read_molecule(row, where) for row in trajectory]
+        found = geometries_in(trajectory, molecules)
+        return read(trajectory[-1]), Motion.of_geometries(found, schema.get("success") is True)
+    return read(source), Motion()
+
+
+def _schema(path: object) -> dict[str, Any]:
+    """The content of a JSON file; empty for checkpoints and for what cannot be read, which `read` refuses."""
+    if not isinstance(path, str | os.PathLike):
+        return {}
+    try:
+        if is_checkpoint(Path(path)):
+            return {}
+        return parse_json(read_text(path, "result"), str(path))
+    except (InputError, OSError):
+        return {}
 
 
 def _surfaces(result: Result) -> tuple[list[Surface], str]:

@@ -37,7 +37,7 @@ def xyz_text(result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def command_line(result: Result) -> str:
+def command_line(result: Result, command: str = "energy") -> str:
     """The command, on several lines if it is long; a comment where the command line has no option for a keyword."""
     beyond = [
         name if name.isidentifier() else "a keyword"  # names come from files: no second line in a comment
@@ -47,7 +47,7 @@ def command_line(result: Result) -> str:
     beyond += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
     if beyond:
         return f"# No options for {' and '.join(beyond)}: run the Python below."
-    words = [["cuanto energy", file_name(result)], ["-m", result.method]]
+    words = [[f"cuanto {command}", file_name(result)], ["-m", result.method]]
     if result.basis_name is not None:
         words.append(["-b", result.basis_name])
     if result.molecule.charge:
@@ -68,7 +68,7 @@ def command_line(result: Result) -> str:
     return "\n".join(lines)
 
 
-def python_text(result: Result) -> str:
+def python_text(result: Result, command: str = "energy") -> str:
     """The same calculation in Python."""
     molecule = result.molecule
     arguments = [repr(result.method)]
@@ -82,7 +82,7 @@ def python_text(result: Result) -> str:
     return (
         "import cuanto\n\n"
         f"molecule = cuanto.Molecule.from_xyz({where})\n"
-        f"result = cuanto.energy(molecule, {', '.join(arguments)})\n"
+        f"result = cuanto.{command}(molecule, {', '.join(arguments)})\n"
         "print(result.energy)\n"
     )
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.arrays import Array
 from cuanto.errors import CuantoError
 from cuanto.methods import GaussianResult, Result
 from cuanto.report import figures, reproduce
 from cuanto.report.markup import Markup, join, number, seconds, tag
+from cuanto.report.motion import Motion
 from cuanto.report.surfaces import SMALLEST, Surface
 from cuanto.units import HARTREE_IN_EV
 
@@ -34,7 +36,7 @@ def known(result: Result, name: str) -> Any:
         return None
 
 
-def atomic_charges(result: Result) -> dict[str, figures.Array]:
+def atomic_charges(result: Result) -> dict[str, Array]:
     """Charges of the atoms by the name of the analysis."""
     names = {"mulliken_charges": "Mulliken", "loewdin_charges": "L\u00f6wdin"}
     found = {label: known(result, name) for name, label in names.items()}
@@ -43,7 +45,7 @@ def atomic_charges(result: Result) -> dict[str, figures.Array]:
     return charges if net is None else {"net": net}
 
 
-def orbital_levels(result: Result) -> list[tuple[figures.Array, figures.Array]]:
+def orbital_levels(result: Result) -> list[tuple[Array, Array]]:
     """Energies and occupations of each spin, in the order of energy; empty where a file has none."""
     if result.state.eps_sm is None:
         return []
@@ -51,25 +53,26 @@ def orbital_levels(result: Result) -> list[tuple[figures.Array, figures.Array]]:
     return [(eps_m[order], n_m[order]) for order, eps_m, n_m in orders]
 
 
-def body(result: Result, surfaces: list[Surface], reason: str) -> Markup:
+def body(result: Result, surfaces: list[Surface], reason: str, motion: Motion) -> Markup:
     """Everything between the scripts; `reason`: why there are no surfaces."""
     cards = [
+        *(_card(title, *content) for title, content in motion.cards()),
         _card("SCF convergence", *_convergence(result)),
         _card("Orbital energies", *_orbitals(result)),
         _card("Atomic charges", *_charges(result)),
         _card("Timings", *_timings(result)),
         _card("Energy by term", _terms(result)),
-        _card("Notes", *_notes(result)),
+        _card("Notes", *_notes(result, motion)),
     ]
     main = tag(
         "main",
-        tag("section", _stage(result, surfaces, reason), _facts(result), class_="hero"),
+        tag("section", _stage(result, surfaces, reason, motion), _facts(result), class_="hero"),
         tag("section", *cards, class_="cards"),
-        _card("Reproduce this result", *_reproduce(result), class_="card wide"),
+        _card("Reproduce this result", *_reproduce(result, motion.command), class_="card wide"),
     )
     viewer = "Drawn by 3Dmol.js (N. Rego, D. Koes, doi:10.1093/bioinformatics/btu829)."
     footer = tag("footer", f"Computed by {result.program}. {viewer} This file makes no network requests.")
-    return join(_header(result), main, footer)
+    return join(_header(result, motion.problem), main, footer)
 
 
 def _card(title: str, *content: object, class_: str = "card") -> Markup:
@@ -90,7 +93,7 @@ def hill_formula(result: Result) -> Markup:
     return join(*parts)
 
 
-def _header(result: Result) -> Markup:
+def _header(result: Result, problem: str) -> Markup:
     named = result.molecule.name not in ("", "molecule")
     name = result.molecule.name if named else hill_formula(result)
     badge = tag("span", "converged", class_="badge good")
@@ -98,12 +101,13 @@ def _header(result: Result) -> Markup:
         badge = tag("span", "NOT converged", class_="badge bad", role="alert")
     level = join(result.method, f" / {result.basis_name}" if result.basis_name else None)
     formula = tag("span", hill_formula(result), class_="formula") if named else None
-    words = tag("p", formula, tag("span", level, class_="level"), badge)
+    warning = tag("span", problem, class_="badge bad", role="alert") if problem else None
+    words = tag("p", formula, tag("span", level, class_="level"), badge, warning)
     theme = tag("button", "\u25d0", type="button", id="theme", title="Light or dark", aria_label="Light or dark")
     return tag("header", tag("div", tag("h1", name), words), theme)
 
 
-def _stage(result: Result, surfaces: list[Surface], reason: str) -> Markup:
+def _stage(result: Result, surfaces: list[Surface], reason: str, motion: Motion) -> Markup:
     """The viewer and its controls."""
     canvas = tag(
         "div",
@@ -113,7 +117,7 @@ def _stage(result: Result, surfaces: list[Surface], reason: str) -> Markup:
         aria_label=f"The molecule {result.molecule.name} in three dimensions; drag to rotate it",
     )
     surface = [("none", "Molecule"), *((s.key, s.name) for s in surfaces)]
-    controls: list[Markup] = []
+    controls: list[Markup] = motion.controls()
     if surfaces:
         controls.append(_choice("surface", "Surface", surface, surfaces[0].key))
         slider = tag("input", type="range", id="isovalue", min="0", max="100", step="1", value=_slider(result))
@@ -188,7 +192,7 @@ def _fact(name: str, value: str, unit: str, class_: str = "fact") -> Markup:
     return tag("div", tag("span", name), tag("strong", value, tag("small", unit) if unit else None), class_=class_)
 
 
-def _gap(eps_m: figures.Array, n_m: figures.Array) -> float | None:
+def _gap(eps_m: Array, n_m: Array) -> float | None:
     filled, empty = eps_m[n_m > figures.EMPTY], eps_m[n_m <= figures.EMPTY]
     return float(empty.min() - filled.max()) * HARTREE_IN_EV if filled.size and empty.size else None
 
@@ -266,8 +270,8 @@ def _terms(result: Result) -> Markup:
     return tag("table", tag("tbody", *rows), class_="terms")
 
 
-def _notes(result: Result) -> tuple[Markup, ...]:
-    lines = list(result.notes)
+def _notes(result: Result, motion: Motion) -> tuple[Markup, ...]:
+    lines = [*result.notes, *(() if motion.vibrations is None else motion.vibrations.notes)]
     if (dipole := known(result, "dipole_debye")) is not None:
         x, y, z = (number(value, 4) for value in dipole)
         about = ", about the centre of mass" if result.molecule.charge else ""
@@ -280,10 +284,10 @@ def _notes(result: Result) -> tuple[Markup, ...]:
     return (tag("ul", *(tag("li", line) for line in lines), class_="notes"),)
 
 
-def _reproduce(result: Result) -> tuple[Markup, ...]:
+def _reproduce(result: Result, command: str) -> tuple[Markup, ...]:
     texts = (
-        ("Command line", "command", reproduce.command_line(result)),
-        ("Python", "python", reproduce.python_text(result)),
+        ("Command line", "command", reproduce.command_line(result, command)),
+        ("Python", "python", reproduce.python_text(result, command)),
         (f"{reproduce.file_name(result)} / Angstrom", "geometry", reproduce.xyz_text(result)),
     )
     blocks = []

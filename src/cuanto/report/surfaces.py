@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.interfaces.cube import orbital_number
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.volume import Box, orbital_on_grid
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
-
-Array = NDArray[np.float64]
 
 QUANTUM = 2e-4
 """Bohr^-3/2."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
@@ -44,10 +43,7 @@ class Restart:
 
 
 def _h5py() -> Any:
-    try:
-        return import_module("h5py")
-    except ImportError:
-        raise MissingDependencyError("checkpoints need h5py: `pip install 'cuanto[hdf5]'`") from None
+    return import_optional("h5py", "checkpoints need h5py: `pip install 'cuanto[hdf5]'`")
 
 
 class Checkpoint:

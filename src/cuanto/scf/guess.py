@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import integrals
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
@@ -17,8 +17,6 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
-
-Array = NDArray[np.float64]
 
 GUESSES = ("sad", "core")
 
@@ -131,12 +129,16 @@ def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -
 
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
     """C = S^-1 S_12 C_2, orthonormalised; the orbitals themselves if the bases are the same."""
-    S = backend.to_host(integrals.overlap(_together(basis, origin), backend=backend))
-    n = basis.nbf
-    s_m, U_pm = np.linalg.eigh(S[:n, :n])
-    U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
-    projection = U_pm @ (U_pm.T @ (S[:n, n:] @ C_pi))
-    values, U = np.linalg.eigh(projection.T @ S[:n, :n] @ projection)
+    if origin is basis:
+        S, projection = backend.to_host(integrals.overlap(basis, backend=backend)), C_pi
+    else:
+        S = backend.to_host(integrals.overlap(_together(basis, origin), backend=backend))
+        n = basis.nbf
+        S, S_12 = S[:n, :n], S[:n, n:]
+        s_m, U_pm = np.linalg.eigh(S)
+        U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
+        projection = U_pm @ (U_pm.T @ (S_12 @ C_pi))
+    values, U = np.linalg.eigh(projection.T @ S @ projection)
     if values.min(initial=1.0) < 1e-6:
         raise InputError("the orbitals of the guess cannot be represented in this basis: use guess='sad'")
     return np.asarray(projection @ (U / np.sqrt(values)) @ U.T)

@@ -66,7 +66,7 @@ def search(
         escape = frame.coefficients(best.C_spm, S_pq), best.eps_sm
         nearest = state if state.converged else best
         with problem.timings.measure("stability"):
-            examined = options.stability != "none" and (state.converged or best.gradient < CLOSE_GRADIENT)
+            examined = options.stability in ("check", "follow") and (state.converged or best.gradient < CLOSE_GRADIENT)
             mode = lowest_mode(problem, nearest) if examined else None
         accepted = mode is None or mode.stable or options.stability != "follow"
         if mode is not None and accepted and improvements < IMPROVEMENTS and not _settled(mode, criteria):

@@ -56,6 +56,12 @@ class Mode:
         return self.curvature > UNSTABLE
 
 
+def stability_note(curvature: float) -> str:
+    """What the lowest curvature (Hartree) says about a state, for the notes of a result."""
+    verdict = "stable" if curvature > UNSTABLE else "NOT a minimum"
+    return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree"
+
+
 class _Hessian:
     """Products of the orbital Hessian with vectors of angles on the host, in units of 2 `capacity`."""
 

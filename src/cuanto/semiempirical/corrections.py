@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.arrays import Array
+from cuanto.semiempirical.parameters import parameters
 
 TRIPLE = 12.0
 SHORT, LONG = 1.21, 1.33
 """Angstrom: range in which the energy of a triple bond is switched off."""
 PLANAR, STEEPNESS = -0.5, 10.0
-RADII = {"H": 0.31, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "P": 1.07, "S": 1.05, "Cl": 1.02, "Br": 1.20}
-RADII |= {"I": 1.39}
-"""Covalent radii, B. Cordero et al., Dalton Trans. 2832 (2008), doi:10.1039/b801115j."""
-BONDED = 1.2
-"""Atoms are bonded below this multiple of the sum of their radii."""
+REACH, REACHES = 1.1, {"C": 1.2, "B": 1.0}
+"""Atoms are neighbours of nitrogen below this multiple of the sum of their radii, which are parameters of PM6."""
 
 
 def corrections(symbols: Sequence[str], R_ax: Array) -> tuple[float, Array]:
@@ -58,9 +56,13 @@ def _triple_bonds(carbons: NDArray[np.int64], R_ax: Array, gradient: Array) -> f
 def _planar_nitrogen(names: NDArray[np.str_], R_ax: Array, gradient: Array) -> float:
     """-1/2 exp(-10 d), d = 2 pi minus the sum of the angles, for three neighbours with fewer than two hydrogens."""
     centres = np.flatnonzero(names == "N")
-    radius_a = np.array([RADII[name] for name in names])
+    if len(centres) == 0:
+        return 0.0
+    elements = parameters("pm6").elements
+    radius_a = np.array([elements[name].radius for name in names])
+    reach_a = np.array([REACHES.get(name, REACH) for name in names])
     distance = np.linalg.norm(R_ax[None] - R_ax[centres, None], axis=2)
-    bonded = distance < BONDED * (radius_a[None] + radius_a[centres, None])
+    bonded = distance < reach_a[None] * (radius_a[None] + radius_a[centres, None])
     bonded[np.arange(len(centres)), centres] = False
     chosen = (bonded.sum(axis=1) == 3) & ((bonded & (names == "H")).sum(axis=1) < 2)
     if not chosen.any():

@@ -6,11 +6,15 @@ A. A. Voityuk, J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o (d). Bohr a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import factorial, sqrt
 
 Radial = tuple[int, float]
 """Principal quantum number and Slater exponent."""
+
+SMALLEST, LARGEST = 0.1, 5.0
+"""Bohr: bounds of additive terms."""
 
 
 def norm(radial: Radial) -> float:
@@ -25,6 +29,7 @@ def moment(a: Radial, b: Radial, k: int) -> float:
     return norm(a) * norm(b) * factorial(power) / (a[1] + b[1]) ** (power + 1)
 
 
+@cache
 def slater_condon(k: int, a: Radial, b: Radial, c: Radial, d: Radial) -> float:
     """R^k(ab, cd) in Hartree; a and b belong to the first electron."""
     n, m = a[0] + b[0], c[0] + d[0]
@@ -34,18 +39,27 @@ def slater_condon(k: int, a: Radial, b: Radial, c: Radial, d: Radial) -> float:
 
 
 def _inside(p: int, q: int, a: float, b: float) -> float:
-    """int_0^inf s^q exp(-b s) int_0^s r^p exp(-a r) dr ds."""
-    whole = factorial(p) / a ** (p + 1) * factorial(q) / b ** (q + 1)
-    rest = sum(
-        factorial(p) / (factorial(j) * a ** (p + 1 - j)) * factorial(q + j) / (a + b) ** (q + j + 1)
-        for j in range(p + 1)
-    )
-    return whole - rest
+    """int_0^inf s^q exp(-b s) int_0^s r^p exp(-a r) dr ds.
+
+    The closed form cancels badly for large p; all terms of this series, of the incomplete gamma function, are positive:
+    sum_(j > p) p!/j! a^(j-p-1) (q+j)!/(a+b)^(q+j+1).
+    """
+    term = factorial(p + q + 1) / ((p + 1) * (a + b) ** (p + q + 2))
+    total, j = 0.0, p + 1
+    while total + term != total:
+        total, j = total + term, j + 1
+        term *= a / (a + b) * (q + j) / j
+    return total
 
 
 def additive_dipole(D: float, target: float) -> float:
     """rho with [1/rho - 1/sqrt(rho^2 + D^2)]/4 = target."""
-    return _root(lambda rho: 0.25 * (1.0 / rho - 1.0 / sqrt(rho * rho + D * D)), target)
+
+    def interaction(rho: float) -> float:
+        far = sqrt(rho * rho + D * D)
+        return 0.25 * D * D / (rho * far * (rho + far))  # without the difference, which cancels for small D
+
+    return _root(interaction, target)
 
 
 def additive_linear(D: float, target: float) -> float:
@@ -73,10 +87,16 @@ def _root(falling: Callable[[float], float], target: float) -> float:
     return 0.5 * (low + high)
 
 
-def isolated_atom(s: int, p: int, U: tuple[float, float], g: dict[str, float]) -> float:
-    """Energy of the ground configuration s^s p^p from U_ss, U_pp and the one-centre integrals."""
+def limited(rho: float) -> float:
+    """An additive term within the bounds between which MOPAC searches those of shells with d functions."""
+    return min(max(rho, SMALLEST), LARGEST)
+
+
+def isolated_atom(configuration: Sequence[int], U: Sequence[float], g: Mapping[str, float]) -> float:
+    """Energy of the ground configuration of s and p (and U of d) from the one-centre integrals."""
+    s, p = configuration[0], configuration[1] if len(configuration) > 1 else 0
     l = min(p, 6 - p)
-    energy = s * U[0] + p * U[1] + max(s - 1, 0) * g["g_ss"]
+    energy = sum(number * u for number, u in zip(configuration, U, strict=True)) + max(s - 1, 0) * g["g_ss"]
     if p == 0:
         return energy
     pairs = 0.25 * l * (l - 1)

@@ -18,22 +18,12 @@ from cuanto import tuning
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, Launch
 from cuanto.errors import InputError
-from cuanto.kernels.nddo import (
-    FIELDS,
-    GAUSSIANS,
-    OFFSETS,
-    RECORD,
-    core_source,
-    exchange_source,
-    repulsion_source,
-)
-from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS
-from cuanto.kernels.nddo_overlap import radial_norm
+from cuanto.kernels.nddo import attraction_source, core_source, exchange_source, repulsion_source
 from cuanto.kernels.text import Source
 from cuanto.memory import Budget
 from cuanto.semiempirical.constants import BOHR, HARTREE
 from cuanto.semiempirical.layout import Layout
-from cuanto.semiempirical.parameters import Element, Parameters
+from cuanto.semiempirical.tables import atom_records, element_names, extra_gaussians, pair_table
 
 Atoms = NDArray[np.int32]
 
@@ -42,11 +32,6 @@ MEMORY_FRACTION = 2 / 3
 REPULSION = "repulsion between atoms"
 """Name of the reservation."""
 GRAIN = tuning.size("cpu", "semiempirical.pairs_at_once")
-
-CARBON_PAIR = 9.278465
-"""Factor of PM6's term for carbon with carbon."""
-ROOT = 0.3333
-"""Exponent of the atomic number in PM6's repulsion of unpolarisable cores."""
 
 
 @dataclass(frozen=True)
@@ -148,16 +133,17 @@ class PairEngine:
     @property
     def model(self) -> dict[str, Any]:
         """Arguments of the kernels of the core Hamiltonian that depend on the method."""
-        method = self.layout.parameters.method
-        gaussians = {"mndo": 0, "pm6": 1}.get(method, GAUSSIANS)
-        flags = {"pm6": int(method == "pm6"), "gaussians": gaussians, "mopac": int(self.mopac)}
-        return {**flags, "bohr": BOHR, "hartree": HARTREE}
+        gaussians = max(len(element.gaussians) for element in self.layout.elements)
+        flags = {"pm6": int(self.layout.parameters.method == "pm6"), "mopac": int(self.mopac)}
+        terms = {"gaussians": gaussians, "extras": extra_gaussians(self.layout)}
+        return {**flags, **terms, "bohr": BOHR, "hartree": HARTREE}
 
     def prepare(self) -> None:
         """Compile the kernels of energies concurrently."""
         sources = [core_source(self._language, *kinds) for kinds in _classes(self.layout.kinds)]
         for make in (repulsion_source, exchange_source):
             sources += [make(self._language, a, b) for a, b in _classes(self.layout.by_orbitals)]
+        sources += [attraction_source(self._language, orbitals) for orbitals, _, _ in self._unusual]
         for program in [self.backend.compile(source) for source in sources]:
             program.wait()
 
@@ -185,6 +171,30 @@ class PairEngine:
         if self._stored is None:
             self._stored = self.repulsion(self.slabs[0])
         yield self.slabs[0], self._stored
+
+    @cached_property
+    def _unusual(self) -> list[tuple[int, Atoms, Atoms]]:
+        """Orbitals and lists of the atoms whose products are attracted otherwise than in G, and of the cores."""
+        own, core = self.layout.unusual
+        every = np.arange(self.atoms, dtype=np.int32)
+        found = []
+        for orbitals, atoms in self.layout.by_orbitals.items():
+            found += [(orbitals, atoms[own[atoms]], every), (orbitals, atoms[~own[atoms]], every[core])]
+        return [(orbitals, rows, columns) for orbitals, rows, columns in found if len(rows) and len(columns)]
+
+    def _unusual_launches(self, values: Mapping[str, Any], sums: str, consumer: str = "store") -> list[Launch]:
+        return [
+            self._launch(attraction_source(self._language, orbitals, consumer), rows, columns, False, values, sums)
+            for orbitals, rows, columns in self._unusual
+        ]
+
+    def unusual_attraction(self) -> Any | None:
+        """What the attraction of products to cores differs from the product of G and the cores; None if nowhere."""
+        if not self._unusual:
+            return None
+        V_bP = self.backend.zeros((self.molecules, self.layout.products), np.float64)
+        self.backend.launch_all(self._unusual_launches({"attraction": V_bP}, "attraction"))
+        return V_bP
 
     def core(self) -> tuple[Any, Any, Any]:
         """The core Hamiltonian between atoms, minus the attraction of all products to the cores, and the repulsion of
@@ -236,6 +246,7 @@ class PairEngine:
             partial(repulsion_source, consumer="gradient"), self.layout.by_orbitals, values, "gradient"
         )
         launches += self._launches(partial(core_source, consumer="gradient"), self.layout.kinds, values, "gradient")
+        launches += self._unusual_launches(values, "gradient", "gradient")
         self.backend.launch_all(launches)
         return values["gradient"]
 
@@ -247,51 +258,3 @@ def _classes(atoms: Mapping[T, NDArray[np.int32]]) -> list[tuple[T, T]]:
     """Pairs of kinds of atoms; a kind with itself if it has two atoms."""
     kinds = list(atoms)
     return [(a, b) for k, a in enumerate(kinds) for b in kinds[k:] if a != b or len(atoms[a]) > 1]
-
-
-# ---- parameters of atoms as tables of the kernels -------------------------------------------------------------
-
-
-def atom_records(layout: Layout) -> Array:
-    """[atom, field]; elements are numbered as they occur."""
-    names = element_names(layout)
-    rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
-    return np.stack([rows[symbol] for symbol in layout.symbols])
-
-
-def element_names(layout: Layout) -> list[str]:
-    """In the order of their first atoms."""
-    return list(dict.fromkeys(layout.symbols))
-
-
-def _record(element: Element, number: int) -> Array:
-    values: dict[str, list[float]] = {
-        "ELEMENT": [number],
-        "CHARGE": [element.core_charge],
-        "ROOT": [element.number**ROOT],
-        "ALPHA": [element.alpha],
-        "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
-        "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
-        "ZETA": list(element.zeta),
-        "NORM": [radial_norm(element.n, zeta) for zeta in element.zeta],
-        "BETA": list(element.beta),
-        "GAUSSIAN": [x for term in element.gaussians[:GAUSSIANS] for x in term],
-    }
-    record = np.zeros(RECORD)
-    for name in FIELDS:
-        record[OFFSETS[name] : OFFSETS[name] + len(values[name])] = values[name]
-    return record
-
-
-def pair_table(layout: Layout) -> Array:
-    """[element, element, field] of the core repulsion; see templates/nddo_core_repulsion.h."""
-    names = element_names(layout)
-    return np.array([[_pair(layout.parameters, one, other) for other in names] for one in names])
-
-
-def _pair(parameters: Parameters, one: str, other: str) -> list[float]:
-    if parameters.method == "pm6":
-        alpha, x = parameters.pairs[one, other]
-        squared = "H" in (one, other) and bool({one, other} & {"C", "N", "O"})
-        return [alpha, x, float(squared), CARBON_PAIR if one == other == "C" else 0.0]
-    return [float(one in ("N", "O") and other == "H"), float(other in ("N", "O") and one == "H"), 0.0, 0.0]

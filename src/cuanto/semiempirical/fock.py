@@ -52,14 +52,18 @@ class Packing:
 class Fock:
     """Fock matrices of molecules at given geometries.
 
-    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores; `attraction_bP`: the attraction of unit
-    densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two charge distributions. Both on the host.
+    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it;
+    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two
+    charge distributions. Both on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:
         self.engine, self.layout, backend = engine, engine.layout, engine.backend
         self.xp, self.packing = backend.xp, Packing(self.layout, backend)
         self.H_bpq, self.attraction_bP, repulsion_ba = engine.core()
+        unusual_bP = engine.unusual_attraction()
+        if unusual_bP is not None:
+            self.packing.add(self.H_bpq, unusual_bP)
         U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
         diagonal = self.H_bpq.reshape(len(self.H_bpq), -1)[:, :: self.layout.orbitals + 1]
         diagonal += backend.to_device(U_p)

@@ -22,8 +22,8 @@ from cuanto.system import Molecule
 from cuanto.system.molecule import possible_multiplicities
 
 Indices = NDArray[np.int32]
-Kind = tuple[int, int]
-"""Principal quantum number and number of orbitals."""
+Kind = tuple[int, ...]
+"""Principal quantum numbers of the shells."""
 
 
 @cache
@@ -56,7 +56,7 @@ class Layout:
         found: dict[Kind, list[int]] = {}
         for a, element in enumerate(self.elements):
             found.setdefault(element.kind, []).append(a)
-        order = sorted(found, key=lambda kind: (-kind[1], -kind[0]))
+        order = sorted(found, key=lambda kind: (len(kind), kind), reverse=True)
         return {kind: np.array(found[kind], dtype=np.int32) for kind in order}
 
     @cached_property
@@ -64,6 +64,20 @@ class Layout:
         """Atoms by the number of their orbitals, most first."""
         counts = np.array([element.orbitals for element in self.elements])
         return {n: np.flatnonzero(counts == n).astype(np.int32) for n in (9, 4, 1) if (counts == n).any()}
+
+    @cached_property
+    def unusual(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Atoms whose products are attracted by cores otherwise than in G, and atoms whose cores attract so."""
+        own = [
+            not e.attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
+            for e in self.elements
+        ]
+        return np.array(own), np.array([e.rho["core"] != e.rho["0"] for e in self.elements])
+
+    @cached_property
+    def ambiguous(self) -> bool:
+        """Whether an SCF may end above the lowest state: transition metals, lanthanides and noble gases."""
+        return any(element.shells.metal or element.shells.noble for element in self.elements)
 
     @cached_property
     def first(self) -> Indices:
@@ -122,10 +136,16 @@ class Layout:
         """Heat of formation of the separate atoms, kcal/mol."""
         return math.fsum(element.heat for element in self.elements)
 
+    def valence_multiplicity(self, multiplicity: int) -> int:
+        """Multiplicity of the valence electrons. The cores of lanthanides contain the f electrons; if their number is
+        odd, one of them is among the unpaired electrons of the molecule, but not among those of the valence shell."""
+        inner = sum(element.number - element.core_charge for element in self.elements)
+        return multiplicity - inner % 2
+
     def electrons(self, charge: int, multiplicity: int) -> tuple[int, int]:
         """Valence electrons of both spins."""
         total = int(self.core_charges.sum()) - charge
-        up = (total + multiplicity - 1) // 2
+        up = (total + self.valence_multiplicity(multiplicity) - 1) // 2
         if total < 1:
             most = total + charge
             raise InputError(f"charge {charge:+d} is impossible with {most} valence electrons: at most {most - 1:+d}")

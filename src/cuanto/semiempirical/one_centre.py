@@ -14,7 +14,6 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.basis.solid_harmonics import cartesian_powers, solid_harmonic_matrix
-from cuanto.semiempirical.derived import slater_condon
 from cuanto.semiempirical.parameters import Element
 
 D_ORDER = (4, 3, 2, 1, 0)
@@ -26,7 +25,7 @@ PARITY = 1e-10
 
 def integrals(element: Element) -> Array:
     """(pq|rt) of all orbitals of the element."""
-    n, g = element.orbitals, element.g
+    n, g = element.orbitals, element.shells.g
     I_pqrt = _with_d(element) if n == 9 else np.zeros((n, n, n, n))
     sp = np.zeros((min(n, 4),) * 4)
     sp[0, 0, 0, 0] = g["g_ss"]
@@ -45,14 +44,14 @@ def integrals(element: Element) -> Array:
 def _with_d(element: Element) -> Array:
     """sum_k 4 pi/(2k+1) R^k sum_m <p q km> <r t km> for k = 0..4."""
     I_pqrt = np.zeros((9, 9, 9, 9))
-    radial = [(element.n, zeta) for zeta in element.internal]
     for k, G_mpq in enumerate(gaunt()):
         angular = 4.0 * np.pi / (2 * k + 1) * np.einsum("mpq,mrt->pqrt", G_mpq, G_mpq)
         R = np.zeros((3, 3, 3, 3))
         for a, b, c, d in np.ndindex(3, 3, 3, 3):
             # radial integrals that vanish by the triangle rule may diverge
             allowed = all(abs(x - y) <= k <= x + y and (x + y + k) % 2 == 0 for x, y in ((a, b), (c, d)))
-            R[a, b, c, d] = slater_condon(k, radial[a], radial[b], radial[c], radial[d]) if allowed else 0.0
+            names = "spd"[a] + "spd"[b], "spd"[c] + "spd"[d]
+            R[a, b, c, d] = element.shells.radial(k, *names) if allowed else 0.0
         I_pqrt += angular * R[np.ix_(SHELL, SHELL, SHELL, SHELL)]
     return I_pqrt
 

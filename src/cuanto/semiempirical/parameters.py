@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,63 +15,109 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.semiempirical import derived
 from cuanto.semiempirical.constants import HARTREE
+from cuanto.semiempirical.shells import Shells
 
-METHODS = ("mndo", "am1", "pm3", "pm6")
-SMALLEST_HSP = 1e-7
-SMALLEST_HPP = 0.1
-"""eV: lower bounds in the additive terms."""
-GAUSSIANS = 4
-"""Maximum number of Gaussians of an element in the core repulsion."""
+METHODS = ("mndo", "am1", "pm3", "pm6", "rm1")
+
+Gaussian = tuple[float, float, float]
+"""K, L and M of a term in the core repulsion."""
 
 
 @dataclass(frozen=True)
 class Element:
     """Parameters of an element in atomic units, except `alpha` and `gaussians` (K, L, M): Angstrom; `heat`: kcal/mol.
 
-    `D` and `rho` by pair of shells: `sp`, `pp`, and with d functions `sd`, `pd`, `dd`; rho also of the monopoles `0`
-    and `0dd`. `slater_condon` has the radial integrals with d functions, by name as in Thiel and Voityuk.
+    `radius`: Angstrom, where the method has one.
     """
 
     symbol: str
     number: int
     core_charge: int
-    n: int
-    orbitals: int
+    shells: Shells
     U: tuple[float, ...]
     beta: tuple[float, ...]
-    zeta: tuple[float, ...]
-    internal: tuple[float, ...]
-    g: Mapping[str, float]
-    D: Mapping[str, float]
-    rho: Mapping[str, float]
     alpha: float
-    gaussians: tuple[tuple[float, float, float], ...]
+    gaussians: tuple[Gaussian, ...]
     isolated: float
     heat: float
+    radius: float | None = None
 
     @property
-    def kind(self) -> tuple[int, int]:
-        """Principal quantum number and number of orbitals, for which kernels are specialised."""
-        return self.n, self.orbitals
+    def kind(self) -> tuple[int, ...]:
+        """Principal quantum numbers of the shells, for which kernels are specialised."""
+        return self.shells.n
+
+    @property
+    def orbitals(self) -> int:
+        """Number of orbitals."""
+        return len(self.shells.n) ** 2
+
+    @property
+    def zeta(self) -> tuple[float, ...]:
+        """Exponents of the shells."""
+        return self.shells.zeta
+
+    @property
+    def D(self) -> Mapping[str, float]:
+        """Charge separations by pair of shells."""
+        return self.shells.D
+
+    @property
+    def rho(self) -> Mapping[str, float]:
+        """Additive terms by pair of shells."""
+        return self.shells.rho
+
+    @property
+    def attracted(self) -> bool:
+        """Whether other cores attract the p orbitals: MOPAC leaves this out for helium."""
+        return self.symbol != "He"
 
     def per_orbital(self, values: tuple[float, ...]) -> Array:
         """One number per shell, repeated for its orbitals."""
         return np.repeat(values, [1, 3, 5][: len(values)])
 
 
+class Elements(Mapping[str, Element]):
+    """Elements of a method by symbol; derived quantities are computed when an element is first used."""
+
+    def __init__(self, given: Mapping[str, Mapping[str, Any]]) -> None:
+        self._given = given
+        self._known: dict[str, Element] = {}
+
+    def __getitem__(self, symbol: str) -> Element:
+        if symbol not in self._known:
+            self._known[symbol] = _element(symbol, self._given[symbol])
+        return self._known[symbol]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self._given
+
+
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a method; `pairs`: (alpha, x) of PM6 by both symbols in either order."""
+    """Parameters of a method.
+
+    `pairs`: (alpha, x), and 1 where the term is multiplied by R, by both symbols in either order. `by_partner`:
+    Gaussians that replace those of the first element beside the second.
+    """
 
     method: str
     elements: Mapping[str, Element]
-    pairs: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    pairs: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    by_partner: Mapping[tuple[str, str], tuple[Gaussian, ...]] = field(default_factory=dict)
 
     def element(self, symbol: str) -> Element:
-        """The element; an error if it has no validated parameters."""
+        """The element; an error if it has no parameters, which names the methods that have it."""
         if symbol not in self.elements:
-            known = ", ".join(self.elements)
-            raise InputError(f"{self.method} has no validated parameters for {symbol}: there are {known}")
+            others = ", ".join(method for method in METHODS if symbol in parameters(method).elements)
+            known = f"{others} {'has' if others in METHODS else 'have'} them" if others else "no other method has them"
+            raise InputError(f"{self.method} has no parameters for {symbol}: {known}")
         return self.elements[symbol]
 
 
@@ -83,66 +128,34 @@ def parameters(method: str) -> Parameters:
         raise InputError(f"unknown semiempirical method {method!r}: choose {', '.join(METHODS)}")
     text = (files("cuanto") / "data" / "semiempirical" / f"{method}.json").read_text()
     data = json.loads(text)
-    pairs: dict[tuple[str, str], tuple[float, float]] = {}
-    for entry in data["pairs"]:
-        for key in ((entry["A"], entry["B"]), (entry["B"], entry["A"])):
-            pairs[key] = entry["alpha"], entry["x"]
-    return Parameters(method, {symbol: _element(symbol, given) for symbol, given in data["elements"].items()}, pairs)
+    pairs: dict[tuple[str, str], tuple[float, ...]] = {}
+    for one, others in data["pairs"].items():
+        for other, values in others.items():
+            pairs[one, other] = pairs[other, one] = tuple(values)
+    by_partner = {
+        (one, other): tuple((K, L, M) for K, L, M in terms)
+        for one, others in data.get("gaussians_by_partner", {}).items()
+        for other, terms in others.items()
+    }
+    return Parameters(method, Elements(data["elements"]), pairs, by_partner)
 
 
 def _element(symbol: str, given: Mapping[str, Any]) -> Element:
-    shells = "spd"[: 1 + ("zeta_p" in given) + ("zeta_d" in given)]
-    n = int(given["n_s"])
-    zeta = tuple(float(given[f"zeta_{l}"]) for l in shells)
-    internal = tuple(float(given[f"zeta_{l}_internal"]) for l in shells) if "d" in shells else ()
-    g = {name: given[name] / HARTREE for name in ("g_ss", "g_sp", "g_pp", "g_p2", "h_sp") if name in given}
-    U = tuple(given[f"U_{l}{l}"] / HARTREE for l in shells)
-    D, rho = _multipoles(n, zeta, internal, g)
-    s = min(2, int(given["core_charge"]))
-    p = int(given["core_charge"]) - s
+    shells = Shells.of(given)
+    U = tuple(u / HARTREE for u in given["U"])
+    isolated = derived.isolated_atom(given["configuration"], U, shells.g)
+    if "isolated_atom" in given:
+        isolated += shells.isolated_d(given["isolated_atom"])
     return Element(
         symbol=symbol,
         number=int(given["Z"]),
         core_charge=int(given["core_charge"]),
-        n=n,
-        orbitals={1: 1, 2: 4, 3: 9}[len(shells)],
+        shells=shells,
         U=U,
-        beta=tuple(given[f"beta_{l}"] / HARTREE for l in shells),
-        zeta=zeta,
-        internal=internal,
-        g=g,
-        D=D,
-        rho=rho,
+        beta=tuple(beta / HARTREE for beta in given["beta"]),
         alpha=float(given.get("alpha", 0.0)),
-        gaussians=tuple((t["K"], t["L"], t["M"]) for t in given["gaussians"]),
-        isolated=derived.isolated_atom(s, p, (U[0], U[1] if p else 0.0), g),
+        gaussians=tuple((K, L, M) for K, L, M in given.get("gaussians", ())),
+        isolated=isolated,
         heat=float(given["heat_of_formation_atom"]),
+        radius=given.get("radius"),
     )
-
-
-def _multipoles(
-    n: int, zeta: tuple[float, ...], internal: tuple[float, ...], g: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Charge separations and additive terms of all pairs of shells."""
-    D: dict[str, float] = {}
-    rho = {"0": 0.5 / g["g_ss"]}
-    if len(zeta) == 1:
-        return D, rho
-    s, p = (n, zeta[0]), (n, zeta[1])
-    D["sp"] = derived.moment(s, p, 1) / sqrt(3.0)
-    D["pp"] = sqrt(derived.moment(p, p, 2) / 5.0)
-    h_pp = max(SMALLEST_HPP / HARTREE, 0.5 * (g["g_pp"] - g["g_p2"]))
-    rho["sp"] = derived.additive_dipole(D["sp"], max(SMALLEST_HSP / HARTREE, g["h_sp"]))
-    rho["pp"] = derived.additive_linear(D["pp"], h_pp)
-    if len(zeta) == 2:
-        return D, rho
-    d = (n, zeta[2])
-    D["sd"] = sqrt(2.0 * derived.moment(s, d, 2) / sqrt(15.0))
-    D["pd"] = derived.moment(p, d, 1) / sqrt(5.0)
-    D["dd"] = sqrt(2.0 * derived.moment(d, d, 2) / 7.0)
-    a, b, c = ((n, one) for one in internal)
-    rho["sd"] = derived.additive_square(D["sd"], derived.slater_condon(2, a, c, a, c) / 5.0)
-    rho["pd"] = derived.additive_dipole(D["pd"], 4.0 / 15.0 * derived.slater_condon(1, b, c, b, c))
-    rho["dd"] = derived.additive_square(D["dd"], 3.0 / 49.0 * derived.slater_condon(2, c, c, c, c))
-    rho["0dd"] = 0.5 / derived.slater_condon(0, c, c, c, c)
-    return D, rho

@@ -149,7 +149,7 @@ def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
         return False
     filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)
     plain = options.accelerator in ("auto", "diis") and not (options.damping or options.level_shift)
-    plain = plain and options.stability == "none" and not options.guess_mixing
+    plain = plain and not options.guess_mixing
     return plain and bool(((filled_s > 0) & (filled_s < problem.frame.size)).all())
 
 

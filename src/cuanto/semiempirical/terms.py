@@ -14,6 +14,7 @@ from cuanto.scf.orthogonal import Frame, place_of_algebra
 from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
+from cuanto.semiempirical.parameters import Element
 from cuanto.terms.base import Term
 
 
@@ -122,15 +123,21 @@ def orthonormal_frame(size: int, backend: Backend) -> Frame:
 
 
 def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:
-    """Density of neutral atoms: valence electrons spread over s and p, none in d, divided between the spins."""
-    share_p = np.concatenate(
-        [
-            np.r_[np.full(min(e.orbitals, 4), e.core_charge / min(e.orbitals, 4)), np.zeros(max(e.orbitals - 4, 0))]
-            for e in layout.elements
-        ]
-    )
+    """Density of neutral atoms, divided between the spins."""
+    share_p = np.concatenate([atomic_shares(element) for element in layout.elements])
     n, total = layout.orbitals, sum(electrons)
     parts = [1.0] if spins == 1 else [number / total for number in electrons]
     D_spq = backend.zeros((spins, n, n), np.float64)
     D_spq.reshape(spins, -1)[:, :: n + 1] = backend.to_device(np.outer(parts, share_p))
     return Density(D_spq, None)
+
+
+def atomic_shares(element: Element) -> Array:
+    """Electrons in the orbitals of a neutral atom: spread over s and p, or in metals two in s, then d, then p."""
+    charge = float(element.core_charge)
+    if not element.shells.metal:
+        count = min(element.orbitals, 4)
+        return np.concatenate([np.full(count, charge / count), np.zeros(element.orbitals - count)])
+    s = min(charge, 2.0)
+    d = min(charge - s, 10.0)
+    return np.concatenate([[s], np.full(3, (charge - s - d) / 3.0), np.full(5, d / 5.0)])

@@ -1,15 +1,19 @@
-"""Masses of the atoms, for the centre of mass.
+"""Masses of atoms and of isotopes.
 
 Standard atomic weights, J. Meija et al., Pure Appl. Chem. 88, 265 (2016), doi:10.1515/pac-2015-0305, to three decimals
 (conventional values where there is a range); of the longest-lived isotope where an element has none.
 """
 
+import json
+import re
+from functools import lru_cache
+from importlib.resources import files
+
 import numpy as np
-from numpy.typing import NDArray
 
+from cuanto.arrays import Array
+from cuanto.errors import InputError, require
 from cuanto.system.elements import SYMBOLS
-
-Array = NDArray[np.float64]
 
 _WEIGHTS = """
     1.008 4.003 6.94 9.012 10.81 12.011 14.007 15.999 18.998 20.18 22.99 24.305 26.982 28.085 30.974 32.06 35.45
@@ -27,6 +31,42 @@ MASSES: dict[str, float] = dict(zip(SYMBOLS, map(float, _WEIGHTS.split()), stric
 """Masses by symbol, in atomic mass units."""
 
 
+_ISOTOPE = re.compile(r"(?P<before>[A-Za-z]{1,2})?(?P<number>\d{1,3})(?P<after>[A-Za-z]{1,2})?", re.ASCII)
+
+
 def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:
     """Origin of a dipole moment: the centre of mass for an ion; zero otherwise, where it does not matter."""
     return np.asarray(mass_a @ R_ax / mass_a.sum()) if charge else np.zeros(3)
+
+
+@lru_cache
+def isotope_masses() -> dict[str, dict[str, float]]:
+    """Masses by symbol and mass number, in atomic mass units."""
+    table = json.loads((files("cuanto") / "data" / "isotopes.json").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, float]] = table["masses"]
+    return found
+
+
+def isotope_mass(element: str, isotope: str | float) -> float:
+    """Mass of an isotope of an element: `13C`, `C13`, `13`, `D`, `T`, or a mass itself (a number with a fraction)."""
+    if isinstance(isotope, int | float) and not isinstance(isotope, bool) and isotope != int(isotope):
+        return _checked_mass(element, float(isotope))
+    text = {"D": "2H", "T": "3H"}.get(str(isotope).strip().upper(), str(isotope).strip())
+    found = _ISOTOPE.fullmatch(text)
+    if found is None:
+        try:
+            return _checked_mass(element, float(text))
+        except ValueError:
+            raise InputError(f"unknown isotope {text!r} of {element}: write 13C, D or a mass such as 2.014") from None
+    named = (found["before"] or found["after"] or element).capitalize()
+    masses = isotope_masses().get(element, {})
+    if named != element:
+        raise InputError(f"isotope {text!r} is not one of {element}: {', '.join(masses)} are its mass numbers")
+    if found["number"] not in masses:
+        raise InputError(f"unknown isotope {text!r}: the mass numbers of {element} are {', '.join(masses)}")
+    return masses[found["number"]]
+
+
+def _checked_mass(element: str, mass: float) -> float:
+    require(0.5 < mass < 500.0, f"a mass of {mass:g} of {element} is impossible: give atomic mass units")
+    return mass

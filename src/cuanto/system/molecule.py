@@ -11,6 +11,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
@@ -20,8 +21,6 @@ from cuanto.system.structure import Structure
 from cuanto.system.text import quoted, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
-
-Array = NDArray[np.float64]
 
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""

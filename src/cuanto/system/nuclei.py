@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cuanto.arrays import Ints
 from cuanto.errors import InputError
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.masses import MASSES
 from cuanto.system.text import quoted
-
-Ints = NDArray[np.int64]
 
 GHOST = "Gh-"
 """Prefix of the element in the symbol of a ghost atom."""

@@ -1,9 +1,8 @@
 """A molecule from its SMILES: RDKit places the atoms (distance geometry, then a force field)."""
 
-from importlib import import_module
 from typing import Any
 
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import InputError, import_optional
 from cuanto.system.structure import Structure
 from cuanto.system.text import quoted
 
@@ -38,7 +37,6 @@ def parse_smiles(smiles: str) -> Structure:
 
 
 def _rdkit() -> tuple[Any, Any, Any]:
-    try:
-        return import_module("rdkit.Chem"), import_module("rdkit.Chem.AllChem"), import_module("rdkit.rdBase")
-    except ImportError:
-        raise MissingDependencyError("SMILES need RDKit: `pip install 'cuanto[smiles]'`, or give an XYZ file") from None
+    message = "SMILES need RDKit: `pip install 'cuanto[smiles]'`, or give an XYZ file"
+    chem, all_chem, base = (import_optional(f"rdkit.{name}", message) for name in ("Chem", "Chem.AllChem", "rdBase"))
+    return chem, all_chem, base

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import about_option
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,18 +30,18 @@ class Extents:
     radius_g: Array
 
     def part(self, chosen: NDArray[np.bool_] | Ints) -> Extents:
-        """Of some groups."""
+        """Extents of some groups."""
         return Extents(*(array[chosen] for array in (self.low_gx, self.high_gx, self.centre_gx, self.radius_g)))
 
     def pair_distances(self, group_k: Ints, R_kx: Array) -> Array:
-        """Least distances of the points of group `group_k` to the places `R_kx`, from below."""
+        """Lower bounds of the distances of the points of group `group_k` from the positions `R_kx`."""
         outside = np.maximum(self.low_gx[group_k] - R_kx, R_kx - self.high_gx[group_k])
         to_box = np.sqrt((np.maximum(outside, 0.0) ** 2).sum(axis=1))
         to_centre = np.sqrt(((self.centre_gx[group_k] - R_kx) ** 2).sum(axis=1))
         return np.asarray(np.maximum(to_box, to_centre - self.radius_g[group_k]))
 
     def distances(self, R_ax: Array, part: slice) -> Array:
-        """Least distances of the points of some groups to each atom, from below."""
+        """Lower bounds of the distances of the points of some groups from each atom."""
         box, centre = (np.zeros((len(self.radius_g[part]), len(R_ax))) for _ in range(2))
         for x in range(3):  # axis by axis: no array is larger than the result
             R = R_ax[:, x]

@@ -94,9 +94,8 @@ def with_d(i: int, j: int) -> Distribution:
     pair = (NAMES[i], NAMES[j])
     shells = "".join(sorted((SHELL[i], SHELL[j]), key="spd".index))
     found = EXPANSION.get(pair) or EXPANSION.get(pair[::-1], {})
-    return [
-        (c, pole, shells, ("0dd" if shells == "dd" else "0") if pole == "q" else shells) for pole, c in found.items()
-    ]
+    monopole, others = "0dd" if shells == "dd" else "0", f"{shells} core" if "d" not in shells else shells
+    return [(c, pole, shells, monopole if pole == "q" else others) for pole, c in found.items()]
 
 
 def without_d(i: int, j: int) -> Distribution:
@@ -125,7 +124,7 @@ class Side:
     """Parameters of one side of all pairs as arrays."""
 
     def __init__(self, elements: list[Element]) -> None:
-        self.elements, self.orbitals, self.n = elements, elements[0].orbitals, elements[0].n
+        self.elements, self.orbitals, self.n = elements, elements[0].orbitals, elements[0].kind
         self.D = {key: np.array([e.D[key] for e in elements]) for key in elements[0].D}
         self.rho = {key: np.array([e.rho[key] for e in elements]) for key in elements[0].rho}
         self.zeta = np.array([e.zeta for e in elements]).T
@@ -239,10 +238,11 @@ def auxiliary_b(b: Array, count: int, mopac: float | None = None) -> Array:
 
 
 def mopac_limit(A: Side, B: Side) -> float:
-    """|b| up to which MOPAC 23 takes its truncated series: its routine for light elements without d, and the other."""
-    if max(A.orbitals, B.orbitals) > 4 or max(A.n, B.n) > 3:
-        return 3.0
-    return 1.0 if A.n + B.n == 6 else 0.5
+    """|b| up to which MOPAC 23 takes its truncated series: its routine for H to Cl (no d, He, Ne), and the other."""
+    for side in (A, B):
+        if side.orbitals > 4 or side.elements[0].number > 17 or side.elements[0].symbol in ("He", "Ne"):
+            return 3.0
+    return 1.0 if A.n[0] + B.n[0] == 6 else 0.5
 
 
 def local_overlap(A: Side, B: Side, R: Array, mopac: bool = False) -> Array:
@@ -253,16 +253,16 @@ def local_overlap(A: Side, B: Side, R: Array, mopac: bool = False) -> Array:
         if m_of[i] != m_of[k]:
             continue
         l, q, m = "spd".index(SHELL[i]), "spd".index(SHELL[k]), abs(m_of[i])
-        za, zb = A.zeta[l], B.zeta[q]
+        za, zb, n, n_ = A.zeta[l], B.zeta[q], A.n[l], B.n[q]
         p, b = 0.5 * R * (za + zb), 0.5 * R * (za - zb)
-        c = overlap_polynomial(A.n, l, B.n, q, m)
+        c = overlap_polynomial(n, l, n_, q, m)
         aux_a = [np.exp(-p) / p]
         for j in range(1, len(c)):
             aux_a.append((j * aux_a[-1] + np.exp(-p)) / p)
         aux_b = auxiliary_b(b, c.shape[1], mopac_limit(A, B) if mopac else None)
         total = np.einsum("ij,ip,jp->p", c, np.array(aux_a), aux_b)
-        norm = (2 * za) ** (A.n + 0.5) * (2 * zb) ** (B.n + 0.5) / sqrt(factorial(2 * A.n) * factorial(2 * B.n))
-        S[:, i, k] = norm * (0.5 * R) ** (A.n + B.n + 1) * total
+        norm = (2 * za) ** (n + 0.5) * (2 * zb) ** (n_ + 0.5) / sqrt(factorial(2 * n) * factorial(2 * n_))
+        S[:, i, k] = norm * (0.5 * R) ** (n + n_ + 1) * total
     return S
 
 
@@ -291,3 +291,22 @@ def pair_blocks(A: Side, B: Side, d_px: Array, mopac: bool = False) -> tuple[Arr
     W = np.einsum("pijkl,pim,pjn->pmnkl", local_repulsion(A, B, R), T, T, optimize=True)
     W = np.einsum("pmnkl,pkr,pls->pmnrs", W, V, V, optimize=True)
     return W, np.einsum("pik,pim,pkr->pmr", local_overlap(A, B, R, mopac), T, V, optimize=True)
+
+
+def core_attraction(A: Element, B: Element, d_x: Array) -> Array:
+    """Interaction of all products on A with a unit charge at B that has the additive term of B's core: [m, n]."""
+    R = np.linalg.norm(d_x)
+    side = Side([A])
+    V = np.zeros((A.orbitals, A.orbitals))
+    charge = ("q", np.zeros(1), np.array([B.rho["core"]]))
+    for i, j in np.ndindex(V.shape):
+        if A.symbol == "He" and (i, j) != (0, 0):  # MOPAC leaves them out
+            continue
+        d = max(i, j) > 3
+        for c, name, shells, additive in with_d(i, j) if d else without_d(i, j):
+            if name not in ("q", "10", "20", "xx", "yy", "zz"):
+                continue
+            additive = f"{additive} core" if additive in ("sp", "pp") else additive
+            V[i, j] += c * interaction(side.pole(name, shells, additive, d), charge, np.array([R]))[0]
+    T = rotation((d_x / R)[None], A.orbitals)[0]
+    return np.asarray(T.T @ V @ T)

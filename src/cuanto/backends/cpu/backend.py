@@ -34,6 +34,7 @@ from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
+from cuanto.workers import usable_cores
 
 WORTH_COMPILING = tuning.number("cpu", "integrals.worth_compiling")
 L1_VALUES = tuning.size("cpu", "integrals.l1_values")
@@ -47,7 +48,7 @@ def cores() -> int:
         if not given.isdecimal() or int(given) < 1:
             raise InputError(f"CUANTO_THREADS={given}: give a positive number of threads")
         return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 class CpuProgram:

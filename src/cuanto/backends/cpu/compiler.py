@@ -100,7 +100,7 @@ def library_path(source: Source) -> Path:
 def start_compiler(
     content: str, flags: Sequence[str], final: Path, polite: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a session of its own, which outlives this process; `polite` ones yield to everything else."""
+    """Compile in a session of its own, which outlives this process; `polite`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
     # The child renames the result, so that it is complete or absent whatever happens to this process.

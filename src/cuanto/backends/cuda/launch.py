@@ -65,15 +65,17 @@ class JobLaunches:
 
     def __call__(self, job: Job) -> Launch:
         """The launch of a job with the best kernel compiled so far."""
-        kind, wanted = kind_of(job), self._backend.traits.schedule
-        schedule = "quartet_block" if wanted == "auto" and kind.blocks else wanted
+        schedule = self._backend.traits.schedule
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+            return self._blocks(job, schedule)  # without counting the cost of the class, which may take seconds
+        kind = kind_of(job)
+        if schedule == "auto" and kind.blocks:
+            return self._blocks(job, "quartet_block")
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
             program = self._backend.compile(kind.source(job.real_name))
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
-        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
-            return self._blocks(job, schedule)
         return self._groups(job)
 
     def _pays(self, job: Job) -> bool:

@@ -7,7 +7,8 @@
   const LOBES = ["#3b82ff", "#ff7a2b"];
   const LOWEST = 0.008, RANGE = 20;
   const unpacked = new Map();
-  let viewer = null, drawn = [], turn = 0;
+  let viewer = null, model = null, drawn = [], turn = 0, hidden = false;
+  let current = data.atoms.map((atom) => atom.slice(1));
 
   const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value ?? "none";
 
@@ -92,7 +93,7 @@
 
   async function drawSurface() {
     const wanted = state.surface;
-    const surface = data.surfaces.find((s) => s.key === wanted);
+    const surface = hidden ? undefined : data.surfaces.find((s) => s.key === wanted);
     if (surface && !unpacked.has(wanted)) unpacked.set(wanted, await unpack(surface));
     if (wanted !== state.surface) return;
     drawn.forEach((shape) => viewer.removeShape(shape));
@@ -114,7 +115,8 @@
     };
     viewer.setStyle({}, styles[state.style] ?? styles.ball);
     viewer.removeAllLabels();
-    if (state.labels !== "none") data.atoms.forEach(([symbol, x, y, z], a) => {
+    if (state.labels !== "none") data.atoms.forEach(([symbol], a) => {
+      const [x, y, z] = current[a];
       const q = data.charges?.[a];
       const text = state.labels === "charges" && q !== undefined ? (q > 0 ? "+" : "") + q.toFixed(2) : `${symbol}${a + 1}`;
       viewer.addLabel(text.replace("-", "\u2212"), {
@@ -173,7 +175,7 @@
     viewer = $3Dmol.createViewer(stage, { antialias: true, disableFog: true });
     paint();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-    const model = viewer.addModel();
+    model = viewer.addModel();
     model.addAtoms(data.atoms.map(([elem, x, y, z], serial) => ({ elem, x, y, z, serial, bonds: [], bondOrder: [] })));
     connect(model.selectedAtoms({}));
     stage.classList.add("ready");
@@ -184,7 +186,26 @@
     stage.addEventListener("pointerdown", () => { active = true; });
     stage.addEventListener("pointerleave", () => { active = false; });
     stage.addEventListener("wheel", (event) => { if (!active) event.stopImmediatePropagation(); }, { capture: true });
-    window.report = { viewer, state, surfaceNet, unpack, data };
+    window.report = { viewer, state, surfaceNet, unpack, data, place, showSurface };
+  }
+
+  /* Move the atoms (Angstrom) and draw them again. */
+  function place(positions) {
+    current = positions;
+    const atoms = model.selectedAtoms({});
+    atoms.forEach((atom, a) => {
+      [atom.x, atom.y, atom.z] = positions[a];
+      atom.bonds = []; atom.bondOrder = [];
+    });
+    connect(atoms);
+    drawAtoms();
+  }
+
+  /* Orbitals belong to one geometry: they are hidden at others. */
+  function showSurface(shown) {
+    if (hidden === !shown) return;
+    hidden = !shown;
+    drawSurface();
   }
 
   /* Bonds where two atoms are nearer than 1.2 times their radii (Angstrom; B. Cordero et al., doi:10.1039/b801115j). */

@@ -14,7 +14,7 @@ from itertools import product
 from cuanto.kernels.ir import Graph, Stage, inputs
 from cuanto.kernels.passes import schedule_order
 from cuanto.kernels.recurrences.components import ORIGIN, Powers, degree, powers, raised
-from cuanto.kernels.recurrences.hermite_expansion import Hermites, multiply_out
+from cuanto.kernels.recurrences.hermite_expansion import PAIR_FIELDS, Hermites, multiply_out
 from cuanto.kernels.recurrences.mcmurchie_davidson import (
     Expansion,
     HermiteCoulomb,
@@ -24,8 +24,6 @@ from cuanto.kernels.recurrences.mcmurchie_davidson import (
 )
 
 Momenta = tuple[int, int]
-PAIR_FIELDS = 8
-"""P - A, P - B, 1/2p and a/p of a primitive pair."""
 
 
 class _Side:

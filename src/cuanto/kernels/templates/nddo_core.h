@@ -7,7 +7,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         make_frame(x.ux, x.uy, x.uz, &f);
         VEC h[NA * NB];
         resonance(x, f, mopac != 0, h);
-        const VEC core = core_repulsion<VEC>(x.R, x.a, x.b, x.pair, Model{pm6, gaussians, mopac, bohr, hartree});
+        const VEC core = core_repulsion<VEC>(x.R, x.a, x.b, x.pair, Model{pm6, gaussians, extras, mopac, bohr, hartree});
         double* H_mol = H + at.molecule * orbitals * orbitals;
         FOR_LANES(at.count) {
             ADD(SUMS(energies) + at.molecule * atoms + at.a, LANE(core));

@@ -1,6 +1,6 @@
 // Stores the integrals of the quartets that are significant for any density with elements up to one, in the order in which
 // `stored_cpu.h` reads them: for every vector of kets and class of bras a count and the numbers of the bras in `head`,
-// and [bra, column, function a, b, c, d, lane] in `value`, with the weights included. Only counts when `head` is null.
+// and [bra, column, function a, b, c, d, lane] in `value`, with the weights included. If `head` is null they are only counted.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
     const double largest = largest_density(x);

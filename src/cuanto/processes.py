@@ -21,11 +21,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import cuanto
 from cuanto.errors import CuantoError
 from cuanto.workers import ONE_THREAD, Function, Result
 
-SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.batch.processes import serve; serve()"
+SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.processes import serve; serve()"
 
 
 class LostWorkerError(CuantoError):
@@ -40,7 +39,7 @@ class _Worker:
     """A process and the key of its current task."""
 
     def __init__(self) -> None:
-        here = str(Path(cuanto.__file__).parents[1])
+        here = str(Path(__file__).parents[1])
         self.key = ""
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(

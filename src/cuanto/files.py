@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from cuanto.errors import InputError
 
@@ -51,6 +54,12 @@ def write_text(path: Name, text: str) -> None:
     """Write a text file completely or not at all."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def save_npz(path: Name, arrays: Mapping[str, Any]) -> None:
+    """Write NumPy's .npz file completely or not at all."""
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.savez(file, **arrays)
 
 
 def require_writable(path: Name, *inputs: Name | None) -> None:

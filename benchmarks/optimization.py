@@ -1,0 +1,240 @@
+"""Optimisations: Baker's set of 30 molecules, and the whole optimisation of caffeine, beside geomeTRIC with PySCF.
+
+    python benchmarks/optimization.py --check --peer --json benchmarks/results/optimization_baker_cpu.json
+    python benchmarks/optimization.py --only water ammonia
+    python benchmarks/optimization.py --caffeine --peer --json benchmarks/results/optimization_caffeine_cpu.json
+
+Baker's set (J. Comput. Chem. 14, 1085 (1993), doi:10.1002/jcc.540140910) as PyBerny has it (`pip install pyberny`),
+HF/6-31G** without fitting, criteria `normal`: a step is one gradient, as PyBerny counts; its published total with the
+same four criteria is 208. Every minimum is optimised again by `tight`; --check has PySCF compute the energies of both.
+The peer is PySCF's gradient in geomeTRIC with its own defaults. A molecule that does not converge, an energy more than
+2e-6 Hartree above the tight minimum, or more than 208 steps end in exit status 1. What the file of --json has already
+is not computed again.
+
+Caffeine: RI-B3LYP-D3BJ/def2-SVP from the PM6 geometry, seconds of the whole optimisation with all kernels compiled. The
+peer has the same functions, fitting basis, grid and threads, starts every SCF from the last density, and takes its
+dispersion from the same library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# The test data have 6-31G** of some elements only, and with five d functions: all elements come from the Exchange.
+os.environ.setdefault("CUANTO_BASIS_PATH", "")
+
+from common import geometry, machine, pyscf_mole, save
+
+import cuanto
+from cuanto.backends.base import get_backend
+
+LARGEST_EXCESS = 2e-6
+"""Hartree above the tight minimum."""
+MOST_STEPS = 208
+METHOD, BASIS = "hf", "6-31g**"
+
+
+def baker_set() -> tuple[Path, dict[str, Any]]:
+    """Folder of PyBerny's files, and its table of steps; small molecules first."""
+    import berny
+
+    folder = Path(berny.__file__).parent / "benchmarks" / "baker_shajan_2023"
+    table = json.loads((folder / "reference.json").read_text())
+    return folder, dict(sorted(table.items(), key=lambda item: item[1]["atoms"]))
+
+
+def pyscf_energy(molecule: cuanto.Molecule) -> float:
+    """RHF by PySCF with our functions."""
+    from pyscf import scf
+
+    method = scf.RHF(pyscf_mole(molecule, cuanto.Basis(BASIS, molecule)))
+    method.conv_tol = 1e-11
+    return float(method.kernel())
+
+
+class Peer:
+    """Energies and gradients of PySCF for geomeTRIC; every SCF starts from the density of the last."""
+
+    def __init__(self, molecule: cuanto.Molecule, make: Any, extra: Any = None) -> None:
+        self.molecule, self.make, self.extra, self.count, self._density = molecule, make, extra, 0, None
+
+    def __call__(self, mol: Any) -> tuple[float, Any]:
+        self.count += 1
+        method = self.make(mol)
+        energy = method.kernel(dm0=self._density)
+        self._density = method.make_rdm1()
+        slope = method.nuc_grad_method()
+        slope.verbose = 0
+        if hasattr(slope, "grid_response"):
+            slope.grid_response = True
+        gradient = slope.kernel()
+        if self.extra is not None:
+            more, force = self.extra(mol)
+            energy, gradient = energy + more, gradient + force
+        return energy, gradient
+
+    def run(self, basis: Any) -> dict[str, Any]:
+        """Optimise with geomeTRIC's defaults: steps (gradients), seconds, energy, whether it converged."""
+        from pyscf.geomopt import as_pyscf_method, geometric_solver
+
+        start, mol = time.perf_counter(), pyscf_mole(self.molecule, basis)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            converged, end = geometric_solver.kernel(as_pyscf_method(mol, self), maxsteps=200)
+        seconds = time.perf_counter() - start
+        # The last energy once more: geomeTRIC does not return it.
+        return {"steps": self.count, "seconds": seconds, "energy": float(self(end)[0]), "converged": bool(converged)}
+
+
+def rhf_peer(molecule: cuanto.Molecule) -> dict[str, Any]:
+    """Steps of geomeTRIC with PySCF's RHF."""
+    from pyscf import scf
+
+    def make(mol: Any) -> Any:
+        method = scf.RHF(mol)
+        method.conv_tol, method.conv_tol_grad, method.chkfile, method.verbose = 1e-10, 1e-6, None, 0
+        return method
+
+    return Peer(molecule, make).run(cuanto.Basis(BASIS, molecule))
+
+
+def optimise(name: str, folder: Path, about: dict[str, Any], backend: str) -> dict[str, Any]:
+    """Optimise one molecule of the set, and once more by `tight`."""
+    molecule = cuanto.Molecule.from_xyz(folder / f"{name}.xyz", about["charge"], about["mult"])
+    given = {"fitting": "none", "backend": backend}
+    start = time.perf_counter()
+    found = cuanto.optimize(molecule, METHOD, BASIS, **given)
+    seconds = time.perf_counter() - start
+    tight = cuanto.optimize(found.molecule, METHOD, BASIS, convergence="tight", **given)
+    row: dict[str, Any] = {"molecule": name, "atoms": molecule.natom, "converged": found.converged}
+    row |= {"steps": found.iterations, "pyberny": about["pyberny_steps"], "seconds": round(seconds, 2)}
+    row |= {"energy": found.energy, "excess": found.energy - tight.energy, "tight_converged": tight.converged}
+    row |= {"tight_steps": tight.iterations, "positions": found.molecule.R_ax.reshape(-1).round(8).tolist()}
+    row |= {"tight_positions": tight.molecule.R_ax.reshape(-1).round(8).tolist()}
+    line = f"{name:24s} {row['steps']:3d} steps (PyBerny {row['pyberny']:2d}), {row['excess']:.1e} Hartree too high"
+    print(line if found.converged else f"{line}, NOT converged", flush=True)
+    return row
+
+
+def check(row: dict[str, Any], molecule: cuanto.Molecule) -> None:
+    """Energies of both minima by PySCF."""
+    places = [np.reshape(row[key], (-1, 3)) for key in ("positions", "tight_positions")]
+    normal, tight = (pyscf_energy(cuanto.Molecule(molecule.symbols, R_ax)) for R_ax in places)
+    row |= {"pyscf_excess": normal - tight, "pyscf_difference": row["energy"] - normal}
+    excess, difference = row["pyscf_excess"], row["pyscf_difference"]
+    print(
+        f"{row['molecule']:24s} by PySCF {excess:.1e} Hartree too high, energies differ by {difference:.1e}", flush=True
+    )
+
+
+def baker(options: argparse.Namespace, record: dict[str, Any]) -> int:
+    """The whole set, or a part of it; 1 if something is wrong."""
+    folder, table = baker_set()
+    rows = {row["molecule"]: row for row in record["cases"]}
+    for name, about in table.items():
+        if options.only is not None and name not in options.only:
+            continue
+        if name not in rows:
+            rows[name] = optimise(name, folder, about, options.backend)
+        row, molecule = rows[name], cuanto.Molecule.from_xyz(folder / f"{name}.xyz", about["charge"], about["mult"])
+        if options.check and "pyscf_excess" not in row:
+            check(row, molecule)
+        if options.peer and "peer" not in row:
+            row["peer"] = rhf_peer(molecule)
+            print(f"{name:24s} {row['peer']['steps']:3d} steps of geomeTRIC with PySCF", flush=True)
+        record["cases"] = list(rows.values())
+        record |= totals(record["cases"])
+        save(options.json, record)
+    found = totals(record["cases"])
+    print(f"{len(rows)} molecules, {found['steps']} steps, PyBerny {found['pyberny']}, geomeTRIC {found['geometric']}")
+    excesses = [max(row["excess"], row.get("pyscf_excess", 0.0)) for row in record["cases"]]
+    wrong = max(excesses) > LARGEST_EXCESS or not all(row["converged"] for row in record["cases"])
+    return 1 if wrong or found["steps"] > MOST_STEPS else 0
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sums over the molecules."""
+    theirs = [row["peer"]["steps"] for row in rows if "peer" in row]
+    return {
+        "steps": sum(row["steps"] for row in rows),
+        "pyberny": sum(row["pyberny"] for row in rows),
+        "geometric": sum(theirs) if len(theirs) == len(rows) else None,
+        "largest_excess": max((row["excess"] for row in rows), default=None),
+    }
+
+
+def caffeine(options: argparse.Namespace, record: dict[str, Any]) -> int:
+    """The whole optimisation of caffeine."""
+    molecule = cuanto.Molecule.from_xyz(geometry("caffeine"))
+    start = cuanto.optimize(molecule, "pm6").molecule
+    given = {"method": "b3lyp-d3bj", "basis": "def2-svp", "backend": options.backend}
+    warm = cuanto.gradient(start, **given)  # kernels are compiled
+    begin = time.perf_counter()
+    found = cuanto.optimize(start, **given)
+    row: dict[str, Any] = {"case": "caffeine", "seconds": time.perf_counter() - begin, "steps": found.iterations}
+    row |= {"converged": found.converged, "energy": found.energy, "functions": warm.basis.nbf}
+    print(f"caffeine: {row['steps']} steps, {row['seconds']:.1f} s, {row['energy']:.9f} Hartree", flush=True)
+    if options.peer:
+        row["peer"] = caffeine_peer(start, warm)
+        row["ratio"] = row["seconds"] / row["peer"]["seconds"]
+        theirs = row["peer"]
+        print(f"geomeTRIC with PySCF: {theirs['steps']} steps, {theirs['seconds']:.1f} s, ratio {row['ratio']:.3f}")
+    record["cases"] = [row]
+    save(options.json, record)
+    return 0 if found.converged else 1
+
+
+def caffeine_peer(start: cuanto.Molecule, warm: Any) -> dict[str, Any]:
+    """The same by PySCF: functions, fit, grid, threads and dispersion as ours."""
+    from dftd3.interface import DispersionModel, RationalDampingParam
+    from pyscf import dft, lib
+
+    from cuanto.grid import GridSettings
+
+    lib.num_threads(get_backend("cpu").threads)
+    grid, damping = GridSettings.of("fine"), RationalDampingParam(method="b3lyp", atm=False)
+    auxiliary = pyscf_mole(start, warm.auxbasis).basis
+
+    def make(mol: Any) -> Any:
+        method = dft.RKS(mol, xc="b3lyp").density_fit(auxbasis=auxiliary)
+        labels = [mol.atom_symbol(k) for k in range(mol.natm)]
+        numbers = zip(labels, start.numbers, strict=True)
+        method.grids.atom_grid = {name: grid.numbers(int(Z)) for name, Z in numbers}
+        method.grids.prune = dft.gen_grid.nwchem_prune if grid.pruned else None
+        method.conv_tol, method.chkfile, method.verbose = 1e-9, None, 0
+        return method
+
+    def dispersion(mol: Any) -> tuple[float, Any]:
+        found = DispersionModel(np.asarray(start.numbers), mol.atom_coords()).get_dispersion(damping, grad=True)
+        return float(found["energy"]), found["gradient"]
+
+    return Peer(start, make, dispersion).run(warm.basis)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--caffeine", action="store_true", help="the whole optimisation of caffeine instead")
+    parser.add_argument("--backend", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--check", action="store_true", help="energies of PySCF")
+    parser.add_argument("--only", nargs="+", help="some molecules of the set")
+    parser.add_argument("--peer", action="store_true", help="geomeTRIC with PySCF in the same run")
+    parser.add_argument("--json", help="write the result here, and continue it")
+    options = parser.parse_args()
+    record: dict[str, Any] = {"benchmark": "optimization", "cases": []}
+    if options.json and not options.caffeine and Path(options.json).exists():
+        record = json.loads(Path(options.json).read_text())
+    record["machine"] = machine(get_backend(options.backend))
+    sys.exit(caffeine(options, record) if options.caffeine else baker(options, record))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""``cuanto frequencies``: vibrations and thermochemistry of molecules."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from cuanto.cli.arguments import Charge, Multiplicity, Verbose, examples, options_given, with_options
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths
+from cuanto.cli.energy import FILES, MANY, BasisName, Json, Method, Molecules, Out, Report
+from cuanto.cli.many import run_batch
+from cuanto.cli.show import print_heading
+from cuanto.cli.show_vibrations import print_vibrations
+from cuanto.errors import CuantoError, InputError
+from cuanto.files import require_writable, write_text
+
+if TYPE_CHECKING:
+    from cuanto.interfaces.sources import Source
+    from cuanto.motion.vibrations import Vibrations
+
+EXAMPLES = examples(
+    "cuanto frequencies water.xyz -m b3lyp -b def2-svp",
+    "cuanto frequencies dimer.xyz -m b3lyp-d3bj -b def2-svp --follow-imaginary --report dimer.html",
+    "cuanto frequencies water.xyz -m hf --isotopes 2=D,3=D --temperature 400 --pressure 2",
+    "cuanto frequencies water_hessian.json --scale 0.97    analyses a Hessian file again",
+    "cuanto frequencies conformers/*.xyz -m pm6 --out frequencies.parquet",
+)
+SUMMARY = """Compute vibrations, infrared intensities and thermochemistry from differences of gradients.
+
+Finished displacements are kept in NAME_freq.journal until the end: after an interruption the same command goes on. The
+Hessian is written to NAME_hessian.json. Exit status 0, 1 where an SCF or --follow-imaginary did not converge, 2 bad
+input.
+"""
+THERMOCHEMISTRY, HESSIAN = "Thermochemistry", "Hessian"
+
+
+def _thermo(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=THERMOCHEMISTRY, **more)
+
+
+Isotopes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ATOM=ISOTOPE", help="Isotopes by atom or element, such as 2=D,3=D or C=13C.", rich_help_panel=HESSIAN
+    ),
+]
+Step = Annotated[
+    float | None, typer.Option(help="Displacement of the atoms, Bohr. \\[default: 0.005]", rich_help_panel=HESSIAN)
+]
+Symmetry = Annotated[
+    bool | None,
+    typer.Option(
+        "--symmetry/--no-symmetry",
+        help="Take gradients of equivalent displacements from each other. \\[default: as far as the grid allows]",
+        rich_help_panel=HESSIAN,
+    ),
+]
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow-imaginary",
+        help="Displace along an imaginary mode, optimise, and compute again until none is left.",
+        rich_help_panel=HESSIAN,
+    ),
+]
+Temperature = Annotated[float | None, _thermo("--temperature", "-T", help="Temperature, K. \\[default: 298.15]")]
+Pressure = Annotated[float | None, _thermo("--pressure", help="Pressure, atm. \\[default: 1]")]
+Scale = Annotated[float | None, _thermo("--scale", help="Factor of all wavenumbers. \\[default: 1]")]
+SymmetryNumber = Annotated[
+    int | None, _thermo("--symmetry-number", help="Of the rotations. \\[default: that of the point group]")
+]
+Degeneracy = Annotated[
+    int | None, _thermo("--degeneracy", help="Of the electronic state. \\[default: the multiplicity]")
+]
+Entropy = Annotated[
+    str | None,
+    _thermo("--entropy", metavar="MODEL", help="quasi-rrho (low modes as rotors) or rrho. \\[default: quasi-rrho]"),
+]
+Cutoff = Annotated[float | None, _thermo("--cutoff", help="Of low modes, cm^-1. \\[default: 100]")]
+HessianFile = Annotated[
+    str | None,
+    typer.Option(
+        "--hessian",
+        metavar="FILE",
+        help="Name of the Hessian file. \\[default: NAME_hessian.json]",
+        rich_help_panel=FILES,
+    ),
+]
+Molden = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write normal modes and orbitals as a Molden file.", rich_help_panel=FILES),
+]
+Journal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="File of finished displacements. \\[default: NAME_freq.journal]", rich_help_panel=FILES
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=0, help="Processes; 0: only this one. \\[default: cores, if it takes long]", rich_help_panel=MANY),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://HOST:8786.", rich_help_panel=MANY),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """Settings of `cuanto frequencies`: isotopes, conditions of thermochemistry, and arguments of the work."""
+
+    isotopes: Mapping[int | str, str | float] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    work: Mapping[str, Any] = field(default_factory=dict)
+    journal: str | None = None
+
+
+@with_options
+def frequencies(
+    molecules: Molecules,
+    method: Method = None,
+    basis: BasisName = None,
+    charge: Charge = None,
+    multiplicity: Multiplicity = None,
+    isotopes: Isotopes = None,
+    step: Step = None,
+    symmetry: Symmetry = None,
+    follow_imaginary: Follow = False,
+    temperature: Temperature = None,
+    pressure: Pressure = None,
+    scale: Scale = None,
+    symmetry_number: SymmetryNumber = None,
+    degeneracy: Degeneracy = None,
+    entropy: Entropy = None,
+    cutoff: Cutoff = None,
+    json: Json = None,
+    hessian: HessianFile = None,
+    molden: Molden = None,
+    report: Report = None,
+    journal: Journal = None,
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    **flags: Any,
+) -> None:
+    conditions: dict[str, Any] = {"temperature": temperature, "pressure": pressure, "scale": scale, "cutoff": cutoff}
+    conditions |= {"symmetry_number": symmetry_number, "degeneracy": degeneracy, "entropy": entropy}
+    work: dict[str, Any] = {"step": step, "symmetry": symmetry, "follow_imaginary": follow_imaginary or None}
+    analysis = Analysis(
+        isotopes=parse_isotopes(isotopes),
+        conditions=_given(conditions),
+        work=_given(work | ({} if out is not None else {"workers": workers, "scheduler": scheduler})),
+        journal=journal,
+    )
+    outputs = {"json": json, "hessian": hessian, "molden": molden, "report": report}
+    job = Job(
+        sources=molecules,
+        driver="hessian",
+        method=method,
+        basis=basis,
+        charge=charge,
+        multiplicity=multiplicity,
+        keywords=options_given(flags),
+        outputs=_given(outputs),
+        quiet=quiet,
+    )
+    status = run_frequencies(job, analysis) if out is None else _run_many(job, analysis, out, workers, scheduler)
+    if status:
+        raise typer.Exit(status)
+
+
+frequencies.__doc__ = SUMMARY
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
+    """Isotopes of `2=D,C=13C`."""
+    found: dict[int | str, str | float] = {}
+    for part in (text or "").split(","):
+        atom, equals, isotope = (word.strip() for word in part.partition("="))
+        if not part.strip():
+            continue
+        if not (atom and equals and isotope):
+            raise InputError(f"--isotopes {part.strip()!r}: write ATOM=ISOTOPE, such as 2=D or C=13C")
+        found[atom] = isotope
+    return found
+
+
+def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, scheduler: str | None) -> int:
+    """Frequencies of many molecules as a table."""
+    if analysis.journal is not None:
+        raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
+    from cuanto.motion.thermochemistry import Conditions
+
+    Conditions(**analysis.conditions)  # refuses wrong values once, not for every molecule
+    settings = {**analysis.conditions, **analysis.work}
+    if analysis.isotopes:
+        settings["isotopes"] = dict(analysis.isotopes)
+    return run_batch(replace(job, settings=settings), out, workers, scheduler)
+
+
+def run_frequencies(job: Job, analysis: Analysis) -> int:
+    """Compute all molecules of a job; exit status 0, 1 some did not converge, 2 something was wrong."""
+    from cuanto.interfaces.sources import read_source
+
+    sources = [read_source(given, job.charge, job.multiplicity) for given in job.sources]
+    if len(sources) > 1 and analysis.journal is not None and "{name}" not in analysis.journal:
+        raise InputError(f"--journal {analysis.journal} would hold several molecules: write {{name}} in its name")
+    named = {"hessian": "{name}_hessian.json", **job.outputs}
+    places = output_paths(replace(job, outputs=named), [source.label for source in sources])
+    console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
+    errors, status = Console(highlight=False, stderr=True), 0
+    for given, source, outputs in zip(job.sources, sources, places, strict=True):
+        try:
+            status = max(status, _compute(console, given, source, job, analysis, outputs))
+        except CuantoError as error:
+            if len(sources) == 1:
+                raise
+            errors.print(f"cuanto: {source.label}: {error}", markup=False, soft_wrap=True, style="bold red")
+            status = BAD_INPUT
+        if len(sources) > 1 and not job.quiet:
+            console.print()
+    return status
+
+
+def _compute(
+    console: Console, given: str, source: Source, job: Job, analysis: Analysis, outputs: Mapping[str, str]
+) -> int:
+    """Compute or read one molecule, write its files and print its result."""
+    vibrations = _from_file(given, job, analysis)
+    if vibrations is None:
+        journal = (analysis.journal or "{name}_freq.journal").replace("{name}", source.label)
+        require_writable(journal, *job.inputs)
+        vibrations = _calculate(console, source, job, analysis, journal)
+        write_files(vibrations, outputs, source)
+        if analysis.work.get("follow_imaginary"):
+            _write_minimum(console, vibrations, source.label, job)
+        Path(journal).unlink(missing_ok=True)
+    else:
+        write_files(vibrations, {name: path for name, path in outputs.items() if name in job.outputs}, source)
+    print_vibrations(console, vibrations, job.quiet, source.label)
+    return NOT_CONVERGED if analysis.work.get("follow_imaginary") and len(vibrations.imaginary) else 0
+
+
+def _write_minimum(console: Console, vibrations: Vibrations, label: str, job: Job) -> None:
+    """Write the geometry that the imaginary modes have led to."""
+    from cuanto.report.reproduce import xyz_text
+
+    assert vibrations.result is not None
+    path = f"{label}_minimum.xyz"
+    require_writable(path, *job.inputs)
+    write_text(path, xyz_text(vibrations.result))
+    if not job.quiet:
+        console.print(f" the last geometry is in {path}", markup=False, style="dim")
+
+
+def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
+    """Vibrations of a Hessian file, with other isotopes and conditions; None for other files."""
+    from cuanto.interfaces.vibrations import is_hessian, read_hessian
+    from cuanto.motion.thermochemistry import Conditions
+    from cuanto.motion.vibrations import analyse
+    from cuanto.system.formats import parse_json
+    from cuanto.system.text import read_text
+
+    if not given.lower().endswith(".json") or job.method is not None or job.basis is not None:
+        return None
+    if not is_hessian(parse_json(read_text(given, "file"), given)):
+        return None
+    found = read_hessian(given)
+    masses: dict[int | str, str | float] = {a: float(mass) for a, mass in enumerate(found.masses, start=1)}
+    conditions = replace(found.conditions, **analysis.conditions) if analysis.conditions else found.conditions
+    assert isinstance(conditions, Conditions)
+    return analyse(found.second_derivatives, {**masses, **analysis.isotopes}, conditions, found.result)
+
+
+def _calculate(console: Console, source: Source, job: Job, analysis: Analysis, journal: str) -> Vibrations:
+    from cuanto.interfaces.sources import choose_model
+    from cuanto.motion.frequencies import frequencies as compute
+
+    model = choose_model(source, job.model)
+    assert model.method is not None
+    if not job.quiet:
+        print_heading(console, source.molecule, model.method, "" if model.basis is None else f"/{model.basis}")
+    bar, step = progress(console, job.quiet)
+    arguments = {**model.keywords, **analysis.work, **analysis.conditions}
+    with bar:
+        try:
+            return compute(
+                source.molecule,
+                model.method,
+                model.basis,
+                isotopes=analysis.isotopes,
+                journal=journal,
+                on_task=step,
+                **arguments,
+            )
+        except (KeyboardInterrupt, CuantoError):
+            if Path(journal).exists():
+                console.print(
+                    f"finished displacements are kept in {journal}: run the same command to continue", markup=False
+                )
+            raise
+
+
+def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any], Callable[[int, int], object]]:
+    """A progress bar of displacements on a terminal, nothing elsewhere."""
+    if quiet or not console.is_terminal:
+        return nullcontext(), lambda done, total: None
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("displacements", total=None)
+    return bar, lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Source) -> None:
+    """Write the output files."""
+    from cuanto.interfaces.qcschema import SchemaWarning
+    from cuanto.interfaces.vibrations import hessian_text, modes_molden, schema_text
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        if "hessian" in outputs:
+            write_text(outputs["hessian"], hessian_text(vibrations))
+        if "molden" in outputs:
+            write_text(outputs["molden"], modes_molden(vibrations))
+        if "json" in outputs:
+            text = schema_text(vibrations, source.asked)
+            if outputs["json"] == STDOUT:
+                print(text, end="")
+            else:
+                write_text(outputs["json"], text)
+    for warning in caught:
+        print(f"cuanto: {warning.message}", file=sys.stderr)
+    if "report" in outputs:
+        from cuanto.report import write_report
+
+        write_report(outputs["report"], vibrations)

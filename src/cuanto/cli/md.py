@@ -1,0 +1,170 @@
+"""``cuanto md``: molecular dynamics, with a line for every step; and ``cuanto ipi``: forces for i-PI or LAMMPS."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from cuanto.cli.arguments import MOLECULE_HELP, Charge, Multiplicity, Verbose, examples, options_given, with_options
+from cuanto.cli.energy import BasisName, Method, Quiet
+from cuanto.errors import InputError
+from cuanto.files import require_writable
+
+if TYPE_CHECKING:
+    from cuanto.interfaces.sources import Model, Source
+    from cuanto.methods import Result
+    from cuanto.motion.dynamics import DynamicsResult, Step
+
+EXAMPLES = examples(
+    "cuanto md water.xyz -m pbe -b def2-svp --steps 1000",
+    "cuanto md drug.xyz -m pm6 --thermostat langevin --temperature 310 --steps 20000 --every 10",
+)
+IPI_EXAMPLES = examples(
+    "cuanto ipi water.xyz -m pbe -b def2-svp --port 31415",
+    "cuanto ipi water.xyz -m pm6 --unix driver",
+)
+MOTION = "Motion"
+HEADING = "    step     time/fs   potential/Hartree   kinetic/Hartree     T/K   conserved/Hartree  iterations"
+
+
+class Thermostat(StrEnum):
+    """How the temperature is kept."""
+
+    NONE = "none"
+    LANGEVIN = "langevin"
+    NOSE_HOOVER = "nose-hoover"
+
+
+def _motion(help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=MOTION, **more)
+
+
+MoleculeName = Annotated[str, typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
+Steps = Annotated[int, _motion("Steps in total; a run that is continued counts its earlier ones.", min=1)]
+Timestep = Annotated[float, _motion("Length of a step in fs.")]
+Temperature = Annotated[float, _motion("Temperature of the first velocities and of a thermostat in K.")]
+Kind = Annotated[Thermostat, _motion("none: constant energy; langevin or nose-hoover: constant temperature.")]
+TimeConstant = Annotated[float, _motion("Time constant of the thermostat in fs.")]
+Seed = Annotated[int, _motion("Seed of the random numbers.", min=0)]
+Every = Annotated[int, _motion("Write and print every n-th step.", min=1)]
+Out = Annotated[
+    Path | None, _motion("Trajectory, extended XYZ. \\[default: NAME_md.xyz]", "--trajectory", metavar="FILE")
+]
+
+
+@with_options
+def md(
+    molecule: MoleculeName,
+    method: Method = None,
+    basis: BasisName = None,
+    charge: Charge = None,
+    multiplicity: Multiplicity = None,
+    steps: Steps = 1000,
+    timestep: Timestep = 0.5,
+    temperature: Temperature = 300.0,
+    thermostat: Kind = Thermostat.NONE,
+    time_constant: TimeConstant = 50.0,
+    seed: Seed = 0,
+    every: Every = 1,
+    trajectory: Out = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    **flags: Any,
+) -> None:
+    """Move the atoms of a molecule in time; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
+
+    The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.
+    """
+    source, model = _read(molecule, method, basis, charge, multiplicity, flags)
+    path = Path(f"{source.label}_md.xyz") if trajectory is None else trajectory
+    require_writable(path, molecule)
+    from cuanto.motion.dynamics import POINTS, Dynamics, DynamicsSettings
+    from cuanto.motion.surface import Surface
+
+    settings = DynamicsSettings(
+        timestep=timestep,
+        temperature=temperature,
+        thermostat=thermostat.value,
+        time_constant=time_constant,
+        seed=seed,
+    )
+    assert model.method is not None
+    surface = Surface(source.molecule, model.method, model.basis, points=POINTS, **model.keywords)
+    run = Dynamics(surface, settings, path)
+    console = Console(highlight=False, soft_wrap=True)
+    if run.number >= steps:
+        console.print(f"{path} has {run.number} steps already: give a larger --steps to continue", markup=False)
+        return
+    if not quiet:
+        if run.number >= 0:
+            console.print(f"continuing {path} after step {run.number}", markup=False)
+        console.print(HEADING, style="bold")
+
+    def show(step: Step, result: Result) -> None:
+        if not quiet and step.number % every == 0:
+            console.print(step_line(step), markup=False)
+
+    _conclude(console, run.run(steps, show, every), path)
+
+
+def step_line(step: Step) -> str:
+    """A step in the columns of `HEADING`."""
+    conserved = "" if step.conserved is None else f"{step.conserved:.9f}"
+    energies = f"{step.potential:19.9f} {step.kinetic:17.9f}"
+    return (
+        f"{step.number:8d} {step.time:11.2f} {energies} {step.temperature:7.1f} {conserved:>19s} {step.iterations:11d}"
+    )
+
+
+def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
+    """Print how well the energy was conserved, and where the trajectory is."""
+    if result.drift is not None:
+        console.print(f"drift of the conserved energy: {result.drift:.2e} Hartree per atom and ps", markup=False)
+    console.print(f"trajectory: {path}", markup=False, style="bold green")
+
+
+def _read(
+    molecule: str, method: str | None, basis: str | None, charge: int | None, multiplicity: int | None, flags: Any
+) -> tuple[Source, Model]:
+    """The molecule, and what to compute."""
+    from cuanto.interfaces.sources import Model, choose_model, read_source
+
+    source = read_source(molecule, charge, multiplicity)
+    return source, choose_model(source, Model(method, basis, options_given(flags), "gradient"))
+
+
+Host = Annotated[str, _motion("Machine of the server.")]
+Port = Annotated[int | None, _motion("Port of the server. \\[default: 31415]", min=1, max=65535)]
+Unix = Annotated[str | None, _motion("Name of a Unix socket in place of host and port.", metavar="NAME")]
+
+
+@with_options
+def ipi(
+    molecule: MoleculeName,
+    method: Method = None,
+    basis: BasisName = None,
+    charge: Charge = None,
+    multiplicity: Multiplicity = None,
+    host: Host = "localhost",
+    port: Port = None,
+    unix: Unix = None,
+    verbose: Verbose = False,
+    **flags: Any,
+) -> None:
+    """Compute energies and forces for a server that speaks the i-PI protocol, such as i-PI, LAMMPS or ASE.
+
+    The molecule gives elements, charge and multiplicity, its atoms in the order of the server; the server gives the
+    positions. The command ends when the server does.
+    """
+    source, model = _read(molecule, method, basis, charge, multiplicity, flags)
+    if unix is not None and port is not None:
+        raise InputError("--unix and --port are two ways to reach a server: leave out one of them")
+    from cuanto.interfaces.ipi import serve
+
+    assert model.method is not None
+    count = serve(source.molecule, model.method, model.basis, host=host, port=port, unix=unix, **model.keywords)
+    Console(highlight=False).print(f"the server has ended after {count} geometries", markup=False)

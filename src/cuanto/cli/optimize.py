@@ -1,0 +1,297 @@
+"""``cuanto optimize``: geometries of minima and transition states, scans and reaction paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from cuanto.cli.arguments import (
+    Charge,
+    Multiplicity,
+    Verbose,
+    complete_method,
+    examples,
+    options_given,
+    with_options,
+)
+from cuanto.cli.calculate import STDOUT, Job, run_job, write_files
+from cuanto.cli.energy import FILES, BasisName, Method, Molecules, Out, Quiet, Scheduler, Workers
+from cuanto.cli.many import run_batch
+from cuanto.cli.show import count, print_heading
+from cuanto.errors import CuantoError, InputError
+from cuanto.files import write_text
+
+if TYPE_CHECKING:
+    from cuanto.interfaces.sources import Source
+    from cuanto.motion.optimize import OptimizationResult, Step
+
+EXAMPLES = examples(
+    "cuanto optimize water.xyz -m b3lyp-d3bj -b def2-svp",
+    "cuanto optimize drug.xyz -m b3lyp -b def2-svp --pre pm6 --convergence tight",
+    "cuanto optimize butane.xyz -m pm6 --scan 'dihedral 1 2 3 4 0 180 13'",
+    "cuanto optimize guess.xyz -m hf -b 6-31g* --ts --irc",
+    "cuanto optimize conformers/*.xyz -m pm6 --out optimised.parquet",
+)
+SEARCH = "Search"
+DEFAULT_OUTPUTS = {"trajectory": "{name}_opt.xyz", "structure": "{name}_optimized.xyz"}
+OF_ENERGIES = ("checkpoint", "restart")
+"""Files of single energies, which an optimisation has not."""
+
+
+def _search(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=SEARCH, **more)
+
+
+def _file(help: str) -> Any:
+    return typer.Option(metavar="FILE", help=help, rich_help_panel=FILES)
+
+
+class Convergence(StrEnum):
+    """Names of criteria, those of `cuanto.motion.criteria`."""
+
+    LOOSE = "loose"
+    NORMAL = "normal"
+    TIGHT = "tight"
+    VERYTIGHT = "verytight"
+
+
+class Coordinates(StrEnum):
+    """Coordinate systems, those of `cuanto.motion.walker`."""
+
+    TRIC = "tric"
+    DLC = "dlc"
+    HDLC = "hdlc"
+
+
+Level = Annotated[Convergence | None, _search("--convergence", help="Criteria. \\[default: normal]")]
+Freeze = Annotated[
+    list[str] | None,
+    _search("--freeze", metavar="TEXT", help="Keep a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."),
+]
+Set = Annotated[
+    list[str] | None,
+    _search("--set", metavar="TEXT", help="Set a coordinate (Angstrom, degrees): 'dihedral 1 2 3 4 60'."),
+]
+Scan = Annotated[
+    list[str] | None,
+    _search("--scan", metavar="TEXT", help="Scan a coordinate: 'distance 1 2 1.0 2.0 11' has eleven points."),
+]
+Saddle = Annotated[bool, _search("--ts", help="Search for a transition state.")]
+Path_ = Annotated[bool, _search("--irc", help="Follow the reaction path in both directions from a transition state.")]
+Pre = Annotated[
+    str | None,
+    _search("--pre", metavar="METHOD", help="Optimise by pm6 or the like first.", autocompletion=complete_method),
+]
+Hessian = Annotated[
+    str | None,
+    _search(
+        "--hessian",
+        metavar="SOURCE",
+        help="First Hessian: model, numerical, or pm6 and the like. \\[default: model; numerical with --ts]",
+    ),
+]
+System = Annotated[Coordinates | None, _search("--coordinates", help="Internal coordinates. \\[default: tric]")]
+MaxSteps = Annotated[int | None, _search("--max-steps", help="Largest number of steps. \\[default: 200]")]
+Trust = Annotated[float | None, _search("--trust", help="First trust radius, Angstrom.")]
+TrajectoryFile = Annotated[
+    str | None, _file("Every step, as extended XYZ with forces. \\[default: {name}_opt.xyz in this folder]")
+]
+StructureFile = Annotated[
+    str | None, _file("The optimised molecule, or all points of a scan or path. \\[default: {name}_optimized.xyz]")
+]
+Json = Annotated[str | None, _file("Write a QCSchema OptimizationResult (-: stdout).")]
+Molden = Annotated[str | None, _file("Write the final orbitals as a Molden file.")]
+Report = Annotated[str | None, _file("Write a report about the optimisation (HTML).")]
+
+
+@with_options
+def optimize(
+    molecules: Molecules,
+    method: Method = None,
+    basis: BasisName = None,
+    charge: Charge = None,
+    multiplicity: Multiplicity = None,
+    convergence: Level = None,
+    freeze: Freeze = None,
+    set: Set = None,
+    scan: Scan = None,
+    ts: Saddle = False,
+    irc: Path_ = False,
+    pre: Pre = None,
+    hessian: Hessian = None,
+    coordinates: System = None,
+    max_steps: MaxSteps = None,
+    trust: Trust = None,
+    trajectory: TrajectoryFile = None,
+    structure: StructureFile = None,
+    json: Json = None,
+    molden: Molden = None,
+    report: Report = None,
+    out: Out = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    **flags: Any,
+) -> None:
+    """Optimise geometries; exit status 0 converged, 1 not converged, 2 bad input.
+
+    After an interruption the same command goes on where it was. Atoms are numbered from 1.
+    """
+    given: dict[str, Any] = {"convergence": convergence, "freeze": freeze, "set": set, "scan": scan, "pre": pre}
+    given |= {"ts": ts, "irc": irc, "hessian": hessian, "coordinates": coordinates}
+    given |= {"max_steps": max_steps, "trust": trust}
+    files = {"trajectory": trajectory, "structure": structure, "json": json, "molden": molden, "report": report}
+    outputs = {name: path for name, path in files.items() if path is not None}
+    job = Job(
+        sources=molecules,
+        driver="optimize",
+        settings=checked_settings({name: getattr(value, "value", value) for name, value in given.items()}),
+        method=method,
+        basis=basis,
+        charge=charge,
+        multiplicity=multiplicity,
+        keywords=options_given(flags),
+        outputs=outputs if out is not None else {**DEFAULT_OUTPUTS, **outputs},
+        quiet=quiet,
+    )
+    if out is not None:
+        status = run_batch(job, out, workers, scheduler)
+    elif workers is not None or scheduler is not None:
+        raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
+    else:
+        status = run_job(job)
+    if status:
+        raise typer.Exit(status)
+
+
+def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an optimisation as plain data; those that are None have their defaults."""
+    from cuanto.motion.settings import Settings
+
+    return Settings.of(**given).plain()
+
+
+def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> OptimizationResult:
+    """Optimise one molecule, write its files and print every step."""
+    from cuanto.interfaces.sources import choose_model
+    from cuanto.motion.optimize import Search
+    from cuanto.motion.settings import Settings
+
+    with job.about():
+        model = choose_model(source, job.model)
+        assert model.method is not None
+        settings = Settings.of(**job.settings)
+        search = Search(source.molecule, model.method, model.basis, settings, dict(model.keywords))
+        _require_applicable(search.surface.method, outputs)
+        basis = "" if model.basis is None else f"/{model.basis}"
+        heading = partial(print_heading, console, source.molecule, model.method, basis)
+        journal = Path(f"{outputs['trajectory']}.journal")
+        known = search.record_in(journal, outputs["trajectory"])
+        table = StepTable(console, job.quiet, settings.criteria, heading, known)
+        try:
+            found = search.run(table.add)
+        except (KeyboardInterrupt, CuantoError):
+            if journal.exists():
+                console.print(f"run the same command to continue after the steps in {journal}", markup=False)
+            raise
+    write_outputs(found, outputs, source)
+    print_end(console, found, source.label, outputs, job.quiet)
+    return found
+
+
+def _require_applicable(method: str, outputs: Mapping[str, str]) -> None:
+    from cuanto.methods import SEMIEMPIRICAL
+
+    if "molden" in outputs and method.lower() in SEMIEMPIRICAL:
+        raise InputError(f"--molden does not apply to {method}: leave it out")
+
+
+class StepTable:
+    """Prints one line per step; a value that meets its criterion has a star."""
+
+    def __init__(self, console: Console, quiet: bool, criteria: Any, heading: Any, known: int) -> None:
+        self.console, self.quiet, self.criteria, self._heading, self._known = console, quiet, criteria, heading, known
+        self._stage: str | None = None
+
+    def add(self, step: Step) -> None:
+        """Print a step."""
+        if self.quiet:
+            return
+        if self._stage is None:
+            self._begin()
+        if step.stage != self._stage:
+            self._stage = step.stage
+            if step.stage:
+                self.console.print(step.stage, markup=False, style="bold")
+        change = "" if step.change != step.change else f"{step.change:.2e}"
+        line = Text(f"{step.number:6d}{step.energy:20.9f}{change:>18}")
+        for value, met in zip(vars(step.measures).values(), step.met, strict=True):
+            text = "rejected" if value != value else f"{value:.2e}{'*' if met else ' '}"
+            line.append(f"{text:>13}", style="green" if met else "")
+        line.rstrip()
+        self.console.print(line, soft_wrap=True)
+
+    def _begin(self) -> None:
+        self._heading()
+        if self._known:
+            self.console.print(f"continues with {count(self._known, 'gradient')} of the journal", markup=False)
+        heads = ("rms gradient ", "max gradient ", "rms displ. ", "max displ. ")
+        names = "".join(f"{head:>13}" for head in heads)
+        self.console.print(f"{'step':>6}{'energy / Hartree':>20}{'change / Hartree':>18}{names}", soft_wrap=True)
+        limits = "".join(f"{value:>12.1e} " for value in vars(self.criteria).values())
+        self.console.print(f"{'limits / (Hartree/Bohr), Bohr':>44}{limits}".rstrip(), soft_wrap=True, style="dim")
+
+
+def write_outputs(found: OptimizationResult, outputs: Mapping[str, str], source: Source) -> None:
+    """Write the final files, also of an optimisation that did not converge: the files say so."""
+    from cuanto.interfaces.optimization import optimization_text
+    from cuanto.motion.optimize import structure_text
+
+    write_text(outputs["structure"], structure_text(found))
+    if path := outputs.get("json"):
+        text = optimization_text(found)
+        if path == STDOUT:
+            print(text, end="")
+        else:
+            write_text(path, text)
+    write_files(found.result, {name: path for name, path in outputs.items() if name == "molden"}, source, "gradient")
+    if "report" in outputs:
+        from cuanto.report import write_report
+
+        write_report(outputs["report"], found)
+
+
+def print_end(console: Console, found: OptimizationResult, label: str, outputs: Mapping[str, str], quiet: bool) -> None:
+    """Print the points of a scan or path, the energy, and whether it converged."""
+    steps = count(found.iterations, "step")
+    if quiet:
+        verdict = "" if found.converged else ", NOT converged"
+        console.print(f"{label} {found.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+        return
+    if found.settings.scan:
+        for point in found.points:
+            values = ", ".join(f"{one} {one.shown}" for one in point.constraints if one.value is not None)
+            verdict = "" if point.converged else ", NOT converged"
+            console.print(f" {values}: {point.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+    elif found.points:
+        ends = (found.points[0], max(found.points, key=lambda point: point.energy), found.points[-1])
+        for name, point in zip(("one end", "transition state", "other end"), ends, strict=True):
+            console.print(f" {name}: {point.energy:.9f} Hartree", markup=False, soft_wrap=True)
+    files = f"{outputs['structure']}, all steps in {outputs['trajectory']}"
+    console.print(
+        f" energy {found.energy:.9f} Hartree, {found.timings.total:.1f} s: {files}", markup=False, soft_wrap=True
+    )
+    if found.converged:
+        console.print(f"converged in {steps}", style="bold green")
+        return
+    hint = "try --max-steps with a larger number, or start from the last geometry"
+    error = Console(stderr=True, soft_wrap=True, highlight=False)
+    error.print(f"cuanto: NOT converged in {steps}; {hint}", style="bold red", markup=False)

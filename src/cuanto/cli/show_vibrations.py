@@ -1,0 +1,88 @@
+"""Printed vibrations and thermochemistry; every number has its unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from cuanto.cli.show import make_table, print_table
+
+if TYPE_CHECKING:
+    from cuanto.motion.thermochemistry import Thermochemistry
+    from cuanto.motion.vibrations import Vibrations
+
+WARNING = "WARNING"
+
+
+def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, label: str) -> None:
+    """Print modes, thermochemistry, notes, and warnings on standard error."""
+    if quiet:
+        _print_line(console, vibrations, label)
+    else:
+        _print_modes(console, vibrations)
+        _print_thermochemistry(console, vibrations.thermochemistry, vibrations.symmetry[0])
+    for note in vibrations.notes:
+        if note.startswith(WARNING):
+            Console(stderr=True, soft_wrap=True, highlight=False).print(
+                f"cuanto: {note}", style="bold red", markup=False
+            )
+        elif not quiet:
+            console.print(f" {note}", style="dim", markup=False, soft_wrap=True)
+
+
+def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
+    found, imaginary = vibrations.thermochemistry, len(vibrations.imaginary)
+    text = f"{label} {vibrations.energy:.9f} Hartree, zero-point energy {found.zero_point_energy:.6f}, "
+    text += f"Gibbs energy {found.gibbs_energy:.6f}"
+    text += f", {imaginary} imaginary mode{'s' * (imaginary > 1)}" if imaginary else ""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _print_modes(console: Console, vibrations: Vibrations) -> None:
+    heads = ("mode", "wavenumber / cm^-1", "intensity / (km/mol)", "reduced mass / u")
+    rows = [
+        (str(k), f"{nu:.2f}", f"{intensity:.2f}", f"{mass:.4f}")
+        for k, (nu, intensity, mass) in enumerate(
+            zip(vibrations.wavenumbers, vibrations.intensities, vibrations.reduced_masses, strict=True), start=1
+        )
+    ]
+    if not rows:
+        console.print(" no vibrations")
+        return
+    if console.is_terminal:
+        table = make_table(heads, right=range(4))
+        for row in rows:
+            table.add_row(*row, style="bold red" if row[1].startswith("-") else "")
+        print_table(console, table)
+        return
+    for row in (heads, *rows):
+        console.print("".join(cell.rjust(len(head) + 3) for cell, head in zip(row, heads, strict=True)), markup=False)
+
+
+def _print_thermochemistry(console: Console, found: Thermochemistry, group: str) -> None:
+    from cuanto.units import HARTREE_IN_KJ_PER_MOL
+
+    conditions = found.conditions
+    scale = "" if conditions.scale == 1.0 else f", wavenumbers scaled by {conditions.scale:g}"
+    head = f"thermochemistry at {conditions.temperature:g} K and {conditions.pressure:g} atm ({conditions.entropy}"
+    line = f"{head}, {group}, symmetry number {conditions.symmetry_number}, degeneracy {conditions.degeneracy}{scale})"
+    console.print(f" {line}", markup=False, soft_wrap=True, style="bold")
+    for name, value, thermal in thermochemistry_rows(found):
+        more = "" if thermal is None else f"{thermal * HARTREE_IN_KJ_PER_MOL:12.3f} kJ/mol"
+        console.print(f" {name:<30}{value:18.9f}  Hartree{more}", markup=False, soft_wrap=True)
+
+
+def thermochemistry_rows(found: Thermochemistry) -> list[tuple[str, float, float | None]]:
+    """Name, value, and its difference from the electronic energy (Hartree); None for the electronic energy."""
+    rows: list[tuple[str, float, float | None]] = [("electronic energy", found.electronic_energy, None)]
+    zero = found.electronic_energy + found.zero_point_energy
+    rows += [("zero-point energy", found.zero_point_energy, found.zero_point_energy)]
+    rows += [("energy at 0 K", zero, found.zero_point_energy)]
+    rows += [("internal energy U", found.energy, found.energy - found.electronic_energy)]
+    rows += [("enthalpy H", found.enthalpy, found.enthalpy - found.electronic_energy)]
+    rows += [(f"entropy term TS, {name}", found.conditions.temperature * value, found.conditions.temperature * value)
+             for name, value in found.entropies.items()]  # fmt: skip
+    rows += [("entropy term TS", found.entropy_term, found.entropy_term)]
+    rows += [("Gibbs energy G", found.gibbs_energy, found.gibbs_energy - found.electronic_energy)]
+    return rows

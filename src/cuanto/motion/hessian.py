@@ -1,0 +1,276 @@
+"""Hessians from central differences of analytic gradients; every displaced geometry is one task.
+
+Finished tasks are kept in a journal: after a crash, the same call computes only those that are missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cuanto.api import gradient
+from cuanto.arrays import Array
+from cuanto.backends.host import main_memory
+from cuanto.basis import Basis
+from cuanto.errors import CuantoError, InputError, describe_error
+from cuanto.journal import JsonLines
+from cuanto.log import logger
+from cuanto.methods import GaussianResult, Request, Result
+from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
+from cuanto.motion.record import calculation_key
+from cuanto.motion.state_symmetry import state_operations
+from cuanto.motion.symmetry import Operation
+from cuanto.motion.tasks import evaluate_task, plain_guess, plain_molecule, read_guess
+from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.system import Molecule
+from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
+
+STEP = 0.005
+"""Bohr. The error of a wavenumber is about 0.8 step^2 of it: 0.08 cm^-1 of a stretching vibration at 4000 cm^-1."""
+TOLERANCES = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
+"""Of the SCF; an error of 1e-8 of a gradient is one of 1e-6 Hartree/Bohr^2 of a second derivative."""
+ISOTROPIC = 302
+"""Points per shell of a grid from which operations that it lacks are used as well. A grid has a fixed orientation; with
+302 points symmetry changes wavenumbers by 0.1 to 0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 by less than 0.1.
+"""
+EXACT = 1e-6
+SHORT = 20.0
+"""Seconds of work in one process below which no others are started."""
+SHARE = 0.8
+"""Fraction of the free memory for all processes together."""
+AHEAD = 64
+"""Tasks given to a Dask scheduler ahead of their results."""
+MAX_TRIES = 2
+"""Attempts at a task whose worker was lost."""
+
+Watcher = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Hessian:
+    """Second derivatives of an energy, Hartree/Bohr^2 in `matrix` [3N, 3N], and what they belong to.
+
+    `dipole_derivatives` [3N, 3] about a fixed origin, e. `gradient`: at the reference geometry. `asymmetry`: largest
+    difference of two elements of the raw matrix that should be equal. `displacements`: number of gradients computed.
+    """
+
+    molecule: Molecule
+    method: str
+    basis: str | None
+    keywords: Mapping[str, Any]
+    energy: float
+    gradient: Array
+    matrix: Array
+    dipole_derivatives: Array
+    step: float = STEP
+    displacements: int = 0
+    asymmetry: float = 0.0
+    program: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Where displaced geometries are computed, and where finished ones are kept.
+
+    `workers`: processes of one thread each on this machine (0: this process; None: one for each core, but this process
+    if there is a GPU or little to do). `scheduler`: address of a Dask scheduler whose workers are used instead.
+    `journal`: file of finished tasks. `on_task` is called with the numbers of finished and of all tasks.
+    """
+
+    workers: int | None = None
+    scheduler: str | None = None
+    journal: str | os.PathLike[str] | None = None
+    on_task: Watcher | None = None
+
+
+@dataclass(eq=False)
+class HessianCalculation:
+    """The Hessian of a molecule: reference, displaced geometries, derivatives.
+
+    `symmetry`: take gradients of equivalent displacements from each other; None: if the grid of a functional allows it
+    (coarse grids share few operations with the molecule). Point charges and fields have no symmetry.
+    """
+
+    molecule: Molecule
+    method: str
+    basis: Any
+    options: Mapping[str, Any]
+    step: float = STEP
+    symmetry: bool | None = None
+    work: Work = field(default_factory=Work)
+
+    def __post_init__(self) -> None:
+        self.options = {**TOLERANCES, **self.options}
+        self._request = Request.of(self.molecule, self.method, self.basis, **self.options)
+        if self.molecule.nuclei.ghosts.any():
+            raise InputError("ghost atoms have no mass, and no vibrations: leave them out")
+        if not 1e-4 <= self.step <= 0.1:
+            raise InputError(f"step is {self.step:g} Bohr: give a number from 0.0001 to 0.1")
+        self._journal = None if self.work.journal is None else JsonLines(self.work.journal)
+        given = {name: value for name, value in self.options.items() if name != "guess"}
+        self._about = (self.method.lower(), self.basis, given)
+
+    def run(self) -> tuple[Hessian, Result]:
+        """Compute everything that the journal does not have: the Hessian, and the result at the reference geometry."""
+        known = {} if self._journal is None else {str(line.get("key")): line for line in self._journal.read()}
+        reference = self._reference(known)
+        operations = self._operations(reference)
+        plan = DisplacementPlan(self.molecule.natom, operations, self.step)
+        found = self._slopes(plan, reference, known)
+        matrix, dipoles, asymmetry = plan.derivatives(found)
+        charge, masses = self.molecule.charge, self.molecule.nuclei.masses
+        # The dipole moment of an ion is about the centre of mass, which moves with every atom.
+        dipoles = dipoles + charge * np.kron(masses / masses.sum(), np.eye(3)).T
+        notes = [] if len(operations) == 1 else [f"{len(operations)} symmetry operations, {len(found)} displacements"]
+        return self._hessian(reference, matrix, dipoles, len(found), asymmetry, notes), reference
+
+    def _hessian(
+        self, reference: Result, matrix: Array, dipoles: Array, count: int, asymmetry: float, notes: Sequence[str]
+    ) -> Hessian:
+        return Hessian(
+            molecule=self.molecule,
+            method=reference.method,
+            basis=reference.basis_name,
+            keywords=reference.keywords,
+            energy=reference.energy,
+            gradient=reference.gradient,
+            matrix=matrix,
+            dipole_derivatives=dipoles,
+            step=self.step,
+            displacements=count,
+            asymmetry=asymmetry,
+            program=reference.program,
+            notes=tuple(notes),
+        )
+
+    def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
+        """The result at the reference geometry; from the orbitals of the journal it takes an iteration or two."""
+        key = calculation_key(self.molecule, *self._about, "orbitals")
+        options = dict(self.options)
+        if key in known and not isinstance(self.basis, Basis):
+            options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
+        result = gradient(self.molecule, self.method, self.basis, **options)
+        if not result.converged:
+            raise CuantoError(f"the SCF did not converge in {result.iterations} iterations")
+        if self._journal is not None and key not in known and isinstance(result, GaussianResult):
+            self._journal.append({"key": key, "guess": plain_guess(result)}, safely=True)
+        return result
+
+    def _operations(self, reference: Result) -> list[Operation]:
+        request, found = self._request, state_operations(reference)
+        surroundings = bool(len(request.surroundings.charges)) or request.options.field is not None
+        if surroundings and self.symmetry:
+            raise InputError("symmetry cannot be used with point charges or a field: leave out one of them")
+        if surroundings or self.symmetry is False:
+            return found[:1]
+        integrated = request.model is not None and request.model.integrated
+        if integrated and request.grid.numbers(1)[1] < ISOTROPIC and self.symmetry is None:
+            return [one for one in found if _is_octahedral(one)]
+        return found
+
+    def _slopes(
+        self, plan: DisplacementPlan, reference: Result, known: Mapping[str, dict[str, Any]]
+    ) -> dict[int, Slopes]:
+        """Gradient and dipole moment of every displacement, known or computed."""
+        if self.molecule.natom == 1:
+            return {k: (np.zeros((1, 3)), np.zeros(3)) for k in range(len(plan.displacements))}
+        found: dict[int, Slopes] = {}
+        waiting = []
+        for k, one in enumerate(plan.displacements):
+            line = known.get(self._key(one))
+            if line is None:
+                waiting.append(k)
+            else:
+                found[k] = np.array(line["gradient"]), np.array(line["dipole"])
+        watch = self.work.on_task or (lambda done, total: None)
+        watch(len(found), len(plan.displacements))
+        for k, values in self._computed(plan.displacements, waiting, reference):
+            if self._journal is not None:
+                self._journal.append({"key": self._key(plan.displacements[k]), **values}, safely=True)
+            found[k] = np.array(values["gradient"]), np.array(values["dipole"])
+            watch(len(found), len(plan.displacements))
+        return found
+
+    def _key(self, displacement: Displacement) -> str:
+        return calculation_key(self._displaced(displacement), *self._about, "displaced")
+
+    def _displaced(self, displacement: Displacement) -> Molecule:
+        m = self.molecule
+        return Molecule(m.symbols, displacement.applied(m.R_ax, self.step), m.charge, m.multiplicity)
+
+    def _computed(
+        self, displacements: Sequence[Displacement], waiting: Sequence[int], reference: Result
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Compute displacements in any order; a lost worker's task is tried again."""
+        if not waiting:
+            return
+        with ExitStack() as stack:
+            runner, keywords, ahead = self._runner(stack, len(waiting), reference)
+            here = isinstance(runner, SerialRunner)
+            guess = reference if here else plain_guess(reference)
+            tasks, tries, running = deque(waiting), dict.fromkeys(waiting, 1), 0
+            while tasks or running:
+                while tasks and running < ahead:
+                    k = tasks.popleft()
+                    molecule = self._displaced(displacements[k])
+                    task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
+                    task |= {"method": self.method, "basis": self._basis_at(molecule), "keywords": keywords}
+                    runner.submit(str(k), evaluate_task, task)
+                    running += 1
+                key, values = runner.next()
+                running -= 1
+                if isinstance(values, dict):
+                    yield int(key), values
+                elif isinstance(values, LostWorkerError) and tries[int(key)] < MAX_TRIES:
+                    tries[int(key)] += 1
+                    tasks.append(int(key))
+                else:
+                    raise self._failure(displacements[int(key)], values)
+
+    def _basis_at(self, molecule: Molecule) -> Any:
+        """The basis as it was given; functions that are placed already move with their atoms."""
+        if not isinstance(self.basis, Basis):
+            return self.basis
+        return _moved(self.basis, molecule)
+
+    def _failure(self, displacement: Displacement, error: BaseException) -> CuantoError:
+        if not isinstance(error, Exception) or isinstance(error, (MemoryError, InputError)):
+            raise error
+        atom = f"{self.molecule.symbols[displacement.atom]}{displacement.atom + 1}"
+        text = str(error) if isinstance(error, TaskError) else describe_error(error)
+        return CuantoError(f"with atom {atom} displaced: {text}; finished displacements are kept in the journal")
+
+    def _runner(self, stack: ExitStack, tasks: int, reference: Result) -> tuple[Runner, dict[str, Any], int]:
+        """The runner of the tasks, their keywords, and the number of tasks submitted ahead."""
+        keywords = {name: value for name, value in self.options.items() if name != "guess"}
+        work = self.work
+        if work.scheduler is not None:
+            return stack.enter_context(DaskRunner(work.scheduler)), keywords, AHEAD
+        workers = work.workers
+        if workers is None:
+            seconds = reference.timings.total * tasks
+            portable = not any(isinstance(one, Basis) for one in (self.basis, keywords.get("auxbasis")))
+            alone = seconds < SHORT or not reference.backend.traits.unified_memory or not portable
+            workers = 0 if alone else min(usable_cores(), tasks)
+        logger.info("%d displacements in %s", tasks, f"{workers} processes" if workers > 1 else "this process")
+        if workers == 0:
+            return SerialRunner(), keywords, 1
+        if reference.backend.traits.unified_memory:
+            keywords.setdefault("max_memory", SHARE * main_memory()[0] / workers)
+        return stack.enter_context(ProcessRunner(min(workers, tasks))), keywords, 2 * workers
+
+
+def _is_octahedral(operation: Operation) -> bool:
+    """Whether it exchanges and reverses the axes of the coordinates, as the operations of a Lebedev grid do."""
+    return bool(np.abs(np.sort(np.abs(operation.R_xy), axis=1) - [0.0, 0.0, 1.0]).max() < EXACT)
+
+
+def _moved(basis: Basis, molecule: Molecule) -> Basis:
+    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)

@@ -1,0 +1,52 @@
+"""The first Hessian of a minimisation: geomeTRIC's diagonal model with the angles that its coordinates leave out.
+
+geomeTRIC drops one of three angles around an atom in a plane, which is redundant as a coordinate. Its force constant
+counts nevertheless: without it rings are too soft, and the first step goes too far. Force constants of angles are
+H. B. Schlegel's, Theor. Chim. Acta 66, 333 (1984), doi:10.1007/BF00554788.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+
+WITH_HYDROGEN, OF_OTHERS = 0.160, 0.250
+"""Force constants of angles, Hartree/rad^2."""
+LINEAR = 0.985
+"""Angles with a larger cosine have coordinates of another kind."""
+
+
+def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:
+    """Let geomeTRIC's coordinates of a molecule guess their Hessian with all angles; `angle` is its class of them."""
+    model = coordinates.guess_hessian
+    listed = [one for one in coordinates.Prims.Internals if isinstance(one, angle)]
+    missing = [one for one in _angles(system, angle) if one not in listed]
+    light = [element == "H" for element in system.elem]
+
+    def guess_hessian(X: Array) -> Array:
+        H: Array = model(X)
+        xyz = X.reshape(-1, 3)
+        bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR]
+        if bent:
+            k = np.array([WITH_HYDROGEN if light[one.a] or light[one.c] else OF_OTHERS for one in bent])
+            B = np.array([one.derivative(xyz).reshape(-1) for one in bent])
+            T = B @ coordinates.wilsonB(X).T @ coordinates.GInverse(X)  # derivatives in internal coordinates
+            H = H + (T.T * k) @ T
+        return H
+
+    coordinates.guess_hessian = guess_hessian
+
+
+def _angles(system: Any, angle: Any) -> list[Any]:
+    """All angles between bonds."""
+    bonds = system.topology
+    return [angle(a, b, c) for b in sorted(bonds) for a, c in combinations(sorted(bonds[b]), 2)]
+
+
+def _cosine(one: Any, xyz: Array) -> float:
+    u, v = xyz[one.a] - xyz[one.b], xyz[one.c] - xyz[one.b]
+    return float(u @ v / np.sqrt((u @ u) * (v @ v)))

@@ -1,0 +1,130 @@
+"""The journal of an optimisation: every energy and gradient, so that an interrupted one goes on where it was.
+
+geomeTRIC's steps follow from energies and gradients alone: given those of the journal it comes to the same geometry.
+Lines belong to a key, a hash of everything the result depends on: another calculation does not continue them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.basis import Basis
+from cuanto.basis.library import is_file
+from cuanto.journal import JsonLines
+from cuanto.methods import Result
+from cuanto.motion.surface import Surface
+from cuanto.options import OPTIONS
+from cuanto.system import Molecule
+
+SAME = 1e-6
+"""Bohr. Positions closer than this are those of the journal: another machine may round differently."""
+
+
+def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Mapping[str, Any], *more: Any) -> str:
+    """A hash of everything that a result depends on, including the version of cuanto.
+
+    Options such as `backend` and `max_memory` are not part of it: a run may be continued on another machine.
+    """
+    what = {name: value for name, value in keywords.items() if OPTIONS[name].affects_result}
+    sets = [content_of(basis), content_of(what.pop("auxbasis", None))]
+    parts = [molecule.symbols, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
+    text = json.dumps([import_module("cuanto").__version__, *parts], sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
+
+
+def content_of(basis: object) -> object:
+    """The name of a basis, or a hash of its file or functions."""
+    if isinstance(basis, Basis):
+        numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
+        return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
+    if not isinstance(basis, str) or not is_file(basis):
+        return basis
+    try:
+        return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
+    except OSError:
+        return basis  # reported when it is used
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else repr(value)
+
+
+class Recorder:
+    """Energies and gradients in the order in which they were asked for; those of the journal are not computed again."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
+        self.path = None if path is None else Path(path)
+        self._file = None if path is None else JsonLines(path)
+        self._key = key
+        self._known = [] if self._file is None else self._read(self._file)
+        self._count = 0
+        self.replayed = 0
+        """Number of evaluations that came from the journal."""
+
+    @property
+    def known(self) -> int:
+        """Evaluations of an earlier run."""
+        return len(self._known)
+
+    def _read(self, file: JsonLines) -> list[dict[str, Any]]:
+        """Evaluations of this key; an evaluation that was repeated replaces itself and what followed it."""
+        found: list[dict[str, Any]] = []
+        for line in file.read():
+            number, energy = line.get("number"), line.get("energy")
+            if line.get("key") != self._key or not isinstance(number, int) or not isinstance(energy, float):
+                continue
+            if 1 <= number <= len(found) + 1:
+                found[number - 1 :] = [line]
+        return found
+
+    def evaluate(self, surface: Surface, R_ax: Array) -> tuple[float, Array]:
+        """Energy and gradient, from the journal or by a calculation, which is on the disk on return."""
+        known = self._take(R_ax)
+        self._count += 1
+        if known is not None:
+            self.replayed += 1
+            return known
+        result = result_at(surface, R_ax)
+        if self._file is not None:
+            line = {"key": self._key, "number": self._count, "R_ax": R_ax.tolist(), "energy": result.energy}
+            self._file.append({**line, "gradient": result.gradient.tolist()}, safely=True)
+        return result.energy, result.gradient
+
+    def _take(self, R_ax: Array) -> tuple[float, Array] | None:
+        """The next evaluation of the journal, if it is one of these positions; else the rest of it is of no use."""
+        if self._count < len(self._known):
+            line = self._known[self._count]
+            S_ax, gradient_ax = (np.array(line.get(name), dtype=float) for name in ("R_ax", "gradient"))
+            if S_ax.shape == gradient_ax.shape == R_ax.shape and np.abs(S_ax - R_ax).max() < SAME:
+                return float(line["energy"]), gradient_ax
+        self._known = self._known[: self._count]
+        return None
+
+    def finish(self) -> None:
+        """Remove the lines of this optimisation, which has ended; those of other ones stay."""
+        if self._file is None or self.path is None:
+            return
+        others = [line for line in self._file.read() if line.get("key") != self._key]
+        if not others:
+            self.path.unlink(missing_ok=True)
+            return
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        draft.write_text("".join(json.dumps(line) + "\n" for line in others), encoding="utf-8")
+        os.replace(draft, self.path)
+
+
+def result_at(surface: Surface, R_ax: Array) -> Result:
+    """The result at these positions: the last one of the surface if it has them, else a new calculation."""
+    last = surface.result
+    if last is not None and np.array_equal(last.molecule.R_ax, R_ax):
+        return last
+    return surface.at(R_ax)

@@ -1,0 +1,277 @@
+"""Steps of geomeTRIC in internal coordinates, with energies and gradients from a function.
+
+L.-P. Wang, C. Song, J. Chem. Phys. 144, 214108 (2016), doi:10.1063/1.4952956: translations and rotations of fragments
+are coordinates of their own (TRIC). Reaction paths: C. Gonzalez, H. B. Schlegel, J. Phys. Chem. 94, 5523 (1990),
+doi:10.1021/j100377a021. geomeTRIC's log is discarded, and its files are in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.errors import ConvergenceError, CuantoError, InputError, import_optional
+from cuanto.motion.constraints import Constraint
+from cuanto.motion.criteria import Criteria, Measures, displacement
+from cuanto.motion.model_hessian import add_missing_angles
+from cuanto.system import Molecule
+from cuanto.units import BOHR_IN_ANGSTROM
+
+Evaluate = Callable[[Array], tuple[float, Array]]
+"""Energy and gradient at positions R_ax."""
+MESSAGE = "optimisations need geomeTRIC: `pip install 'cuanto[motion]'`"
+COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, True)}
+"""Coordinate systems: whether fragments are connected, and whether Cartesian coordinates are added."""
+TRUST = {"minimum": (0.1, 0.3), "ts": (0.03, 0.1), "irc": (0.1, 0.1)}
+"""First and largest trust radius, Angstrom."""
+SMALLEST_TRUST = 1e-4
+ENFORCED = 0.1
+"""Constraints that are violated by less (Bohr, radians) are satisfied exactly in the next step."""
+VIOLATION = 1e-3
+"""Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
+NEARLY = 0.9
+"""Steps longer than this fraction of the trust radius are limited by it."""
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Discard geomeTRIC's log, also where logging is configured to print everything."""
+    log = logging.getLogger("geometric")
+    before, log.propagate, quiet = log.propagate, False, logging.NullHandler()
+    log.addHandler(quiet)
+    try:
+        yield
+    finally:
+        log.propagate = before
+        log.removeHandler(quiet)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A geometry with energy and gradient (without components along constraints).
+
+    `move_ax`: displacement of the step that follows; None if the geometry was rejected. `limited`: the step is limited
+    by the trust radius. `satisfied`: constraints are. `direction` on a reaction path: 1 or -1.
+    """
+
+    R_ax: Array
+    energy: float
+    gradient_ax: Array
+    free_gradient_ax: Array
+    move_ax: Array | None
+    limited: bool = False
+    satisfied: bool = True
+    direction: int = 0
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the next step starts here."""
+        return self.move_ax is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to look for: a minimum, a transition state (`ts`) or a reaction path (`irc`), and how."""
+
+    kind: str = "minimum"
+    coordinates: str = "tric"
+    constraints: Sequence[Constraint] = ()
+    hessian_xx: Array | None = None
+    trust: float | None = None
+
+
+class Walker:
+    """geomeTRIC's optimiser of one molecule."""
+
+    def __init__(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> None:
+        self._criteria = criteria
+        self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
+        self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
+        with silence(), _translated():
+            self._optimizer = self._make(molecule, evaluate, plan, criteria)
+
+    def __enter__(self) -> Walker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    def walk(self) -> Iterator[Point]:
+        """Geometries of a search for a stationary point; it goes on until the caller stops or there is no gradient."""
+        optimizer = self._optimizer
+        with silence(), _translated():
+            optimizer.calcEnergyForce()
+            optimizer.prepareFirstStep()
+            while True:
+                energy, g, X = optimizer.E, optimizer.gradx.copy(), optimizer.X.copy()
+                stands = self._point(X, energy, g, X)
+                if stands.satisfied and self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
+                    yield stands  # a step of no length has no direction
+                    return
+                self._propose()
+                yield self._point(X, energy, g, optimizer.X)
+                while True:
+                    energy, X = self._evaluate()
+                    g = optimizer.gradx.copy()
+                    optimizer.evaluateStep()
+                    if np.array_equal(optimizer.X, X):
+                        break
+                    yield self._point(X, energy, g, None)
+                    self._propose()
+
+    def path(self) -> Iterator[Point]:
+        """Geometries of a reaction path through a transition state, first in one direction, then in the other."""
+        optimizer, done = self._optimizer, self._modules["optimize"].OPT_STATE
+        with silence(), _translated():
+            optimizer.calcEnergyForce()
+            optimizer.prepareFirstStep()
+            X = optimizer.X.copy()
+            yield self._point(X, optimizer.E, optimizer.gradx.copy(), X)
+            while optimizer.state not in (done.CONVERGED, done.FAILED):
+                way = optimizer.IRC_info["direction"]
+                self._propose()
+                before = optimizer.Xprev.copy()
+                energy, X = self._evaluate()
+                g = optimizer.gradx.copy()
+                optimizer.evaluateStep()
+                turned = optimizer.IRC_info["direction"] != way
+                accepted = turned or np.array_equal(optimizer.X, X)
+                yield self._point(X, energy, g, before if accepted else None, way)
+
+    def _propose(self) -> None:
+        """Let geomeTRIC take a step, after it has built new coordinates if it has to."""
+        ready = self._modules["optimize"].OPT_STATE.NEEDS_EVALUATION
+        self._optimizer.step()
+        while self._optimizer.state != ready:
+            self._optimizer.step()
+
+    def _evaluate(self) -> tuple[float, Array]:
+        self._optimizer.calcEnergyForce()
+        return self._optimizer.E, self._optimizer.X.copy()
+
+    def _point(self, X: Array, energy: float, g: Array, other: Array | None, direction: int = 0) -> Point:
+        optimizer = self._optimizer
+        constrained = optimizer.IC.haveConstraints()
+        free = optimizer.IC.calcGradProj(X, g) if constrained else g
+        move = None if other is None else displacement(other.reshape(-1, 3), X.reshape(-1, 3))
+        return Point(
+            R_ax=X.reshape(-1, 3),
+            energy=float(energy),
+            gradient_ax=g.reshape(-1, 3),
+            free_gradient_ax=np.asarray(free).reshape(-1, 3),
+            move_ax=move,
+            limited=bool(optimizer.cnorm > NEARLY * optimizer.trust) if hasattr(optimizer, "cnorm") else False,
+            satisfied=not constrained or optimizer.IC.maxConstraintViolation(X) < VIOLATION,
+            direction=direction,
+        )
+
+    def _make(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> Any:
+        system = self._modules["molecule"].Molecule()
+        system.elem, system.xyzs = list(molecule.elements), [molecule.R_ax * BOHR_IN_ANGSTROM]
+        system.build_topology()
+        kind = plan.coordinates
+        if plan.kind == "irc" and kind == "tric" and len(system.molecules) == 1:
+            kind = "dlc"  # a path through rotations of a single fragment is not defined
+        connect, cartesian = COORDINATES[kind]
+        coordinates = self._modules["internal"].DelocalizedInternalCoordinates(
+            system,
+            build=True,
+            connect=connect,
+            addcart=cartesian,
+            constraints=[primitive for one in plan.constraints for primitive in self._primitives(one)] or None,
+            cvals=[value for one in plan.constraints for value in _targets(one)],
+        )
+        add_missing_angles(coordinates, system, self._modules["internal"].Angle)
+        settings = self._settings(plan, criteria)
+        start = molecule.R_ax.reshape(-1).copy()
+        return self._modules["optimize"].Optimizer(
+            start, system, coordinates, self._engine(system, evaluate), self._folder.name, settings, print_info=False
+        )
+
+    def _settings(self, plan: Plan, criteria: Criteria) -> Any:
+        """geomeTRIC's parameters; its own criteria only decide where a reaction path ends."""
+        first, largest = TRUST[plan.kind]
+        limits = {"convergence_grms": 0.0, "tmin": SMALLEST_TRUST}
+        if plan.kind == "irc":
+            unit = BOHR_IN_ANGSTROM
+            limits = {"convergence_grms": criteria.gradient_rms, "convergence_gmax": criteria.gradient_max}
+            limits |= {"convergence_drms": criteria.displacement_rms * unit}
+            limits |= {"convergence_dmax": criteria.displacement_max * unit}
+        found = self._modules["params"].OptParams(
+            transition=plan.kind == "ts",
+            irc=plan.kind == "irc",
+            trust=first if plan.trust is None else plan.trust,
+            tmax=largest if plan.trust is None else max(largest, plan.trust),
+            maxiter=10**9,  # the caller counts
+            enforce=ENFORCED,
+            hessian="never",
+            frequency=plan.kind == "irc",
+            xyzout=f"{self._folder.name}/path.xyz" if plan.kind == "irc" else None,
+            **limits,
+        )
+        if plan.hessian_xx is not None:
+            found.hess_data = plan.hessian_xx
+        return found
+
+    def _engine(self, system: Any, evaluate: Evaluate) -> Any:
+        engine = self._modules["engine"].Engine(system)
+
+        def calc(coords: Array, *unused: object, **more: object) -> dict[str, Any]:
+            try:
+                energy, gradient_ax = evaluate(coords.reshape(-1, 3).copy())
+            except Exception as error:
+                raise _EvaluationError from error
+            return {"energy": energy, "gradient": np.array(gradient_ax).reshape(-1)}
+
+        engine.calc = calc
+        return engine
+
+    def _primitives(self, one: Constraint) -> list[Any]:
+        internal = self._modules["internal"]
+        if one.kind == "atom":
+            return [kind(one.atoms[0]) for kind in (internal.CartesianX, internal.CartesianY, internal.CartesianZ)]
+        kinds = {"distance": internal.Distance, "angle": internal.Angle, "dihedral": internal.Dihedral}
+        return [kinds[one.kind](*one.atoms)]
+
+
+class _EvaluationError(Exception):
+    """Carries an error of the energy or gradient through geomeTRIC."""
+
+
+PARTS = ("engine", "errors", "internal", "molecule", "optimize", "params")
+
+
+def _targets(one: Constraint) -> list[float | None]:
+    """Values of the coordinates of a constraint; None keeps those that are there."""
+    return [None] * 3 if one.kind == "atom" else [one.value]
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors of geomeTRIC as ours."""
+    errors = import_optional("geometric.errors", MESSAGE)
+    try:
+        yield
+    except _EvaluationError as error:
+        assert error.__cause__ is not None
+        raise error.__cause__ from None
+    except CuantoError:
+        raise
+    except errors.LinearTorsionError as error:
+        raise InputError(f"a constrained dihedral angle has three atoms on a line: {_line(error)}") from None
+    except errors.IRCError as error:
+        raise InputError(f"no reaction path starts here: {_line(error)}") from None
+    except (errors.Error, RuntimeError, ValueError, np.linalg.LinAlgError) as error:
+        text = f"geomeTRIC found no further step ({_line(error)}); try other coordinates, such as hdlc"
+        raise ConvergenceError(text) from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,107 @@
+"""Parameters of atoms and of pairs of elements as the tables that the kernels read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.kernels.nddo import FIELDS, GAUSSIANS, OFFSETS, PAIR_FIELDS, RECORD
+from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS
+from cuanto.kernels.nddo_overlap import radial_norm
+from cuanto.semiempirical.layout import Layout
+from cuanto.semiempirical.parameters import Element, Parameters
+
+ROOT = 0.3333
+"""Exponent of the atomic number in PM6's repulsion of unpolarisable cores."""
+SIXTH = 0.0003
+"""Factor of R^6 in PM6's exponents."""
+TERMS = {frozenset("C"): (9.278465, 5.983752, 0.0, 0.0), frozenset(("Si", "O")): (-0.0007, 0.0, 1.0, 2.9)}
+"""PM6's terms c exp(-(u + v d) d), d = R - m, of two pairs of elements: c, u, v, m."""
+SQUARED = {frozenset(("H", symbol)) for symbol in "CNO"}
+"""Pairs of PM6 whose exponent has R^2."""
+LINEAR = {("N", "H"), ("O", "H"), ("N", "He")}
+"""Pairs in which the exponential of the first element is multiplied by R, in MNDO and its relatives."""
+LANTHANIDES = range(57, 72)
+UNKNOWN = {False: (2.18, 5.0), True: (3.0, 5.0)}
+"""alpha and x of a PM6 pair without parameters, as in MOPAC; True: with a lanthanide."""
+
+
+def element_names(layout: Layout) -> list[str]:
+    """In the order of their first atoms."""
+    return list(dict.fromkeys(layout.symbols))
+
+
+def unknown_pairs(layout: Layout) -> list[tuple[str, str]]:
+    """Pairs of elements in the molecule for which PM6 has no parameters."""
+    names = element_names(layout) if layout.parameters.method == "pm6" else []
+    many = {name for name in names if layout.symbols.count(name) > 1}
+    pairs = [(one, other) for k, one in enumerate(names) for other in names[k:] if one != other or one in many]
+    return [pair for pair in pairs if pair not in layout.parameters.pairs]
+
+
+def extra_gaussians(layout: Layout) -> int:
+    """Largest number of Gaussians that belong to a pair of elements."""
+    names = element_names(layout)
+    terms = layout.parameters.by_partner
+    return max((len(terms.get((one, other), ())) for one in names for other in names), default=0)
+
+
+def atom_records(layout: Layout) -> Array:
+    """[atom, field]; elements are numbered as they occur."""
+    names = element_names(layout)
+    rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
+    return np.stack([rows[symbol] for symbol in layout.symbols])
+
+
+def _record(element: Element, number: int) -> Array:
+    values: dict[str, list[float]] = {
+        "ELEMENT": [number],
+        "CHARGE": [element.core_charge],
+        "ROOT": [element.number**ROOT],
+        "ATTRACTED": [float(element.attracted)],
+        "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
+        "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
+        "ZETA": list(element.zeta),
+        "NORM": [radial_norm(n, zeta) for n, zeta in zip(element.kind, element.zeta, strict=True)],
+        "BETA": list(element.beta),
+        "GAUSSIAN": [x for term in element.gaussians[:GAUSSIANS] for x in term],
+    }
+    record = np.zeros(RECORD)
+    for name in FIELDS:
+        record[OFFSETS[name] : OFFSETS[name] + len(values[name])] = values[name]
+    return record
+
+
+def pair_table(layout: Layout) -> Array:
+    """[element, element, field] of the core repulsion; see templates/nddo_core_repulsion.h."""
+    names, make = element_names(layout), _pm6 if layout.parameters.method == "pm6" else _mndo
+    table = np.zeros((len(names), len(names), PAIR_FIELDS))
+    for i, one in enumerate(names):
+        for j, other in enumerate(names):
+            row = make(layout.parameters, one, other)
+            table[i, j, : len(row)] = row
+    return table
+
+
+def _pm6(parameters: Parameters, one: str, other: str) -> list[float]:
+    both = frozenset((one, other))
+    term = TERMS.get(both, (0.0, 0.0, 0.0, 0.0))
+    known = parameters.pairs.get((one, other))
+    if known is None:
+        lanthanide = any(parameters.elements[symbol].number in LANTHANIDES for symbol in both)
+        return [*UNKNOWN[lanthanide], 0.0, 0.0, *term, 2.0, 2.0]
+    return [known[0], known[1], float(both in SQUARED), SIXTH, *term, 1.0, 1.0]
+
+
+def _mndo(parameters: Parameters, one: str, other: str) -> list[float]:
+    known = parameters.pairs.get((one, other))
+    if known is not None:
+        return [2.0 * known[1], known[0], float(len(known) > 2)]
+    exponentials = [
+        x
+        for own, mate in ((one, other), (other, one))
+        for x in (1.0, parameters.elements[own].alpha, float((own, mate) in LINEAR))
+    ]
+    replaced = [parameters.by_partner.get(pair) for pair in ((one, other), (other, one))]
+    extra = [x for terms in replaced for term in terms or () for x in term]
+    return [*exponentials, 0.0, 0.0, *(float(terms is None) for terms in replaced), *extra]

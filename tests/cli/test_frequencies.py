@@ -1,0 +1,97 @@
+"""``cuanto frequencies``: what it prints, the files it writes, tables of many molecules, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from cuanto.cli import main
+
+XYZ = "3\n\nO 0 0 0.1273\nH 0 0.7581 -0.5087\nH 0 -0.7581 -0.5087\n"
+PLANAR = "4\n\nN 0 0 0\nH 0 0.9807452 0\nH 0.84935026 -0.4903726 0\nH -0.84935026 -0.4903726 0\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "water.xyz").write_text(XYZ)
+    (tmp_path / "ammonia.xyz").write_text(PLANAR)
+    return tmp_path
+
+
+def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main.run([*words, "--backend", "cpu"])
+    shown = capsys.readouterr()
+    return int(left.value.code or 0), shown.out, shown.err
+
+
+def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--json", "w.json", "--molden", "w.molden", "--report", "w.html"]
+    status, out, err = called(
+        capsys, "frequencies", "water.xyz", "-m", "hf", "-b", "sto-3g", "--fitting", "none", *files
+    )
+    assert status == 0 and "WARNING" not in err
+    assert "wavenumber / cm^-1" in out and "Gibbs energy G" in out and "C2v, symmetry number 2" in out
+    schema = json.loads((folder / "w.json").read_text())
+    assert schema["driver"] == "hessian" and "wavefunction" in schema
+    assert "wavefunction" not in json.loads((folder / "water_hessian.json").read_text())
+    assert "[FR-NORM-COORD]" in (folder / "w.molden").read_text()
+    assert "Infrared spectrum" in (folder / "w.html").read_text()
+    assert not (folder / "water_freq.journal").exists()
+    status, out, _ = called(capsys, "freq", "water_hessian.json", "-q", "--isotopes", "H=D", "--temperature", "500")
+    assert status == 0 and out.startswith("water_hessian -74.9")
+    with pytest.raises(SystemExit):
+        main.run(["report", "water_hessian.json"])
+    assert "Thermochemistry" in (folder / "water_hessian.html").read_text()
+
+
+def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = called(capsys, "freq", "ammonia.xyz", "-m", "pm6")
+    assert status == 0 and "WARNING: 1 imaginary mode" in err and "-1" in out.split("wavenumber")[1]
+    status, out, err = called(capsys, "freq", "ammonia.xyz", "-m", "pm6", "--follow-imaginary")
+    assert status == 0 and "imaginary" not in err and "0 imaginary modes left" in out
+    assert (folder / "ammonia_minimum.xyz").exists()
+
+
+def test_a_table_of_many_molecules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bad.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0\n")
+    words = ["freq", "water.xyz", "ammonia.xyz", "bad.xyz", "-m", "pm6", "--out", "all.parquet", "--workers", "0"]
+    status, out, _ = called(capsys, *words, "--temperature", "350")
+    assert status == 2 and "1 failed" in out
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(folder / "all.parquet").to_pylist()
+    assert len(rows[0]["wavenumbers_per_cm"]) == 3 and len(rows[1]["intensities_km_mol"]) == 6
+    assert rows[1]["wavenumbers_per_cm"][0] < 0 and rows[2]["error"]
+    assert rows[0]["gibbs_energy_hartree"] < rows[0]["enthalpy_hartree"]
+    status, out, _ = called(capsys, *words, "--temperature", "350")
+    assert "2 already known" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--isotopes", "2"], "write ATOM=ISOTOPE"),
+        (["--isotopes", "7=D"], "there is no atom 7"),
+        (["--temperature", "-3"], "temperature is -3"),
+        (["--entropy", "best"], "unknown entropy"),
+        (["--step", "2"], "step is 2 Bohr"),
+        (["--hessian", "water.xyz"], "would overwrite"),
+        (["--out", "t.csv", "--journal", "j"], "--journal is for single molecules"),
+    ],
+)
+def test_refusals(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = called(capsys, "frequencies", "water.xyz", "-m", "pm6", *words)
+    assert status == 2 and message in err
+
+
+def test_energy_refuses_an_input_that_asks_for_a_hessian(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
+    schema = {"schema_name": "qcschema_input", "schema_version": 1, "molecule": molecule, "driver": "hessian"}
+    (folder / "h.json").write_text(json.dumps({**schema, "model": {"method": "pm6", "basis": None}, "keywords": {}}))
+    status, _, err = called(capsys, "energy", "h.json")
+    assert status == 2 and "use `cuanto frequencies`" in err
+    assert called(capsys, "freq", "h.json")[0] == 0

@@ -1,0 +1,80 @@
+"""Files of vibrations: QCSchema with a Hessian, Hessian files that are read again, Molden files with normal modes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import qcelemental
+
+import cuanto
+from cuanto.errors import InputError
+from cuanto.interfaces.vibrations import modes_molden, read_hessian, write_hessian
+from vibrating import HF, PM6, WATER, water
+
+
+def test_qcschema_has_the_hessian() -> None:
+    schema = water().to_qcschema()
+    assert schema["driver"] == "hessian" and schema["success"]
+    model = qcelemental.models.AtomicResult(**schema)
+    assert np.allclose(np.array(model.return_result).reshape(9, 9), water().hessian)
+    extras = schema["extras"]["cuanto"]["vibrations"]
+    assert extras["wavenumbers_per_cm"] == pytest.approx(water().wavenumbers.tolist())
+    assert extras["thermochemistry"]["gibbs_energy"] == water().thermochemistry.gibbs_energy
+    json.dumps(schema, allow_nan=False)
+
+
+def test_a_hessian_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "water.json"
+    original = cuanto.frequencies(WATER, **PM6, isotopes={2: "D"}, temperature=400.0)
+    write_hessian(path, original)
+    found = read_hessian(path)
+    assert np.allclose(found.wavenumbers, original.wavenumbers, atol=1e-9)
+    assert np.allclose(found.intensities, original.intensities, atol=1e-9)
+    assert found.thermochemistry.gibbs_energy == pytest.approx(original.thermochemistry.gibbs_energy, abs=1e-12)
+    assert found.level_of_theory == "pm6" and found.notes == original.notes
+    assert np.allclose(read_hessian(original.to_qcschema()).wavenumbers, found.wavenumbers)
+    with pytest.raises(InputError, match="lack the result"):
+        found.to_qcschema()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"driver": "energy", "return_result": 1.0},
+        {"driver": "hessian"},
+        {"driver": "hessian", "return_result": [1.0], "model": {"method": "hf"}},
+    ],
+)
+def test_other_files_are_refused(wrong: dict[str, object]) -> None:
+    molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
+    with pytest.raises(InputError):
+        read_hessian({"schema_name": "qcschema_output", "schema_version": 1, "molecule": molecule, **wrong})
+
+
+@pytest.mark.parametrize("method", [HF, PM6], ids=["hf", "pm6"])
+def test_molden_files_have_normal_modes(method: dict[str, object], tmp_path: Path) -> None:
+    found = water() if method is HF else cuanto.frequencies(WATER, **PM6)
+    text = modes_molden(found)
+    sections = {part.split("]")[0]: part.split("]", 1)[1].split("\n")[1:-1] for part in text.split("[")[1:]}
+    assert [float(line) for line in sections["FREQ"]] == pytest.approx(found.wavenumbers.tolist(), abs=1e-4)
+    assert [float(line) for line in sections["INT"]] == pytest.approx(found.intensities.tolist(), abs=1e-4)
+    numbers = [line.split() for line in sections["FR-NORM-COORD"] if not line.startswith("vibration")]
+    assert np.allclose(np.array(numbers, dtype=float).reshape(3, 3, 3), found.modes, atol=1e-7)
+    coordinates = np.array([line.split()[1:] for line in sections["FR-COORD"]], dtype=float)
+    assert np.allclose(coordinates, WATER.R_ax, atol=1e-9)
+    assert ("MO" in sections) == (method is HF)
+    path = tmp_path / "water.molden"
+    path.write_text(text)
+    assert cuanto.Molecule.from_file(path).symbols == WATER.symbols
+
+
+def test_qcengine_may_ask_for_a_hessian() -> None:
+    schema = water().to_qcschema()
+    asked = {"molecule": schema["molecule"], "driver": "hessian", "model": {"method": "pm6", "basis": None}}
+    answer = cuanto.compute(
+        {"schema_name": "qcschema_input", "schema_version": 1, **asked, "keywords": {"backend": "cpu"}}
+    )
+    assert answer["success"] and len(answer["return_result"]) == 81

@@ -1,0 +1,109 @@
+"""Molecular dynamics: energy conservation, temperatures, and runs that continue after an interruption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Molecule
+from cuanto.errors import InputError
+from cuanto.motion.dynamics import Dynamics, DynamicsSettings
+from cuanto.motion.surface import Surface
+
+WATER = Molecule.from_string("3\nname=water\nO 0 0 0.1\nH 0 0.75 -0.5\nH 0 -0.75 -0.5\n")
+CARBON_DIOXIDE = Molecule.from_string("3\n\nC 0 0 0\nO 0 0 1.16\nO 0 0 -1.16\n")
+
+
+def surface() -> Surface:
+    return Surface(WATER, "pm6", backend="cpu")
+
+
+def test_energy_is_conserved_to_second_order_in_the_timestep() -> None:
+    spread = []
+    for timestep, steps in ((0.5, 16), (0.25, 32)):
+        settings = DynamicsSettings(timestep=timestep, temperature=500.0)
+        result = Dynamics(surface(), settings).run(steps)
+        conserved = [step.conserved for step in result.steps]
+        assert all(step.conserved == pytest.approx(step.potential + step.kinetic) for step in result.steps)
+        spread.append(np.ptp(conserved))
+    assert spread[0] < 5e-5
+    assert spread[0] / spread[1] == pytest.approx(4.0, rel=0.3)
+
+
+@pytest.mark.parametrize(("molecule", "freedom"), [(WATER, 3), (CARBON_DIOXIDE, 4)])
+def test_first_velocities_have_the_temperature_and_no_overall_motion(molecule: Molecule, freedom: int) -> None:
+    run = Dynamics(Surface(molecule, "pm6", backend="cpu"), DynamicsSettings(temperature=400.0))
+    step = run.run(0).steps[0]
+    assert step.temperature == pytest.approx(400.0)
+    assert step.kinetic == pytest.approx(0.5 * freedom * 400.0 * 3.1668e-6, rel=1e-4)
+    v_ax, mass_a = run.run(0).velocities, molecule.nuclei.masses
+    assert np.allclose(mass_a @ v_ax, 0.0, atol=1e-12)
+    assert np.allclose(np.cross(molecule.R_ax, mass_a[:, None] * v_ax).sum(axis=0), 0.0, atol=1e-10)
+
+
+def test_drift_is_the_slope_of_the_conserved_energy() -> None:
+    result = Dynamics(surface(), DynamicsSettings(temperature=0.0)).run(3)
+    slope = np.polyfit([s.time / 1000 for s in result.steps], [s.conserved for s in result.steps], 1)[0]
+    assert result.drift == pytest.approx(slope / 3, rel=1e-6)
+    assert Dynamics(surface(), DynamicsSettings(thermostat="langevin")).run(3).drift is None
+
+
+@pytest.mark.parametrize("thermostat", ["none", "langevin", "nose-hoover"])
+def test_an_interrupted_run_continues_as_if_nothing_had_happened(tmp_path: Path, thermostat: str) -> None:
+    settings = DynamicsSettings(thermostat=thermostat, seed=3)
+    whole = Dynamics(surface(), settings).run(6)
+    path = tmp_path / "water.xyz"
+    Dynamics(surface(), settings, path).run(3)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("3\nan unfinished frame\nO 0 ")
+    continued = Dynamics(surface(), settings, path)
+    assert continued.number == 3
+    result = continued.run(6)
+    assert [step.number for step in result.steps] == [4, 5, 6]
+    assert np.allclose(result.molecule.R_ax, whole.molecule.R_ax, atol=1e-7)
+    assert np.allclose(result.velocities, whole.velocities, atol=1e-7)
+    assert continued.trajectory is not None
+    assert len(list(continued.trajectory.frames())) == 7
+
+
+def test_a_trajectory_of_another_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "water.xyz"
+    Dynamics(surface(), DynamicsSettings(), path).run(1)
+    with pytest.raises(InputError, match="another run"):
+        Dynamics(surface(), DynamicsSettings(seed=1), path)
+    Path(f"{path}.state").unlink()
+    with pytest.raises(InputError, match="no state"):
+        Dynamics(surface(), DynamicsSettings(), path)
+
+
+def test_a_state_is_replaced_completely(tmp_path: Path) -> None:
+    path = tmp_path / "water.xyz"
+    Dynamics(surface(), DynamicsSettings(), path).run(2)
+    assert json.loads(Path(f"{path}.state").read_text())["step"] == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["water.xyz", "water.xyz.state"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"thermostat": "ice"}, {"timestep": 0.0}, {"temperature": -1.0}, {"thermostat": "langevin", "temperature": 0.0}],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, float | str]) -> None:
+    with pytest.raises(InputError):
+        DynamicsSettings(**settings)
+
+
+def test_ghosts_cannot_move() -> None:
+    molecule = Molecule(["O", "H", "H", "Gh-He"], np.concatenate([WATER.R_ax, [[0.0, 0.0, 9.0]]]))
+    with pytest.raises(InputError, match="ghost"):
+        Dynamics(Surface(molecule, "hf", "sto-3g", backend="cpu"), DynamicsSettings())
+
+
+def test_the_public_function_runs_a_few_steps() -> None:
+    seen: list[int] = []
+    result = cuanto.dynamics(WATER, "pm6", steps=2, on_step=lambda step, _: seen.append(step.number), backend="cpu")
+    assert seen == [0, 1, 2]
+    assert result.molecule.symbols == WATER.symbols

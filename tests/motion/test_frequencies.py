@@ -1,0 +1,248 @@
+"""Vibrations of molecules: against PySCF, isotopes, symmetry, journals, workers and warnings.
+
+`benchmarks/frequencies.py` compares ten molecules with four methods.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyscf import gto, scf
+from pyscf.hessian import thermo
+
+import cuanto
+from cuanto import Molecule
+from cuanto.errors import CuantoError, InputError
+from cuanto.motion.hessian import HessianCalculation
+from cuanto.motion.state_symmetry import state_operations
+from cuanto.motion.tasks import evaluate_task, plain_guess, plain_molecule
+from places import ROOT
+from scripted import PATHS, wait_until
+from vibrating import HF, PLANAR, PM6, WATER, water
+
+WITHIN = 0.5
+"""cm^-1."""
+OPEN = Molecule.from_string("3\n\nN 0 0 0.14\nH 0 0.80 -0.50\nH 0 -0.80 -0.50\n", multiplicity=2)
+
+
+def peer_wavenumbers(molecule: Molecule) -> np.ndarray:
+    atoms = list(zip(molecule.symbols, molecule.R_ax.tolist(), strict=True))
+    mol = gto.M(atom=atoms, unit="Bohr", basis="sto-3g", spin=molecule.multiplicity - 1, verbose=0)
+    peer = scf.RHF(mol) if molecule.multiplicity == 1 else scf.UHF(mol)
+    peer.conv_tol, peer.chkfile = 1e-13, None
+    peer.kernel()
+    return np.sort(thermo.harmonic_analysis(mol, peer.Hessian().kernel())["freq_wavenumber"])
+
+
+@pytest.mark.parametrize("molecule", [WATER, OPEN], ids=["closed", "open"])
+def test_wavenumbers_against_pyscf(molecule: Molecule) -> None:
+    found = cuanto.frequencies(molecule, **HF)
+    assert np.abs(found.wavenumbers - peer_wavenumbers(molecule)).max() < WITHIN
+    assert found.second_derivatives.displacements <= 7
+
+
+@pytest.mark.parametrize("method", [HF, PM6], ids=["hf", "pm6"])
+def test_symmetry_changes_nothing(method: dict[str, Any]) -> None:
+    few, many = (cuanto.frequencies(WATER, symmetry=symmetry, **method) for symmetry in (True, False))
+    assert few.second_derivatives.displacements <= 7 and many.second_derivatives.displacements == 18
+    assert np.abs(few.wavenumbers - many.wavenumbers).max() < 0.1
+    assert np.allclose(few.intensities, many.intensities, atol=0.05)
+
+
+def test_intensities_are_derivatives_of_gradients_in_a_field() -> None:
+    """d mu/dR = - dg/dF."""
+    found, strength = water(), 1e-3
+    slopes = []
+    for axis in np.eye(3):
+        there, back = (
+            cuanto.gradient(WATER, **HF, field=sign * strength * axis, gradient_tolerance=1e-9).gradient
+            for sign in (1, -1)
+        )
+        slopes.append(-(there - back).reshape(-1) / (2 * strength))
+    assert np.allclose(np.array(slopes).T, found.second_derivatives.dipole_derivatives, atol=2e-4)
+
+
+def test_an_ion_has_dipole_derivatives_about_a_fixed_origin() -> None:
+    ion = Molecule.from_string("4\n\nO 0 0 0.1\nH 0 0.95 -0.2\nH 0.8 -0.5 -0.2\nH -0.8 -0.5 -0.2\n", charge=1)
+    found = cuanto.frequencies(ion, **PM6)
+    total = found.second_derivatives.dipole_derivatives.reshape(-1, 3, 3).sum(axis=0)
+    assert np.allclose(total, np.eye(3), atol=1e-4)  # moving the whole ion moves one charge
+
+
+def test_isotopes_and_modes() -> None:
+    found = water()
+    heavy, mixed = found.with_isotopes({"H": "D"}), found.with_isotopes({2: "D"})
+    assert heavy.masses.tolist() == pytest.approx([15.999, 2.01410177812, 2.01410177812])
+    assert found.symmetry == heavy.symmetry == ("C2v", 2) and mixed.symmetry == ("Cs", 1)
+    assert np.allclose(heavy.wavenumbers / found.wavenumbers, 0.72, atol=0.02)
+    for one in (found, heavy, mixed):
+        weighted = one.modes * np.sqrt(one.masses)[None, :, None]
+        flat = weighted.reshape(3, -1) / np.linalg.norm(weighted.reshape(3, -1), axis=1)[:, None]
+        assert np.allclose(flat @ flat.T, np.eye(3), atol=1e-10)
+        assert np.allclose((one.masses[None, :, None] * one.modes).sum(axis=1), 0.0, atol=1e-9)
+        torque = np.cross(one.molecule.R_ax, one.masses[:, None] * one.modes[0]).sum(axis=0)
+        assert np.abs(torque).max() < 1e-8
+    assert repr(found).startswith("<Vibrations water rhf/sto-3g: 3 modes")
+    assert (found.force_constants > 0).all()
+    for wrong in ({4: "D"}, {"C": "13C"}, {1: "13C"}, {1: "99O"}, {1: "heavy"}, {1: 1e4}):
+        with pytest.raises(InputError):
+            found.with_isotopes(wrong)  # type: ignore[arg-type]
+
+
+def test_linear_molecules_and_atoms() -> None:
+    carbon_dioxide = Molecule.from_string("3\n\nC 0 0 0\nO 0.676 0.676 0.676\nO -0.676 -0.676 -0.676\n")
+    found = cuanto.frequencies(carbon_dioxide, **PM6)
+    assert found.linear and len(found.wavenumbers) == 4 and found.symmetry == ("Dooh", 2)
+    assert found.wavenumbers[0] == pytest.approx(found.wavenumbers[1], abs=0.05)
+    assert found.second_derivatives.displacements == 3
+    atom = cuanto.frequencies(Molecule.from_string("1\n\nO 0 0 0\n", multiplicity=3), **PM6)
+    assert len(atom.wavenumbers) == 0 and atom.thermochemistry.energies["rotation"] == 0.0
+
+
+def test_a_broken_symmetry_of_the_density_is_not_used() -> None:
+    """The unpaired electron of NO is in one of two equivalent orbitals."""
+    radical = Molecule.from_string("2\n\nN 0 0 0\nO 0 0 1.15\n", multiplicity=2)
+    result = cuanto.energy(radical, **HF, gradient_tolerance=1e-7)
+    closed = cuanto.energy(Molecule(radical.symbols, radical.R_ax, charge=1), **HF)
+    assert len(state_operations(result)) < len(state_operations(closed)) == 8
+
+
+def test_imaginary_modes_are_negative_and_a_warning() -> None:
+    found = cuanto.frequencies(PLANAR, **PM6)
+    assert len(found.imaginary) == 1 and found.imaginary[0] < -500
+    assert any("1 imaginary mode" in note for note in found.notes)
+    assert not any("stationary" in note for note in found.notes)
+    stretched = Molecule(WATER.symbols, 1.1 * WATER.R_ax)
+    assert any("not a stationary point" in note for note in cuanto.frequencies(stretched, **PM6).notes)
+
+
+def test_following_an_imaginary_mode_leads_to_the_minimum(tmp_path: Path) -> None:
+    journal = tmp_path / "ammonia.journal"
+    found = cuanto.frequencies(PLANAR, **PM6, follow_imaginary=True, journal=journal)
+    assert len(found.imaginary) == 0 and found.symmetry == ("C3v", 3)
+    assert found.notes[0].startswith("followed -")
+    counts: list[tuple[int, int]] = []
+    again = cuanto.frequencies(
+        PLANAR, **PM6, follow_imaginary=True, journal=journal, on_task=lambda *count: counts.append(count)
+    )
+    assert all(done == total for done, total in counts)  # neither gradients nor the optimisation are repeated
+    assert np.allclose(again.wavenumbers, found.wavenumbers, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [HF, PM6], ids=["hf", "pm6"])
+def test_a_task_is_plain_data_and_starts_from_the_reference(method: dict[str, Any]) -> None:
+    tight = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11, "backend": "cpu"}
+    options = {name: value for name, value in method.items() if name not in ("method", "basis")} | tight
+    reference = cuanto.gradient(WATER, method["method"], method.get("basis"), **options)
+    moved = Molecule(WATER.symbols, WATER.R_ax + 0.005 * np.outer([0, 1, 0], [0, 1, 0]))
+    task = {"method": method["method"], "basis": method.get("basis"), "keywords": options}
+    task |= {"molecule": plain_molecule(moved), "guess": plain_guess(reference)}
+    found = evaluate_task(json.loads(json.dumps(task)))
+    alone = evaluate_task({**task, "guess": None})
+    assert found["energy"] == pytest.approx(alone["energy"], abs=1e-9)
+    assert np.allclose(found["gradient"], alone["gradient"], atol=1e-7)
+    assert found["iterations"] < alone["iterations"]
+
+
+def test_worker_processes_give_the_same(tmp_path: Path) -> None:
+    there = cuanto.frequencies(WATER, **HF, workers=1)
+    assert np.abs(there.wavenumbers - water().wavenumbers).max() < 1e-3
+
+
+def test_an_error_names_the_atom(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(task: dict[str, Any]) -> dict[str, Any]:
+        raise CuantoError("no luck")
+
+    monkeypatch.setattr("cuanto.motion.hessian.evaluate_task", broken)
+    with pytest.raises(CuantoError, match=r"with atom O1 displaced: no luck"):
+        cuanto.frequencies(WATER, **PM6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": 1.0},
+        {"isotopes": {9: "D"}},
+        {"temperature": -1.0},
+        {"gird": "fine"},
+        {"symmetry": True, "field": (0, 0, 0.1)},
+    ],
+)
+def test_refusals(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        cuanto.frequencies(WATER, **HF, **wrong)
+
+
+def test_ghosts_have_no_vibrations() -> None:
+    with pytest.raises(InputError, match="ghost"):
+        cuanto.frequencies(Molecule(["H", "H", "Gh-He"], [[0, 0, 0], [0, 0, 1.4], [0, 0, 5]]), **HF)
+
+
+ETHANE = """8
+name=ethane
+C 0 0 0.762
+C 0 0 -0.762
+H 0 1.019 1.158
+H -0.883 -0.51 1.158
+H 0.883 -0.51 1.158
+H 0 -1.019 -1.158
+H -0.883 0.51 -1.158
+H 0.883 0.51 -1.158
+"""
+SCRIPT = """
+import sys, time, cuanto
+molecule = cuanto.Molecule.from_string(sys.argv[1])
+cuanto.frequencies(molecule, "pm6", backend="cpu", symmetry=False, journal=sys.argv[2],
+                   on_task=lambda done, total: time.sleep(0.05))
+"""
+
+
+def killed(journal: Path, lines: int) -> None:
+    """Kill a calculation once its journal has this number of lines."""
+    environment = {**os.environ, "PYTHONPATH": PATHS}
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, ETHANE, str(journal)], env=environment, cwd=ROOT)
+    try:
+        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= lines)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def test_a_killed_calculation_loses_only_the_task_in_work(tmp_path: Path) -> None:
+    journal = tmp_path / "ethane.journal"
+    kept = 0
+    for lines in (5, 20):
+        killed(journal, lines)
+        finished = journal.read_bytes().count(b"\n")
+        assert finished >= max(lines, kept)
+        kept = finished
+    counts: list[tuple[int, int]] = []
+    molecule = Molecule.from_string(ETHANE)
+    found = cuanto.frequencies(
+        molecule, **PM6, symmetry=False, journal=journal, on_task=lambda *count: counts.append(count)
+    )
+    assert counts[0] == (kept, 48) and counts[-1] == (48, 48)
+    alone = cuanto.frequencies(molecule, **PM6, symmetry=False)
+    assert np.abs(found.wavenumbers - alone.wavenumbers).max() < 0.01
+
+
+def test_a_placed_basis_moves_with_the_atoms() -> None:
+    options = {name: value for name, value in HF.items() if name not in ("method", "basis")}
+    found = cuanto.frequencies(WATER, "hf", cuanto.Basis("sto-3g", WATER), **options)
+    assert np.abs(found.wavenumbers - water().wavenumbers).max() < 1e-4
+
+
+def test_coarse_grids_keep_their_own_operations_only() -> None:
+    turned = Molecule(WATER.symbols, WATER.R_ax @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0])
+    for molecule, number in ((WATER, 4), (turned, 1)):
+        work = HessianCalculation(molecule, "lda", "sto-3g", {"grid": (20, 50), "backend": "cpu"})
+        result = cuanto.gradient(molecule, "lda", "sto-3g", grid=(20, 50), backend="cpu")
+        assert len(work._operations(result)) == number

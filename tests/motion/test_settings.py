@@ -1,0 +1,44 @@
+"""Settings of an optimisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuanto.errors import InputError
+from cuanto.motion.settings import Settings
+
+
+def test_plain_data_give_the_same_settings() -> None:
+    given = Settings.of(convergence="tight", freeze=["distance 1 2"], pre="pm6", max_steps=5)
+    assert Settings.of(**given.plain()).plain() == given.plain()
+
+
+def test_the_first_hessian() -> None:
+    assert Settings().first_hessian("minimum") == "model"
+    assert Settings(ts=True).first_hessian("ts") == "numerical"
+    assert Settings(ts=True, hessian="pm6").first_hessian("ts") == "pm6"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"converge": "tight"}, "did you mean 'convergence'"),
+        ({"convergence": "quick"}, "unknown convergence 'quick'"),
+        ({"freeze": "distance 1 2"}, "freeze must be a list"),
+        ({"ts": 1}, "ts must be true or false"),
+        ({"coordinates": "zmatrix"}, "choose tric, dlc, hdlc"),
+        ({"hessian": "exact"}, "unknown hessian 'exact'"),
+        ({"pre": "hf"}, "pre is 'hf': give a semiempirical method"),
+        ({"max_steps": 0}, "max_steps is 0"),
+        ({"trust": 5.0}, "trust radius from 0.001 to 1"),
+        ({"irc": True, "freeze": ["distance 1 2"]}, "a reaction path has no constraints"),
+        ({"ts": True, "scan": ["distance 1 2 1 2 3"]}, "a scan optimises minima"),
+        ({"ts": True, "pre": "pm6"}, "pre leads to a minimum"),
+        ({"ts": True, "hessian": "model"}, "no direction that leads downwards"),
+    ],
+)
+def test_refusals(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Settings.of(**given)
