@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, ROOT, geometry, machine, pyscf_mole, save
+from common import DATA, geometry, machine, pyscf_mole, save
+from scf_systems import OWN
 
 import cuanto
 from cuanto.backends.base import get_backend
@@ -48,14 +49,16 @@ class Case:
     @property
     def path(self) -> Path:
         """The geometry, of the test data or of the benchmarks."""
-        own = ROOT / "benchmarks" / "data" / f"{self.molecule}.xyz"
-        return own if own.exists() else geometry(self.molecule)
+        found = geometry(self.molecule)
+        return found if found.exists() else OWN / found.name
 
 
 CASES = [
     Case("octadecane", "alkane_18", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.06, literature=0.18),
     Case("ribavirin", "ribavirin", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.04, literature=0.13),
     Case("naphthalene", "naphthalene", "hf", "6-31g**", "none", None, 0.05, 0.17),
+    Case("taxol", "taxol", "hf", "6-31g*", "none", None, 0.9, 2.6, large=True),
+    Case("valinomycin", "valinomycin", "hf", "6-31g*", "none", None, 1.2, 3.4, large=True),
     Case("water_24-lda", "water_24", "lda", "dgauss-dzvp", "none", None, 0.3, 1.5),
     Case("ribavirin-pbe", "ribavirin", "pbe", "def2-tzvp", "j", asked=0.18, literature=0.55),
     Case("ribavirin-b3lyp", "ribavirin", "b3lyp", "def2-tzvp", asked=0.2, literature=0.61),

@@ -13,7 +13,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions, JKBuilder
-from cuanto.coulomb.exchange_forces import exchange_gradient
+from cuanto.coulomb.exchange_forces import Forces, exchange_forces, exchange_gradient
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
@@ -90,6 +90,13 @@ class DirectJK:
     def quartets(self) -> QuartetEngine:
         """Created when K is first needed."""
         return QuartetEngine(self.basis, self.budget, self.options)
+
+    @cached_property
+    def exchange_forces(self) -> Forces:
+        """Created when the gradient of exchange is first needed."""
+        engine, omega = vars(self).get("quartets"), self.options.omega
+        precision = "double" if self.options.precision == "double" else "mixed"
+        return exchange_forces(self.basis, self.budget, omega=omega, precision=precision, engine=engine)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
@@ -183,11 +190,8 @@ class IncrementalJK(JKBuilder):
         return electronic_gradient(direct.basis, D_pq, Sources(repulsion=True), direct.backend, direct.options.omega)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """From four-centre integrals of derivatives."""
-        direct = self.direct
-        omega, precision = direct.options.omega, direct.options.precision
-        more: dict[str, Any] = {"omega": omega, "precision": "double" if precision == "double" else "mixed"}
-        return exchange_gradient(direct.basis, D_spq, direct.backend, budget=direct.budget, **more)
+        """By quartets of shells."""
+        return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
         """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""
