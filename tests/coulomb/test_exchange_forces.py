@@ -147,14 +147,16 @@ def shared_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("shared_kernels")
-@pytest.mark.parametrize("momenta, limit", [("dd", 20_000), ("pp", 0)])
-def test_some_threads_per_quartet(momenta: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pure d functions; p functions with loops in place of straight-line expansions."""
+@pytest.mark.parametrize(
+    "name, momenta, limit", [("simt-group", "dd", 20_000), ("simt-group", "pp", 0), ("simt-scratch", "pp", 0)]
+)
+def test_some_threads_per_quartet(name: str, momenta: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pure d functions; p functions with loops in place of straight-line expansions, in shared or global memory."""
     monkeypatch.setattr(exchange_force_shared, "EXPAND_LIMIT", limit)
     basis = few_shells(momenta)
     D_spq = symmetric(basis, 1)
     expected = 0.5 * exchange_by_differences(basis, D_spq)
-    np.testing.assert_allclose(gradient("simt-group", basis, D_spq), expected, rtol=0.0, atol=AGREEMENT)
+    np.testing.assert_allclose(gradient(name, basis, D_spq), expected, rtol=0.0, atol=AGREEMENT)
 
 
 def test_lists_that_do_not_fit_come_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,9 +92,9 @@ def test_low_momenta_have_straight_line_code() -> None:
 
 
 SOURCES = [
-    force_kernels((1, 0), (0, 0), "double")[0].source,
-    force_kernels((2, 1), (1, 1), "float")[0].source,
-    shared_source((3, 0), (2, 1), "double"),
+    force_kernels((1, 0), (0, 0), "double", 0)[0].source,
+    force_kernels((2, 1), (1, 1), "float", 0)[0].source,
+    shared_source((3, 0), (2, 1), "double", in_scratch=True),
     shared_source((3, 2), (2, 2), "float"),
 ]
 

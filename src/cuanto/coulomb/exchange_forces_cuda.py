@@ -22,13 +22,16 @@ from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
 from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, in_single
 from cuanto.integrals.engine import upload_groups
 from cuanto.kernels.direct import cuda_select
-from cuanto.kernels.exchange_force import bra_first, force_kernels
+from cuanto.kernels.exchange_force import ForceKernel, bra_first, force_kernels
+from cuanto.kernels.exchange_force_shared import Momenta
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.memory import Budget
 
 COPIES = 64
 """Copies of the gradient, so that fewer threads add to the same number at once."""
+SCRATCH_BLOCKS = 4
+"""Blocks for each multiprocessor that work in global memory."""
 QUARTET_BYTES = 8
 """Of a quartet in a list: bra and ket."""
 Window = tuple[float, float]
@@ -45,7 +48,7 @@ class SlopedPairs:
     arguments: dict[str, Any]
 
     @property
-    def momenta(self) -> tuple[int, int]:
+    def momenta(self) -> Momenta:
         """Angular momenta of both shells."""
         a, b = self.pairs.host.bra.shells.l
         return a, b
@@ -163,7 +166,6 @@ class CudaExchangeForces:
             for own, (bra, ket) in zip(kernels, meeting, strict=True)
             for begin, end in _ranges(bra, ket, top, common["lower"], room)
         ]
-        blocks = BLOCKS_PER_PROCESSOR * self.backend.traits.workers
         for some in _rounds(work, room):
             counts = self.backend.zeros((len(some), 2), np.int32)
             starts = range_starts([one.size for one in some])
@@ -174,17 +176,28 @@ class CudaExchangeForces:
             ]
             selections = [Launch(self._select, one.warps, values) for one, values in zip(some, arguments, strict=True)]
             self.backend.launch_all(selections)
-            self.backend.launch_all(
-                [
-                    Launch(program, blocks, values, shared)
-                    for one, values in zip(some, arguments, strict=True)
-                    for program, shared in one.kernels
-                ]
-            )
+            launches = [
+                self._launch(program, kernel, values)
+                for one, values in zip(some, arguments, strict=True)
+                for program, kernel in one.kernels
+            ]
+            self.backend.launch_all(launches)
 
-    def _kernels(self, bra: tuple[int, int], ket: tuple[int, int], real: str) -> list[tuple[Program, int]]:
-        """Kernels of a class, which are being compiled, and bytes of shared memory."""
-        return [(self.backend.compile(kernel.source), kernel.shared) for kernel in force_kernels(bra, ket, real)]
+    def _launch(self, program: Program, kernel: ForceKernel, values: dict[str, Any]) -> Launch:
+        """A launch of a kernel of forces."""
+        workers = self.backend.traits.workers
+        if not kernel.scratch:
+            more = {"scratch": values["boys_table"], "scratch_stride": 0}
+            return Launch(program, BLOCKS_PER_PROCESSOR * workers, values | more, kernel.shared)
+        blocks, real = SCRATCH_BLOCKS * workers, values["boys_table"].dtype
+        stride = kernel.scratch // real.itemsize
+        more = {"scratch": self.backend.xp.empty(blocks * stride, dtype=real), "scratch_stride": stride}
+        return Launch(program, blocks, values | more)
+
+    def _kernels(self, bra: Momenta, ket: Momenta, real: str) -> list[tuple[Program, ForceKernel]]:
+        """Kernels of a class, which are being compiled."""
+        kernels = force_kernels(bra, ket, real, self.backend.traits.shared_limit)
+        return [(self.backend.compile(kernel.source), kernel) for kernel in kernels]
 
     def _room(self) -> int:
         """Quartets of which lists fit into memory."""
@@ -205,7 +218,7 @@ class CudaExchangeForces:
 class _Work:
     """A range of bras with all kets of a class."""
 
-    kernels: list[tuple[Program, int]]
+    kernels: list[tuple[Program, ForceKernel]]
     bra: SlopedPairs
     ket: SlopedPairs
     begin: int

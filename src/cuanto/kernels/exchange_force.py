@@ -36,10 +36,11 @@ REGISTER_PRODUCTS = 32
 
 @dataclass(frozen=True)
 class ForceKernel:
-    """A kernel and the shared memory of a block."""
+    """A kernel, and bytes of shared or of global memory of a block."""
 
     source: Source
-    shared: int
+    shared: int = 0
+    scratch: int = 0
 
 
 def bra_first(one: Momenta, other: Momenta) -> bool:
@@ -48,12 +49,17 @@ def bra_first(one: Momenta, other: Momenta) -> bool:
 
 
 @cache
-def force_kernels(bra: Momenta, ket: Momenta, real: str) -> tuple[ForceKernel, ...]:
-    """Kernels that add the forces of a list of quartets of a class, all of them together."""
-    parts = ket_parts(bra, ket)
-    if not parts:
-        return (ForceKernel(shared_source(bra, ket, real), shared_bytes(bra, ket, real)),)
-    return tuple(ForceKernel(straight_source(bra, ket, part, real), 0) for part in parts)
+def force_kernels(bra: Momenta, ket: Momenta, real: str, shared_limit: int) -> tuple[ForceKernel, ...]:
+    """Kernels that add the forces of a list of quartets of a class, all of them together.
+
+    `shared_limit`: bytes of shared memory of a block at most.
+    """
+    if parts := ket_parts(bra, ket):
+        return tuple(ForceKernel(straight_source(bra, ket, part, real)) for part in parts)
+    size = shared_bytes(bra, ket, real)
+    if size > shared_limit:
+        return (ForceKernel(shared_source(bra, ket, real, in_scratch=True), scratch=size),)
+    return (ForceKernel(shared_source(bra, ket, real), shared=size),)
 
 
 def ket_parts(bra: Momenta, ket: Momenta) -> list[range]:

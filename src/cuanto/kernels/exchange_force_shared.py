@@ -26,7 +26,7 @@ ARGUMENTS = declared(
     "int columns, const REAL* bra_shell, const int* ket_first, const REAL* ket_record, const REAL* ket_shell, "
     "const REAL* boys_table, double cutoff, const int* bra_ao, const int* ket_ao, const int* bra_pair, "
     "const int* ket_pair, int same, const int* place, const int* atom, INDEX atoms, INDEX size, INDEX densities, "
-    "const double* D, double* gradient, int copies"
+    "const double* D, double* gradient, int copies, REAL* scratch, INDEX scratch_stride"
 )
 Momenta = tuple[int, int]
 NAMES = "spdfghikl"
@@ -76,13 +76,14 @@ def _block_warps(bra: Momenta, ket: Momenta, real: str) -> int:
     return min(LIST_THREADS // WARP, max(1, SHARED_TARGET // _warp_bytes(bra, ket, real)))
 
 
-def shared_source(bra: Momenta, ket: Momenta, real: str) -> Source:
-    """Forces of a list of quartets, each evaluated by some threads."""
+def shared_source(bra: Momenta, ket: Momenta, real: str, in_scratch: bool = False) -> Source:
+    """Forces of a list of quartets, each evaluated by some threads; `in_scratch`: R is in global memory."""
     order = sum(bra) + sum(ket) + 1
     threads, each, rounds = workers(products(ket))
     loops = _expansion_operations(bra) > EXPAND_LIMIT
     macros: dict[str, object] = {
         "EXPAND_LOOPS": int(loops),
+        "IN_SCRATCH": int(in_scratch),
         "LA": bra[0],
         "LB": bra[1],
         "LC": ket[0],

@@ -128,10 +128,15 @@ FN void interact(const Product& f, const REAL* pair, const REAL* R, Derivatives&
 FN REAL dot(const REAL* a, const REAL* b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
+#if IN_SCRATCH
+    REAL* memory = scratch + blockIdx.x * scratch_stride;
+#else
     extern __shared__ double shared_memory[];
+    REAL* memory = (REAL*)shared_memory;
+#endif
     const int lane = threadIdx.x % 32, group = lane / WORKERS, worker = lane % WORKERS;
     const bool member = group < GROUPS;
-    REAL* cubes = (REAL*)shared_memory + (threadIdx.x / 32 * GROUPS + (member ? group : 0)) * (2 * CUBE + 1);
+    REAL* cubes = memory + (threadIdx.x / 32 * GROUPS + (member ? group : 0)) * (2 * CUBE + 1);
     const INDEX items = *count, all = items * columns * ROUNDS, stride = (INDEX)gridDim.x * (THREADS / 32) * GROUPS;
     double* target = gradient + blockIdx.x % copies * 3 * atoms;
     for (INDEX first = ((INDEX)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * GROUPS; first < all; first += stride) {
