@@ -16,10 +16,12 @@ import argparse
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import DATA, geometry, machine, pyscf_mole, save
+from scf_systems import OWN
 
 import cuanto
 from cuanto.backends.base import get_backend
@@ -32,7 +34,7 @@ TIGHT = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 
 @dataclass(frozen=True)
 class Case:
-    """A gradient; `asked`: seconds on an H200, `literature`: GPU4PySCF's."""
+    """A gradient; `asked`: seconds on an H200, `literature`: GPU4PySCF's; `large`: too large for a few cores."""
 
     name: str
     molecule: str
@@ -42,15 +44,26 @@ class Case:
     aux: str | None = "def2-universal-jkfit"
     asked: float | None = None
     literature: float | None = None
+    large: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The geometry, of the test data or of the benchmarks."""
+        found = geometry(self.molecule)
+        return found if found.exists() else OWN / found.name
 
 
 CASES = [
     Case("octadecane", "alkane_18", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.06, literature=0.18),
     Case("ribavirin", "ribavirin", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.04, literature=0.13),
     Case("naphthalene", "naphthalene", "hf", "6-31g**", "none", None, 0.05, 0.17),
+    Case("taxol", "taxol", "hf", "6-31g*", "none", None, 0.9, 2.6, large=True),
+    Case("valinomycin", "valinomycin", "hf", "6-31g*", "none", None, 1.2, 3.4, large=True),
     Case("water_24-lda", "water_24", "lda", "dgauss-dzvp", "none", None, 0.3, 1.5),
     Case("ribavirin-pbe", "ribavirin", "pbe", "def2-tzvp", "j", asked=0.18, literature=0.55),
     Case("ribavirin-b3lyp", "ribavirin", "b3lyp", "def2-tzvp", asked=0.2, literature=0.61),
+    Case("taxol-b3lyp", "taxol", "b3lyp", "def2-tzvp", asked=2.0, literature=6.0, large=True),
+    Case("taxol-b3lyp-svp", "taxol", "b3lyp", "def2-svp", asked=0.8, literature=2.3, large=True),
     Case("caffeine-pbe", "caffeine", "pbe", "def2-svp", "j"),
     Case("caffeine-b3lyp", "caffeine", "b3lyp", "def2-svp"),
     Case("caffeine-wb97x", "caffeine", "wb97x", "def2-svp"),
@@ -83,7 +96,7 @@ def peer_gradient(case: Case, molecule: Any, basis: Any, aux: Any, density: Any,
 
 def run_case(case: Case, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
     """All figures of a case."""
-    molecule = cuanto.Molecule.from_xyz(geometry(case.molecule))
+    molecule = cuanto.Molecule.from_xyz(case.path)
     basis = cuanto.Basis(case.basis, molecule)
     aux = None if case.aux is None else cuanto.Basis(case.aux, molecule)
     request = Request.of(molecule, case.method, basis, fitting=case.fitting, auxbasis=aux, backend=backend, **TIGHT)
@@ -123,8 +136,8 @@ def main() -> None:
     backend = get_backend(options.backend)
     record: dict[str, Any] = {"benchmark": "gradient", "machine": machine(backend), "cases": []}
     for case in CASES:
-        there = geometry(case.molecule).exists() and DATA.exists()
-        if there and (options.only is None or case.name in options.only):
+        wanted = case.name in options.only if options.only else options.backend == "cuda" or not case.large
+        if wanted and case.path.exists() and DATA.exists():
             record["cases"].append(run_case(case, options, backend))
             save(options.json, record)
     if any(row.get("difference", 0.0) > LARGEST_DIFFERENCE for row in record["cases"]):

@@ -15,8 +15,8 @@ import pytest
 from rich.console import Console
 
 import cuanto
+from cuanto import processes
 from cuanto.backends.background import Background, ready
-from cuanto.batch import processes
 from cuanto.batch.entry import Entry
 from cuanto.batch.run import Batch
 from cuanto.batch.table import Row, Table

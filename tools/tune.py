@@ -47,10 +47,10 @@ FILES = ROOT / "src" / "cuanto" / "tuning"
 WARM_RUNS = 3
 
 
-def energy_case(name: str, **options: Any) -> Callable[[str], object]:
+def energy_case(name: str, calculate: Callable[..., object] = cuanto.energy, **options: Any) -> Callable[[str], object]:
     """A whole calculation of a molecule of the test data."""
     molecule = cuanto.Molecule.from_xyz(geometry(name))
-    return lambda backend: cuanto.energy(molecule, backend=backend, **options)
+    return lambda backend: calculate(molecule, backend=backend, **options)
 
 
 def integrals_case(backend: str) -> object:
@@ -73,6 +73,7 @@ CASES: dict[str, Callable[[str], object]] = {
     "integrals": integrals_case,
     "direct": energy_case("naphthalene", method="hf", basis="def2-svp", fitting="none"),
     "dft": energy_case("caffeine", method="b3lyp", basis="def2-svp", fitting="jk"),
+    "gradient": energy_case("caffeine", cuanto.gradient, method="hf", basis="def2-svp", fitting="jk"),
     "semiempirical": energy_case("water_128", method="pm6"),
     "atoms": atoms_case,
     "first_call": energy_case("water_04", method="b3lyp", basis="def2-svp"),

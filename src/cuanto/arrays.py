@@ -35,10 +35,10 @@ def morton_codes(r_gx: Array, cell: float) -> Ints:
     return code
 
 
-def inverse_permutation(order: Ints) -> Ints:
+def inverse_permutation(order: Any, xp: Any = np) -> Any:
     """Place of every element in an order."""
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    place = xp.empty_like(order)
+    place[order] = xp.arange(len(order))
     return place
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ import cuanto
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
 from cuanto.batch.entry import Entry, entries_of, structures
-from cuanto.batch.evaluate import evaluate
+from cuanto.batch.evaluate import _row, evaluate
 from cuanto.batch.run import Batch, chunks
 from cuanto.batch.table import COLUMNS, Table, formula
 from cuanto.cli.main import app
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import CuantoError, InputError, MissingDependencyError
 from cuanto.interfaces.sources import Model
+from cuanto.motion.record import content_of
 from cuanto.motion.tasks import plain_molecule
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
@@ -95,8 +97,9 @@ def test_a_failing_molecule_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPat
     rows = energies([H2[0], xenon, H2[1]], **{**HF, "basis": "6-31g"})
     assert [bool(row.error) for row in rows] == [False, True, False]
     assert "Xe" in rows[1].error and "\n" not in rows[1].error and np.isnan(rows[1].energy)
-    together = evaluate({**TASK, "molecules": [H2[0], xenon], "method": "pm6", "basis": None})["rows"]
-    assert together[0]["converged"] and "Xe" in together[1]["error"]
+    neodymium = cuanto.Molecule(["Nd"], [[0, 0, 0]])
+    together = evaluate({**TASK, "molecules": [H2[0], neodymium], "method": "pm6", "basis": None})["rows"]
+    assert together[0]["converged"] and "Nd" in together[1]["error"]
 
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError("17 GB wanted")
@@ -413,6 +416,16 @@ def test_the_table_is_no_input(tmp_path: Path) -> None:
 
 
 def test_failures_are_not_computed() -> None:
-    with Batch([Entry("iron", cuanto.Molecule(["Fe"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
+    with Batch([Entry("Nd", cuanto.Molecule(["Nd"], [[0, 0, 0]]), Model("pm6"))], workers=0) as batch:
         batch.run(lambda row: None)
     assert (batch.counts.computed, batch.counts.failed) == (0, 1)
+
+
+def test_an_energy_that_is_not_a_number_is_an_error() -> None:
+    with pytest.raises(CuantoError, match="the energy is not a number"):
+        _row(SimpleNamespace(energy=float("nan")), False)  # type: ignore[arg-type]
+
+
+def test_a_basis_file_that_is_gone_keeps_its_name_in_the_key(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone.nw")
+    assert content_of(gone) == gone

@@ -220,7 +220,7 @@ def test_several_molecules(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "write {name}" in error_line(capsys)
     assert status_of(str(h2), str(h2), "--json", str(tmp_path / "{name}.json")) == 2
     assert "several molecules are called h2" in error_line(capsys)
-    assert status_of(*both, "-m", "am1", "--backend", "cpu", "-q") == 2
+    assert status_of(*both, "-m", "rm1", "--backend", "cpu", "-q") == 2
     out, err = capsys.readouterr()
     assert "h2 -1." in out and re.search(r"^cuanto: he: .*He", err), "one that fails does not stop the others"
 

@@ -225,7 +225,7 @@ NO_MEANING = [
     (
         "pbe",
         {"mopac_compatible": True},
-        "mopac_compatible does not apply to pbe: leave it out, or use mndo, am1, pm3 or pm6",
+        "mopac_compatible does not apply to pbe: leave it out, or use mndo, am1, pm3, pm6 or rm1",
     ),
     ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis has no effect with fitting='none'"),
 ]

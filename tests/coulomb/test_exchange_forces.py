@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -10,16 +11,20 @@ import pytest
 
 from bundle import HAS_PYSCF, Case, backend, bundle, on
 from cuanto import Basis
+from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
-from cuanto.coulomb import DirectJK, IncrementalJK
-from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_gradient, threshold_of
+from cuanto.coulomb import DirectJK, IncrementalJK, exchange_forces_cuda, quartets
+from cuanto.coulomb.exchange_forces import THRESHOLD, exchange_forces, exchange_gradient, threshold_of
 from cuanto.errors import InputError
-from cuanto.kernels.direct import cuda_digest
+from cuanto.kernels import exchange_force, exchange_force_shared
+from cuanto.kernels.direct import cuda_select
+from cuanto.memory import Budget
 from cuanto.terms.exchange import Exchange
 from direct_reference import DATA, Array, System, basis_of, density
 from oracle import _libcint_arrays
+from oracles.coulomb import exchange_forces as exchange_by_differences
 
 AGREEMENT = 1e-8
 OMEGA = 0.4
@@ -35,7 +40,12 @@ def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
     """On a backend, with a very small threshold unless another one is given."""
     device = backend(name)
     assert device is not None
-    return exchange_gradient(basis, device.to_device(D_spq), device, **{"threshold": 1e-14, **options})
+    return made(device, basis, D_spq, **options)
+
+
+def made(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
+    forces = exchange_forces(basis, Budget(device), **{"threshold": 1e-14, **options})
+    return exchange_gradient(basis, device.to_device(D_spq), forces)
 
 
 # ---------------------------------------------------------------------------------------- against libcint
@@ -116,12 +126,64 @@ def test_straight_line_kernels(name: str) -> None:
     np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
 
 
-@pytest.mark.parametrize("name, omega", [("simt-group", None), ("simt-thread", OMEGA)])
-def test_on_simt(name: str, omega: float | None) -> None:
+# ------------------------------------------------------------- the GPU's kernels against their twin in NumPy
+
+
+@pytest.mark.parametrize("omega", [None, OMEGA])
+def test_one_thread_per_quartet(omega: float | None) -> None:
     basis = few_shells("sp")
     D_spq = symmetric(basis, 2)
-    found = gradient(name, basis, D_spq, omega=omega)
-    np.testing.assert_allclose(found, by_libcint(basis, D_spq, omega), rtol=0.0, atol=AGREEMENT)
+    found = gradient("simt-group", basis, D_spq, omega=omega)
+    np.testing.assert_allclose(found, exchange_by_differences(basis, D_spq, omega), rtol=0.0, atol=AGREEMENT)
+
+
+@pytest.fixture
+def shared_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads share a quartet, as for high momenta."""
+    monkeypatch.setattr(exchange_force, "MOST_ORDER", 0)
+    exchange_force.force_kernels.cache_clear()
+    yield
+    exchange_force.force_kernels.cache_clear()
+
+
+@pytest.mark.usefixtures("shared_kernels")
+@pytest.mark.parametrize(
+    "name, momenta, limit", [("simt-group", "dd", 20_000), ("simt-group", "pp", 0), ("simt-scratch", "pp", 0)]
+)
+def test_some_threads_per_quartet(name: str, momenta: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pure d functions; p functions with loops in place of straight-line expansions, in shared or global memory."""
+    monkeypatch.setattr(exchange_force_shared, "EXPAND_LIMIT", limit)
+    basis = few_shells(momenta)
+    D_spq = symmetric(basis, 1)
+    expected = 0.5 * exchange_by_differences(basis, D_spq)
+    np.testing.assert_allclose(gradient(name, basis, D_spq), expected, rtol=0.0, atol=AGREEMENT)
+
+
+def test_lists_that_do_not_fit_come_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis = few_shells("pp")
+    D_spq = symmetric(basis, 2)
+    whole = gradient("simt-group", basis, D_spq)
+    monkeypatch.setattr(exchange_forces_cuda, "BUFFER_BYTES", 12 * exchange_forces_cuda.QUARTET_BYTES)
+    np.testing.assert_allclose(gradient("simt-group", basis, D_spq), whole, rtol=0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("precision", ["mixed", "single"])
+def test_precisions_of_lists(precision: str) -> None:
+    basis = few_shells("pp")
+    D_spq = symmetric(basis, 2)
+    exact, found = (gradient("simt-group", basis, D_spq, precision=p) for p in ("double", precision))
+    assert np.abs(found - exact).max() < (1e-8 if precision == "mixed" else 1e-5)
+
+
+def test_the_pairs_of_exchange_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A builder that has made K sets up no pairs for the gradient."""
+    basis, device = few_shells("pp"), backend("simt-group")
+    D_spq = symmetric(basis, 1)
+    builder = IncrementalJK(DirectJK(basis, backend=device))
+    builder(device.to_device(D_spq), want_j=False)
+    monkeypatch.setattr(quartets, "pair_classes", None)
+    found = builder.exchange_gradient(device.to_device(D_spq), None)
+    np.testing.assert_allclose(found, 0.5 * exchange_by_differences(basis, D_spq), rtol=0.0, atol=AGREEMENT)
 
 
 @cache
@@ -167,14 +229,15 @@ def test_finite_differences(spins: int, omega: float | None) -> None:
 # ------------------------------------------------------------------------------------------------- screening
 
 
-def test_threshold_bounds_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@on("cpu-table", "cuda-group")
+def test_threshold_bounds_the_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is at most a hundred times the threshold."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     basis = basis_of(System("alkane_03", "sto-3g", True))
     D_spq = density(basis)[None]
-    exact = gradient("cpu-table", basis, D_spq, threshold=1e-15)
+    exact = gradient(name, basis, D_spq, threshold=1e-15)
     for threshold in (1e-6, 1e-8, 1e-10):
-        error = np.abs(gradient("cpu-table", basis, D_spq, threshold=threshold) - exact).max()
+        error = np.abs(gradient(name, basis, D_spq, threshold=threshold) - exact).max()
         assert 0.0 < error < 100 * threshold
 
 
@@ -185,14 +248,14 @@ def test_default_threshold_beyond_d_functions() -> None:
     )
     basis = few_shells("sdfg")
     D_spq = 1e-4 * symmetric(basis, 1)  # so small that much is neglected
-    found, exact = (exchange_gradient(basis, D_spq, CpuBackend(), threshold=one) for one in (None, 1e-18))
+    found, exact = (made(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
     assert np.abs(found - exact).max() < 1e-9
 
 
 def test_bits_do_not_depend_on_threads() -> None:
     basis = bundle(CASES[0])[0]
     D_spq = symmetric(basis, 1)
-    one, two = (exchange_gradient(basis, D_spq, CpuBackend(threads=n, schedule="table")) for n in (1, 2))
+    one, two = (made(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
     assert np.array_equal(one, two)
 
 
@@ -206,7 +269,6 @@ def test_wrong_options_are_refused() -> None:
         gradient("cpu-table", basis, symmetric(basis, 1), omega=-1.0)
 
 
-@pytest.mark.parametrize("sizes", [None, (3, 6, 1)])
-def test_nvrtc_compiles(sizes: tuple[int, int, int] | None) -> None:
-    cubin, log = compile_nvrtc(cuda_digest("double", sizes, one_sided=True).text, "sm_90")
+def test_nvrtc_compiles_the_selection() -> None:
+    cubin, log = compile_nvrtc(cuda_select(forces=True).text, "sm_90")
     assert cubin.startswith(b"\x7fELF") and "warning" not in log, log

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from cuanto import Molecule
 from cuanto.errors import InputError, MissingDependencyError
+from cuanto.interfaces.compute import _message, compute
 from cuanto.interfaces.qcschema import molecule_schema
 from cuanto.interfaces.sources import read_source, safe_label
+from cuanto.interfaces.versions import is_version_2
 from fuzz import damaged, only_input_errors
 
 H2 = "2\nname=h2\nH 0 0 0\nH 0 0 0.74\n"
@@ -177,3 +179,17 @@ def test_labels_are_safe(text: str) -> None:
     label = safe_label(text)
     assert label and "/" not in label and "\\" not in label and not label.startswith(".") and "\0" not in label
     assert Path(label).name == label
+
+
+def test_inputs_of_compute_that_are_no_schema() -> None:
+    """Anything but a mapping or a model is refused; a schema of version 2 is a mapping."""
+    with pytest.raises(InputError, match="takes an AtomicInput or a dictionary, not int"):
+        compute(3, raise_error=True)
+    assert not is_version_2([1, 2])
+    assert _message(ZeroDivisionError("by zero")).endswith("ZeroDivisionError: by zero\n")
+
+
+def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="pipe a file into it"):
+        read_source("-")

@@ -54,6 +54,7 @@ SAMPLE = [
     spec("coulomb", "i", "h", "hgp", "thread"),
     spec("coulomb", "ps", "pp", "md", "thread"),
     spec("coulomb", "pp", "DD", "hgp", "thread"),
+    KernelSpec("coulomb", Shells((5,), hermite=True), Shells((3,)), "md", "thread"),
     spec("coulomb", "hh", "i", "md", "group"),
     spec("coulomb", "hh", "i", "hgp", "group", real="float"),
 ]

@@ -146,6 +146,7 @@ def test_f_electrons_belong_to_the_core() -> None:
     cerium = Layout(parameters("rm1"), ("Ce", "Cl", "Cl", "Cl"))
     assert cerium.valence_multiplicity(2) == 1 and cerium.electrons(0, 2) == (12, 12)
     assert Layout(parameters("rm1"), ("La", "Cl", "Cl", "Cl")).electrons(0, 1) == (12, 12)
+    assert Layout(parameters("rm1"), ("Gd",)).electrons(0, 1) == (2, 1)
     result = run(molecule("CeCl3_rm1", "RM1"), "rm1")
     assert result.molecule.multiplicity == 2 and len(result.density) == 1
     assert "f electrons belong to the cores: multiplicity 1 of the valence electrons" in result.notes

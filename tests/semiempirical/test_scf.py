@@ -32,6 +32,7 @@ from nddo_cases import (
     timing_geometry,
     water_cluster,
 )
+from sample import EVERY_CASE
 
 HOST = get_backend("cpu")
 SAME = 1e-9
@@ -98,7 +99,7 @@ def test_large_molecules(name: str) -> None:
             assert found.coefficients.dtype == found.orbital_energies.dtype == np.float64
 
 
-@pytest.mark.parametrize("name", ["polyethylene_C166", "polyethylene_C250", "water_256"])
+@pytest.mark.parametrize("name", ["polyethylene_C166", "polyethylene_C250", "water_256"][: 3 if EVERY_CASE else 1])
 def test_rotations_of_larger_molecules(name: str) -> None:
     """The three that are larger still are compared by `benchmarks/pseudodiagonalisation.py`."""
     mol = timing_geometry(name)

@@ -12,7 +12,16 @@ from typing import Any
 
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
-from cuanto.kernels import atomic, direct, grid_setup, grid_values, hermite_build, nddo
+from cuanto.kernels import (
+    atomic,
+    direct,
+    exchange_force,
+    fitting_force,
+    grid_setup,
+    grid_values,
+    hermite_build,
+    nddo,
+)
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -24,6 +33,7 @@ TWO_CENTRES = [(0, 0), (1, 2), (3, 3), (4, 6)]
 THREE_CENTRES = [(0, 0, 0), (1, 0, 1), (1, 1, 2), (2, 1, 3), (3, 0, 4)]
 FOUR_CENTRES = [(0, 0, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (2, 1, 1, 0)]
 LARGE = [(3, 2, 4), (4, 4, 5)]
+FORCE_CLASSES = [((0, 0), (0, 0)), ((1, 1), (1, 0)), ((2, 1), (1, 1)), ((2, 2), (2, 1)), ((3, 2), (3, 2))]
 TARGETS = ("cpu", "cuda")
 FUNCTIONALS = ("svwn5", "b3lyp", "wb97x", "r2scan")
 GRID_SHELLS = ((0, True), (1, True), (2, True), (2, False))
@@ -46,6 +56,8 @@ def specs() -> list[KernelSpec]:
             chosen.append(KernelSpec("coulomb", *cartesian, algorithm, straight))
     chosen.append(KernelSpec("coulomb", Shells((1, 1)), Shells((0,)), "hgp", "thread", columns=4))
     chosen.append(KernelSpec("coulomb", Shells((1, 1)), Shells((0,)), "hgp", "lane", real="float"))
+    hermite = Shells((3,), hermite=True)
+    chosen += [KernelSpec("coulomb", hermite, Shells((2,)), "md", x) for x in ("lane", "thread", "table", "group")]
     for tables in ("table", "group"):
         chosen.append(KernelSpec("dipole", Shells((3,)), Shells((2,)), "os", tables))
         for algorithm in ("hgp", "md"):
@@ -67,11 +79,14 @@ def sources() -> list[Source]:
     """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
-    chosen += [direct.cpu_forces("double"), direct.cuda_digest("double", (1, 3, 3), one_sided=True)]
+    chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]
+    chosen += [exchange_force.force_kernels(*pairs, "double", 10**5)[0].source for pairs in FORCE_CLASSES]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]
         chosen += [hermite_build.general_source(target, "double")]
         chosen += [hermite_build.step_source(target, step) for step in hermite_build.STEPS]
+        chosen += [fitting_force.fit_pairs_source(target), fitting_force.fit_expand_source(target)]
+        chosen += [fitting_force.fit_force_source(target)]
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]

@@ -20,6 +20,8 @@ from places import DATA
 Array = NDArray[np.float64]
 
 METHODS = ("MNDO", "AM1", "PM3", "PM6")
+DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 6: {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}}
+"""Weights of central differences, by the number of points and of steps."""
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
 WAYS = {
     "full": {"diagonaliser": "full"},
@@ -78,19 +80,20 @@ def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> Sem
     return result
 
 
-def numerical_gradient(here: SemiempiricalResult, step: float, **options: Any) -> Array:
-    """Four-point differences of energies (Hartree/Bohr), from the density of the undisturbed molecule; the error is of
-    the fourth order in the step."""
+def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, **options: Any) -> Array:
+    """Differences of energies at four or six points (Hartree/Bohr), from the density of the undisturbed molecule; the
+    error is of that order in the step."""
     mol = here.molecule
     slopes = np.zeros_like(mol.R_ax)
     for a, x in np.ndindex(slopes.shape):
-        for points, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
-            R_ax = mol.R_ax.copy()
-            R_ax[a, x] += points * step
-            there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
-            found = run(there, here.method, here.backend, guess=here, stability="none", **options)
-            assert found.converged
-            slopes[a, x] += weight * found.energy / (12.0 * step)
+        for steps, weight in DIFFERENCES[points].items():
+            for sign in (1, -1):
+                R_ax = mol.R_ax.copy()
+                R_ax[a, x] += sign * steps * step
+                there = Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity)
+                found = run(there, here.method, here.backend, guess=here, stability="none", **options)
+                assert found.converged
+                slopes[a, x] += sign * weight * found.energy / step
     return slopes
 
 

@@ -12,6 +12,7 @@ from pyscf import gto
 
 from cuanto.errors import InputError
 from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, symbol_of
+from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
 from places import DATA
 
@@ -235,3 +236,18 @@ def test_import_is_light() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"geometry": [0.0, 0.0, 10**400]}, "a number that is too large"),
+        ({"molecular_charge": 10**10}, "molecular_charge '10000000000' is too large"),
+        ({"geometry": [True, 0.0, 0.0]}, "geometry must be numbers"),
+        ({"real": [1]}, "real must be true or false"),
+    ],
+)
+def test_numbers_of_a_qcschema_molecule(changed: dict[str, object], message: str) -> None:
+    schema = {"symbols": ["H"], "geometry": [0.0, 0.0, 0.0], **changed}
+    with pytest.raises(InputError, match=message):
+        qcschema_structure(schema, "h.json")

@@ -17,7 +17,7 @@ from cuanto.kernels.spec import Shells
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "cuanto"
-CASES = ("integrals", "direct", "dft", "semiempirical", "atoms", "first_call")
+CASES = ("integrals", "direct", "dft", "gradient", "semiempirical", "atoms", "first_call")
 
 
 @pytest.mark.parametrize("language", tuning.LANGUAGES)

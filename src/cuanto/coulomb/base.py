@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cuanto.arrays import Array
+from cuanto.coulomb.forces import Sources
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import check_algorithm
@@ -22,6 +23,9 @@ class JKBuilder(Protocol):
 
     def __call__(self, D_spq: Any, C_spi: Any | None, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         """Arrays on the device of the builder."""
+
+    def coulomb_sources(self, D_pq: Any) -> Sources | None:
+        """The charges of which J is the potential; None for an attenuated operator."""
 
     def coulomb_gradient(self, D_pq: Any) -> Array:
         """d/dR of 1/2 sum_pq D_pq J_pq at a fixed density matrix, [atom, axis]."""

@@ -34,8 +34,6 @@ class CudaDigest:
 
     storable = False
     """Can integrals be stored?"""
-    one_sided = False
-    """Is K wanted only for functions of the first shell, which are not those of the densities?"""
 
     def __init__(
         self,
@@ -44,9 +42,8 @@ class CudaDigest:
         algorithm: str,
         real: type[np.floating[Any]],
         cutoff: float,
-        bra_pairs: Sequence[PairClass] = (),
     ) -> None:
-        """`bra_pairs` are bras for all `pairs` as kets; without them each two of the `pairs` are combined once."""
+        """Each two of the `pairs` are combined once; bounds are computed if they have none."""
         backend = budget.backend
         self.backend, self.budget, self.algorithm, self.cutoff = backend, budget, algorithm, cutoff
         self.real = np.dtype(real)
@@ -56,17 +53,15 @@ class CudaDigest:
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self._reservation = f"quartet buffers, {self.name} precision"
-        self.pairs, self.bra_pairs = (
-            [self._with_bounds(p) if not p.ket_bound.any() else p for p in given] for given in (pairs, bra_pairs)
-        )
-        kets, others = ([DevicePairs(p, backend, self.real) for p in given] for given in (self.pairs, self.bra_pairs))
-        self._meeting = [(bra, ket) for y, ket in enumerate(kets) for bra in others or kets[: y + 1]]
+        self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
+        self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
+        self._meeting = [(bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]]
 
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Start to compile the kernels that every molecule needs: integrals, selection, digestion."""
         integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
-        sources = integrals, cuda_select(), cuda_digest(real, None, cls.one_sided)
+        sources = integrals, cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -74,14 +69,8 @@ class CudaDigest:
 
         `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds.
         """
-        top = float(largest.max()) * (2.0 if J is not None else 1.0)
-        return self.digest(D, largest, window, (J, K), top)
-
-    def digest(
-        self, D: Any, largest: Any, window: tuple[float, float], matrices: tuple[Any | None, Any | None], top: float
-    ) -> Any:
-        """Add to J and K, unless they are None; `top`: largest factor of the densities in a bound."""
-        xp, (J, K) = self.backend.xp, matrices
+        xp = self.backend.xp
+        top = float(largest.max()) * (2.0 if J is not None else 1.0)  # largest factor of the densities in a bound
         common = {
             "D": xp.ascontiguousarray(D),
             "J": J if J is not None else D,
@@ -94,8 +83,6 @@ class CudaDigest:
             "segments": len(largest),
             "lower": window[0],
             "upper": window[1],
-            "rows": D.shape[1] if K is None else K.shape[1],
-            "products": int(self.one_sided),
         }
         chunks = [
             (bra, ket, begin, end)
@@ -169,7 +156,7 @@ class CudaDigest:
         """The kernel for these numbers of functions of b, c and d if it is compiled, else for any."""
         if max(sizes) > MOST_FIXED:
             return self._any_digest
-        special = self.backend.compile(cuda_digest(self.name, sizes, self.one_sided), later=True)
+        special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
         return special if special.ready else self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:

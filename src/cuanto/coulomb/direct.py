@@ -13,8 +13,8 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions, JKBuilder
-from cuanto.coulomb.exchange_forces import exchange_gradient
-from cuanto.coulomb.forces import electron_density, interaction_gradient
+from cuanto.coulomb.exchange_forces import Forces, exchange_forces, exchange_gradient
+from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.j_engine import JEngine
 from cuanto.coulomb.j_engine import Statistics as HermiteStatistics
 from cuanto.coulomb.memory import store_limit
@@ -90,6 +90,13 @@ class DirectJK:
     def quartets(self) -> QuartetEngine:
         """Created when K is first needed."""
         return QuartetEngine(self.basis, self.budget, self.options)
+
+    @cached_property
+    def exchange_forces(self) -> Forces:
+        """Created when the gradient of exchange is first needed."""
+        engine, omega = vars(self).get("quartets"), self.options.omega
+        precision = "double" if self.options.precision == "double" else "mixed"
+        return exchange_forces(self.basis, self.budget, omega=omega, precision=precision, engine=engine)
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
@@ -173,17 +180,18 @@ class IncrementalJK(JKBuilder):
         J, K = (None if M is None else M.copy() for M in made)
         return J, K
 
+    def coulomb_sources(self, D_pq: Any) -> Sources | None:
+        """The density itself."""
+        return Sources(repulsion=True) if self.direct.options.omega is None else None
+
     def coulomb_gradient(self, D_pq: Any) -> Array:
         """By the J engine, one Hermite order higher."""
-        density = electron_density(self.direct.basis, D_pq, self.direct.backend, omega=self.direct.options.omega)
-        return interaction_gradient(density, density, self.direct.backend)
+        direct = self.direct
+        return electronic_gradient(direct.basis, D_pq, Sources(repulsion=True), direct.backend, direct.options.omega)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """From four-centre integrals of derivatives."""
-        direct = self.direct
-        omega, precision = direct.options.omega, direct.options.precision
-        more: dict[str, Any] = {"omega": omega, "precision": "double" if precision == "double" else "mixed"}
-        return exchange_gradient(direct.basis, D_spq, direct.backend, budget=direct.budget, **more)
+        """By quartets of shells."""
+        return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
         """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""

@@ -21,12 +21,13 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
-from cuanto.coulomb.fitted_forces import fitted_coulomb_gradient, fitted_exchange_gradient
+from cuanto.coulomb.fitted_forces import fitted_exchange_gradient
 from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
 from cuanto.coulomb.fitting_blocks import BlockTensor, store_all_blocks
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
 from cuanto.coulomb.fitting_layout import Layout, make_layout
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
+from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
@@ -106,10 +107,16 @@ class FittedJK(JKBuilder):
             return J_spq, add(xp.stack([self._exchange_of_density(D_pq) for D_pq in D_spq]))
         return J_spq, add(xp.stack([self.tensor.exchange(xp.asarray(C_pi)) for C_pi in C_spi]))
 
+    def coulomb_sources(self, D_pq: Any) -> Sources | None:
+        """The fitted density, for which the energy is stationary."""
+        return self._fitted_density(D_pq) if self.omega is None else None
+
     def coulomb_gradient(self, D_pq: Any) -> Array:
-        """With the fitted density, for which the energy is stationary."""
-        c_P = self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]
-        return fitted_coulomb_gradient(self.basis, self.aux, D_pq, c_P, self.backend)
+        """From the potential of the fitted density."""
+        return electronic_gradient(self.basis, D_pq, self._fitted_density(D_pq), self.backend, self.omega)
+
+    def _fitted_density(self, D_pq: Any) -> Sources:
+        return Sources(fit=(self.aux, self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]))
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """From orbitals times the square roots of their occupations."""
@@ -117,8 +124,7 @@ class FittedJK(JKBuilder):
             raise InputError("the gradient of fitted exchange needs orbitals")
         metric = self._metric()
         factor = -0.25 if len(C_spi) == 1 else -0.5
-        parts = [fitted_exchange_gradient(self.tensor, metric, C_pi, self.budget) for C_pi in C_spi]
-        return np.asarray(factor * np.sum(parts, axis=0))
+        return factor * fitted_exchange_gradient(self.tensor, metric, C_spi, self.budget)
 
     def _metric(self) -> FittingMetric:
         """(P|Q) in factors, unless eigenvalues were raised; functions that were left out simply have no forces."""

@@ -14,14 +14,7 @@ from typing import Any
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums
-from cuanto.coulomb.hermite_pairs import (
-    CHUNK_NUMBERS,
-    NEGLIGIBLE,
-    candidates,
-    pair_blocks,
-    primitives,
-    single_blocks,
-)
+from cuanto.coulomb.hermite_pairs import CHUNK_NUMBERS, pair_blocks, pair_counts, primitives, single_blocks
 from cuanto.coulomb.j_engine import DENSITIES, Distributions, Potentials, Statistics
 from cuanto.coulomb.j_steps import Contraction, chunks_of_kets
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
@@ -48,10 +41,10 @@ class DirectFit(CoulombSums):
         groups, contraction = primitives(basis)
         single, own_contraction = primitives(aux)
         self._C_pk, self._C_Pk = (Contraction(C, backend) for C in (contraction, own_contraction))
-        pairs = Distributions.of(pair_blocks(groups, threshold, backend), contraction.shape[1], backend, omega)
-        fitting = Distributions.of(single_blocks(single, backend), 1, backend, omega)
-        self._to_fit = Potentials(fitting, pairs, backend, threshold, "double")
-        self._to_pairs = Potentials(pairs, fitting, backend, threshold, "double")
+        pairs = Distributions.of(pair_blocks(groups, threshold, backend), backend)
+        fitting = Distributions.of(single_blocks(single, backend), backend)
+        self._to_fit = Potentials(fitting, pairs, threshold, omega=omega)
+        self._to_pairs = Potentials(pairs, fitting, threshold, omega=omega)
 
     def fit(self, D_npq: Any) -> Any:
         """x_nP = sum_pq (pq|P) D_pq of symmetric densities."""
@@ -73,12 +66,13 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
     """Upper bound of the memory of a `DirectFit`, from the number of pairs."""
     (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
-    kinds = [
-        (a, b, len(candidates(a, b, NEGLIGIBLE * threshold)[0])) for i, a in enumerate(groups) for b in groups[: i + 1]
-    ]
+    kinds, counts = (
+        [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]],
+        pair_counts(groups, threshold, backend),
+    )
     pairs, fitting = Counter[int](), Counter[int]()
     kept = made = searched = 0
-    for a, b, count in kinds:
+    for (a, b), count in zip(kinds, counts, strict=True):
         order, functions = a.order + b.order, a.functions * b.functions
         pairs[order] += count
         expansion = count * functions * hermite_count(order)

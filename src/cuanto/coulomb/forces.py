@@ -1,158 +1,167 @@
-"""Electrostatic forces between charge distributions: electron density, fitted density, nuclei and point charges.
+"""Forces on the centres of pairs of basis functions: electrostatic ones, and those of overlap and kinetic energy.
 
-Only the potential of the Hermite densities is computed, to one order higher than the energy needs. The force on a
-distribution follows from it pair by pair, so a gradient of J costs about as much as J. With the product of primitives a
-and b expanded in Hermite Gaussians at P (`hermite_pairs`), d/dA raises and lowers the angular momentum of a, and
-d/dA + d/dB = d/dP gives the next order of the potential.
+Charge distributions (electron density, fitted density, nuclei and point charges) are densities of Hermite Gaussians,
+and the force on one of them follows from the potential of the others, to one order higher than the energy needs: a
+gradient of J costs about as much as J. With the product of primitives a and b expanded in Hermite Gaussians at P
+(`hermite_pairs`), d/dA raises and lowers the angular momentum of a, and d/dA + d/dB = d/dP gives the next order of the
+potential. The pairs are the same for all terms of the energy, and potentials are linear in the charges: `Sources` of
+several terms are added, and their forces computed at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array, Ints
-from cuanto.backends.base import Backend
+from cuanto.arrays import Array
+from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
-from cuanto.coulomb.hermite_pairs import (
-    CHUNK_NUMBERS,
-    PairBlock,
-    Primitives,
-    expand_derivative,
-    pair_blocks,
-    primitives,
-    single_blocks,
-)
+from cuanto.coulomb.hermite_pairs import ChargeSet, PairBlock, Primitives, charge_blocks, primitives
 from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.coulomb.j_steps import Contraction
+from cuanto.coulomb.j_tables import tuples_on
 from cuanto.errors import InputError
-from cuanto.kernels.hermite_build import GROUPINGS
-from cuanto.kernels.recurrences.components import raised
-from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+from cuanto.integrals.derivative import two_centre_gradient
+from cuanto.kernels.hermite_build import expansion_memory, step_source
 
 POINT = 1e24
 """Exponent of a Gaussian that equals a point charge in double precision."""
 THRESHOLD = 1e-12
 """Largest error of the force on a pair by screening."""
+POINTS, FIT, ELECTRONS = "points", "fit", "electrons"
+"""Sets of charges."""
+CHUNKS = 64
+"""Chunks of pairs on a CPU, at most: each has its own sums."""
 
 
 @dataclass(frozen=True)
-class ChargeDistribution:
-    """A charge distribution as kets, and as bras of one order higher.
+class Sources:
+    """What acts on the electron density of a basis; those of several terms are added.
 
-    `density`: density matrix or coefficients of the primitive functions; `places`: its centres, [centre, axis].
+    `points`: charges (positive for nuclei, which come first) and their positions; `fit`: a fitting basis, with the
+    coefficients of the density that repels the electrons in place of their own (`repulsion`). `kinetic`: whether the
+    kinetic energy counts; `overlap`: M_pq of an energy sum_pq M_pq S_pq; `operators`: one-electron operators with the
+    factors of their components.
     """
 
-    kets: Distributions
-    bras: Distributions
-    density: Any
-    places: Array
+    points: tuple[Array, Array] | None = None
+    fit: tuple[Basis, Any] | None = None
+    repulsion: bool | None = None
+    kinetic: bool | None = None
+    overlap: Any | None = None
+    operators: Mapping[str, Sequence[float]] | None = None
 
-    def atom(self, group: Primitives) -> Ints:
-        """The index of each primitive's centre in `places`."""
-        return _find(group.centres, self.places)
-
-
-def electron_density(
-    basis: Basis, D_pq: Any, backend: Backend, threshold: float = THRESHOLD, omega: float | None = None
-) -> ChargeDistribution:
-    """The electron density of a density matrix, from the primitive pairs of a basis."""
-    _check_places(basis)
-    groups, contraction = primitives(basis)
-    blocks = pair_blocks(groups, threshold, backend)
-    density = Contraction(contraction, backend).density(D_pq[None])
-    return _charge(blocks, contraction.shape[1], density, basis.R_ax, backend, omega)
+    def __add__(self, other: Sources) -> Sources:
+        """Both; a kind of source comes from one of them."""
+        given = {name: value for name, value in vars(other).items() if value is not None}
+        if twice := [name for name in given if getattr(self, name) is not None]:
+            raise InputError(f"two terms have the same kind of sources: {', '.join(twice)}")
+        return replace(self, **given)
 
 
-def fitted_density(aux: Basis, c_P: Any, backend: Backend, omega: float | None = None) -> ChargeDistribution:
-    """The fitted density with coefficients c_P in a fitting basis."""
-    _check_places(aux)
-    groups, contraction = primitives(aux)
-    density = Contraction(contraction, backend).spread(c_P[None])
-    return _charge(single_blocks(groups, backend), 1, density, aux.R_ax, backend, omega)
-
-
-def point_charges(charges: Array, positions: Array, backend: Backend, omega: float | None = None) -> ChargeDistribution:
-    """Point charges as very narrow Gaussians; charges that attract electrons (nuclei) are negative."""
-    n, height = len(charges), (POINT / np.pi) ** 1.5
-    group = Primitives(((0, True),), np.full(n, POINT), positions, np.full((n, 1), height), 0)
-    density = backend.to_device(charges[None] * height)
-    return _charge(single_blocks([group], backend), 1, density, positions, backend, omega)
-
-
-def _charge(
-    blocks: Sequence[PairBlock], size: int, density: Any, places: Array, backend: Backend, omega: float | None
-) -> ChargeDistribution:
-    kets = Distributions.of(blocks, size, backend, omega)
-    return ChargeDistribution(kets, Distributions.of(blocks, size, backend, omega, higher=1), density, places)
-
-
-def interaction_gradient(
-    target: ChargeDistribution, source: ChargeDistribution, backend: Backend, threshold: float = THRESHOLD
+def electronic_gradient(
+    basis: Basis,
+    D_pq: Any,
+    sources: Sources,
+    backend: Backend,
+    omega: float | None = None,
+    threshold: float = THRESHOLD,
 ) -> Array:
-    """Derivative of the interaction (target|source) with respect to the centres of the target alone, [centre, axis]."""
-    potentials = Potentials(target.bras, source.kets, backend, threshold, "double")
-    V = potentials.hermite(source.density)
-    gradient = np.zeros_like(target.places)
-    for c in target.bras.classes:
-        bra_major = GROUPINGS[backend.traits.language].bra_major
-        width = hermite_count(c.order)
-        V_kt = V[c.order].reshape(-1, width)[c.rank] if bra_major else V[c.order].reshape(width, -1)[:, c.rank].T
-        V_kt = V_kt * (2.0 * c.bra_factor)[:, None]
-        first = 0
-        for block, places in zip(c.blocks, c.places, strict=True):
-            rows = slice(first, first + block.count)
-            first = rows.stop
-            _add_block(gradient, target, block, places, V_kt[rows], backend)
-    return gradient
+    """dE/dR of the energy of an electron density in the field of sources, at a fixed density matrix; on the host.
+
+    Rows are the atoms, then the point charges. `omega`: the operator erf(omega r)/r in place of 1/r, for all charges.
+    """
+    _check_places(basis)
+    atoms, xp = len(basis.R_ax), backend.xp
+    M_pq = xp.zeros_like(D_pq) if sources.overlap is None else sources.overlap
+    sets, X, X_nkl = _charges(basis, xp.stack([D_pq, M_pq]), sources, backend)
+    blocks = charge_blocks(sets, threshold, backend)
+    gradient = backend.zeros((atoms if sources.points is None else len(sources.points[0]), 3), np.float64)
+    if sources.kinetic or sources.overlap is not None:
+        pairs = [block for block in blocks if block.charges.name == ELECTRONS]
+        _add_overlap(gradient[:atoms], pairs, X, X_nkl[0].size, float(bool(sources.kinetic)), backend)
+    if signs := _signs(sources):
+        all_charges = Distributions.of(blocks, backend)
+        potentials = Potentials(all_charges, all_charges, threshold, omega=omega, higher=1, signs=signs)
+        _add_forces(gradient, potentials, X)
+    total = backend.to_host(gradient)
+    if sources.operators:
+        factors = sources.operators.items()
+        weights = {name: xp.stack([factor * D_pq for factor in components]) for name, components in factors}
+        total[:atoms] += two_centre_gradient(basis, weights, backend)
+    return total
 
 
-def _add_block(
-    gradient: Array, target: ChargeDistribution, block: PairBlock, places: Any, V_kt: Any, backend: Backend
+def _signs(sources: Sources) -> dict[tuple[str, str], int]:
+    """Which sets of charges act on which others (the first of each pair), with the sign of their density."""
+    signs: dict[tuple[str, str], int] = {}
+    for name in (POINTS, FIT):
+        if getattr(sources, name) is not None:
+            signs |= {(name, ELECTRONS): 1, (ELECTRONS, name): 1}
+    if sources.fit is not None:
+        signs[FIT, FIT] = -1
+    if sources.repulsion:
+        signs[ELECTRONS, ELECTRONS] = 1
+    return signs
+
+
+def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tuple[list[ChargeSet], Any, Any]:
+    """Points, a fitted density and electrons; a vector of all densities; its last part, those of matrices D_npq."""
+    sets, single = [], []
+    if sources.points is not None:
+        charges, positions = sources.points
+        n, height = len(charges), (POINT / np.pi) ** 1.5
+        group = Primitives.of(((0, True),), 0, np.full(n, POINT), positions, np.full((n, 1), height), np.arange(n))
+        sets.append(ChargeSet(POINTS, [group], single=True))
+        single.append(backend.to_device(-height * charges))
+    if sources.fit is not None:
+        aux, c_P = sources.fit
+        _check_places(aux)
+        groups, C_Pk = primitives(aux)
+        sets.append(ChargeSet(FIT, groups, single=True, offset=sum(map(len, single))))
+        single.append(Contraction(C_Pk, backend).spread(c_P[None])[0])
+    groups, C_pk = primitives(basis)
+    offset, size = sum(map(len, single)), C_pk.shape[1]
+    sets.append(ChargeSet(ELECTRONS, groups, single=False, offset=offset))
+    X = backend.xp.empty(offset + len(D_npq) * size**2)
+    if single:
+        X[:offset] = backend.xp.concatenate(single)
+    X_nkl = Contraction(C_pk, backend).density(D_npq, X[offset:].reshape(-1, size, size))
+    return sets, X, X_nkl
+
+
+def _add_forces(gradient: Any, potentials: Potentials, X: Any) -> None:
+    """Add the derivative with respect to the centres of all charges in the potentials of the others, [centre, axis]."""
+    launches, backend = [], potentials.backend
+    for c, V in zip(potentials.bras, potentials.hermite(X[None]), strict=True):
+        values = {**potentials.steps.potential(c, V, 1), "X": X}
+        launches += [_launch("j_force", block, gradient, values, backend, higher=1) for block in c.pairs.blocks]
+    backend.launch_all(launches)
+
+
+def _add_overlap(
+    gradient: Any, blocks: Sequence[PairBlock], X: Any, size: int, kinetic: float, backend: Backend
 ) -> None:
-    """Add the derivatives with respect to both centres of the pairs of a block."""
-    xp, put = backend.xp, backend.to_device
-    X_kf = target.density.reshape(-1)[places]
-    shifted = [put(index) for index in _shifted(block.order)]
-    H_kt = (X_kf[:, None, :] @ block.E_kft)[:, 0]
-    total_kx = xp.stack([(H_kt * V_kt[:, index]).sum(axis=1) for index in shifted], axis=1)
-    atom_u = target.atom(block.bra)[block.u]
-    if not block.ket.exponents.any():  # a single function, paired with the constant 1
-        np.add.at(gradient, atom_u, backend.to_host(total_kx))
-        return
-    first_kx = xp.empty((block.count, 3))
-    numbers = 3 * block.functions * hermite_count(block.order + 1)
-    step = max(1, CHUNK_NUMBERS // numbers)
-    for begin in range(0, block.count, step):
-        some = slice(begin, begin + step)
-        for x in range(3):
-            E_kft = expand_derivative(block, some, x, backend)
-            H = (X_kf[some][:, None, :] @ E_kft)[:, 0]
-            first_kx[some, x] = (H * V_kt[some]).sum(axis=1)
-    first_kx, total_kx = backend.to_host(first_kx), backend.to_host(total_kx)
-    np.add.at(gradient, atom_u, first_kx)
-    np.add.at(gradient, target.atom(block.ket)[block.v], total_kx - first_kx)
+    """Add the derivatives of kinetic energy and overlap; weights of the latter follow those of the former by `size`."""
+    values = {"kinetic": kinetic, "X": X, "size": size}
+    backend.launch_all([_launch("j_overlap", block, gradient, values, backend) for block in blocks])
 
 
-@cache
-def _shifted(order: int) -> tuple[Ints, ...]:
-    """For each axis: indices of the tuples t, raised by one along it, among those of the next order."""
-    number = {t: k for k, t in enumerate(hermite_tuples(order + 1))}
-    return tuple(np.array([number[raised(t, x)] for t in hermite_tuples(order)]) for x in range(3))
+def _launch(
+    step: str, block: PairBlock, gradient: Any, values: Mapping[str, Any], backend: Backend, higher: int = 0
+) -> Launch:
+    """A step that adds forces; chunks of the CPU have more pairs than sums."""
+    a, b = block.bra, block.ket
+    program = backend.compile(step_source(backend.traits.language, step))
+    own = {**block.pairs(tuples_on(backend), higher), **block.places, **a.arguments("a"), **b.arguments("b")}
+    scratch, grain = expansion_memory(a.order, b.order, step), max(-(-block.count // CHUNKS), gradient.size)
+    return Launch(program, block.count, {"size": 0, **own, **values, "gradient": gradient}, scratch, grain, "gradient")
 
 
 def _check_places(basis: Basis) -> None:
-    used = np.unique([shell.atom for shell in basis.shells])
+    used = np.unique(basis.function_atoms)
     if len(np.unique(basis.R_ax[used], axis=0)) < len(used):
         raise InputError("two atoms are at the same place: forces on them are not defined")
-
-
-def _find(centres: Array, places: Array) -> Ints:
-    """The row of `places` that equals each of `centres`."""
-    number = {tuple(place): k for k, place in enumerate(places.tolist())}
-    return np.array([number[tuple(centre)] for centre in centres.tolist()], dtype=np.int64)

@@ -11,31 +11,22 @@ limits the error of every bra, not only of every interaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import inverse_permutation, morton_codes
+from cuanto.arrays import range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.hermite_pairs import (
-    PairBlock,
-    bound_buckets,
-    pair_blocks,
-    primitives,
-    self_repulsion_factor,
-    self_repulsion_scale,
-)
-from cuanto.coulomb.j_steps import Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
+from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock, pair_blocks, primitives
+from cuanto.coulomb.j_steps import CLASSES, BraClass, Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import attenuated_exponents
+from cuanto.integrals.attenuation import smearing
 from cuanto.integrals.engine import resolve
 from cuanto.kernels.hermite_build import GROUPINGS
-from cuanto.kernels.recurrences.components import degree
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 NUMBERS = {"double": ("double",), "mixed": ("double", "float"), "single": ("float",)}
 """Number types by precision."""
@@ -45,8 +36,6 @@ MIXED_ERROR = 1e-9
 """Largest error of a bra by single precision, when precision is mixed."""
 SINGLE_RANGE = 1e30
 """Largest power of exponents in single precision."""
-CELL = 1.0
-"""Side of the cells by which pairs are sorted in space, in Bohr."""
 DENSITIES = 2
 """Densities that kernels treat at once."""
 
@@ -67,88 +56,95 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Distributions:
-    """Charge distributions as bras or kets: the pairs of a basis, or the functions of a fitting basis.
-
-    `bounds` of all groups of bras; `single`: powers of the exponents are within the range of single precision.
-    """
+    """Charge distributions by Hermite order: the pairs of a basis, functions of a fitting basis, point charges."""
 
     classes: tuple[HermiteClass, ...]
-    bounds: Any
-    single: bool
+    arrays: PairArrays
+    backend: Backend
 
     @classmethod
-    def of(
-        cls, blocks: Iterable[PairBlock], size: int, backend: Backend, omega: float | None = None, higher: int = 0
-    ) -> Distributions:
-        """By Hermite order; `size`: functions in a row of the matrix of their densities.
-
-        `omega`: as bras they are for the operator erf(omega r)/r; kets do not depend on it. Bras of a `higher` order
-        than their expansion feel derivatives of the potential.
-        """
-        ordered = sorted(blocks, key=lambda block: block.order)
-        groups = [list(mine) for _, mine in groupby(ordered, key=lambda b: b.order)]
-        classes = tuple(_hermite_class(group, size, backend, omega, higher) for group in groups)
-        single = all((2.0 * block.exponents.max()) ** (2 * block.order) < SINGLE_RANGE for block in ordered)
-        return cls(classes, backend.xp.concatenate([c.bra_bound for c in classes]), single)
+    def of(cls, blocks: Sequence[PairBlock], backend: Backend) -> Distributions:
+        """Blocks of pairs, those of a set and a Hermite order one after the other."""
+        groups = [tuple(mine) for _, mine in groupby(blocks, key=lambda block: (block.charges.name, block.order))]
+        if len(groups) > CLASSES:
+            raise InputError(
+                f"{len(groups)} classes of charge distributions were given, at most {CLASSES} are possible"
+            )
+        return cls(tuple(HermiteClass(i, group) for i, group in enumerate(groups)), blocks[0].arrays, backend)
 
     @property
-    def sizes(self) -> dict[int, int]:
-        """Distributions by Hermite order."""
-        return {c.order: c.count for c in self.classes}
+    def single(self) -> bool:
+        """Whether powers of the exponents are within the range of single precision."""
+        roots = [(c.order, float(self.arrays.geometry[c.range, 0].max())) for c in self.classes]
+        return all((2.0 * root**2) ** (2 * order) < SINGLE_RANGE for order, root in roots)
+
+    def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> Bras:
+        """Sort them as bras of some number types; those of a `higher` order than their own feel derivatives."""
+        backend = self.backend
+        counts, together = [c.count for c in self.classes], GROUPINGS[backend.traits.language].bras
+        groups = range_starts([-(-count // together) for count in counts])
+        orders = [c.order + higher for c in self.classes]
+        table = backend.to_device(np.column_stack([range_starts(counts), groups, [*orders, 0]]))
+        sort = Steps(backend).as_bras
+        rank, record, bounds = sort(table, self.arrays, int(groups[-1]), smearing(omega), higher)
+        records = {real: record if real == "double" else _in_single(record, backend.xp) for real in reals}
+        found = [
+            BraClass(c, order, slice(*ends), rank, {real: each[c.range] for real, each in records.items()})
+            for c, order, ends in zip(self.classes, orders, pairwise(groups.tolist()), strict=True)
+        ]
+        return Bras(tuple(found), bounds, table)
 
 
-def _hermite_class(
-    blocks: list[PairBlock], size: int, backend: Backend, omega: float | None, higher: int
-) -> HermiteClass:
-    put, order = backend.to_device, blocks[0].order + higher
-    p, weight, bound, centres = (
-        np.concatenate([getattr(block, name) for block in blocks])
-        for name in ("exponents", "weight", "bound", "centres")
-    )
-    if higher:  # a derivative of Gaussians of exponent p is larger by about sqrt(p) times the root of its momentum
-        bound = bound * (1.0 + 2.0 * np.sqrt(p * (order + 1.0))) ** higher
-    high = centres.astype(np.float32)
-    geometry = {
-        "double": np.column_stack([np.sqrt(p), centres]),
-        "float": np.column_stack([np.sqrt(p), high, centres - high]).astype(np.float32),
-    }
-    # Neighbouring lanes and threads then take the same branch and the same rows of the Boys function's table.
-    curve = inverse_permutation(np.lexsort((p, morton_codes(centres, CELL))))
-    sorted_bras = np.lexsort((curve, -bound_buckets(bound)))
-    bra_record = {real: values[sorted_bras] for real, values in geometry.items()}
-    for record in bra_record.values():
-        record[:, 0] = np.sqrt(attenuated_exponents(p, omega))[sorted_bras]
-    signs = np.array([(-1.0) ** degree(t) for t in hermite_tuples(order)])
-    starts = np.arange(0, len(p), GROUPINGS[backend.traits.language].bras)
-    return HermiteClass(
-        order,
-        len(p),
-        tuple(blocks),
-        tuple(put(block.places(size)) for block in blocks),
-        {real: put(values) for real, values in geometry.items()},
-        put(weight[:, None] * self_repulsion_scale(p, order)),
-        put(self_repulsion_factor(order)),
-        put((weight * p**-1.5)[:, None] * signs),
-        put(np.pi**2.5 * weight * p**-1.5),
-        put(curve),
-        put(inverse_permutation(sorted_bras)),
-        {real: put(record) for real, record in bra_record.items()},
-        put(np.maximum.reduceat(bound[sorted_bras], starts)),
-    )
+@dataclass(frozen=True)
+class Bras:
+    """Classes of bras, the largest bounds of their groups, and the table of the classes for kernels."""
+
+    classes: tuple[BraClass, ...]
+    bounds: Any
+    table: Any
+
+
+def _in_single(geometry: Any, xp: Any) -> Any:
+    """Square roots of exponents, centres in single precision, and what is left of them."""
+    high = geometry.astype(np.float32)
+    return xp.ascontiguousarray(xp.concatenate([high, (geometry[:, 1:] - high[:, 1:]).astype(np.float32)], axis=1))
 
 
 class Potentials:
     """Potentials of the densities of some distributions (kets), contracted with others or with the same (bras)."""
 
     def __init__(
-        self, bras: Distributions, kets: Distributions, backend: Backend, threshold: float, precision: str
+        self,
+        bras: Distributions,
+        kets: Distributions,
+        threshold: float,
+        precision: str = "double",
+        omega: float | None = None,
+        higher: int = 0,
+        signs: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        self.backend, self.threshold = backend, threshold
-        self._bras, self._kets = bras, kets
-        self.precision = precision if bras.single and kets.single else "double"
-        self._steps = Steps(backend)
-        self._launcher = Launcher(backend, bras.sizes, kets.sizes, NUMBERS[self.precision])
-        self._nothing = backend.zeros((len(bras.bounds),), np.int32)
+        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives.
+
+        `signs` of the densities of sets of kets for sets of bras: sets that are not named do not meet; default: all do.
+        """
+        self.backend, self.threshold = bras.backend, threshold
+        self.precision = precision if precision == "double" or (bras.single and kets.single) else "double"
+        reals, xp = NUMBERS[self.precision], self.backend.xp
+        own, self._kets = bras.as_bras(reals, omega, higher), kets
+        self.bras, self._bounds = own.classes, own.bounds
+        starts = range_starts([c.count for c in kets.classes])
+        self._table = own.table if kets is bras else self.backend.to_device(np.stack([starts] * 3, axis=1))
+        self._geometry = {"double": kets.arrays.geometry}
+        if "float" in reals:
+            self._geometry["float"] = _in_single(kets.arrays.geometry, xp)
+        self.steps = Steps(self.backend)
+
+        def sign(bra: HermiteClass, ket: HermiteClass) -> int:
+            return 1 if signs is None else signs.get((bra.name, ket.name), 0)
+
+        self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign)
+        nothing = self.backend.zeros((len(self._bounds),), np.int32)
+        self._nothing = [nothing[c.groups] for c in self.bras]
         self._last: list[Reach] = []
 
     def __call__(
@@ -162,42 +158,49 @@ class Potentials:
         for n in range(0, len(given), DENSITIES):
             X = expand(given[n : n + DENSITIES])
             V = self.backend.xp.zeros((len(X), *shape))
-            self._steps.collect(self._bras.classes, self.hermite(X), V)
+            self.steps.collect(self.bras, self.hermite(X), V)
             parts.append(contract(V))
         return self.backend.xp.concatenate(parts)
 
-    def hermite(self, X: Any) -> dict[int, Any]:
-        """Potentials of densities X in the Hermite Gaussians of the bras, by their order."""
-        return self._steps.add_up(self._launcher.run(list(self._jobs(X))))
+    def hermite(self, X: Any) -> list[Any]:
+        """Potentials of densities X in the Hermite Gaussians of the classes of bras."""
+        return self.steps.add_up(self._launcher.run(list(self._jobs(X)), len(X)))
 
     def _jobs(self, X: Any) -> Iterator[Interactions]:
         """The Hermite densities of every class as kets, each for all classes of bras."""
-        xp, classes = self.backend.xp, self._kets.classes
-        densities = self._steps.densities(classes, X)
+        xp, classes, arrays = self.backend.xp, self._kets.classes, self._kets.arrays
+        densities = self.steps.densities(classes, arrays, X)
         # By powers of four, within them along a curve: any order is right for sums of the remaining bounds.
-        orders = [xp.argsort(density.key) for density in densities]
-        rests = [xp.cumsum(density.bound[order][::-1]) for density, order in zip(densities, orders, strict=True)]
+        order = xp.argsort(densities.key)
+        rest = densities.bound[order]
+        for c in classes:
+            xp.cumsum(rest[c.range], out=rest[c.range])
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        reaches = self._steps.reach(rests, self._bras.bounds, self.threshold, single)
-        self._last += reaches
-        kets = list(zip(classes, orders, densities, strict=True))
+        tabled = self._table, len(classes)
+        split, end = self.steps.reach(tabled, rest, self._bounds, self.threshold, single)
+        self._last += [Reach(rest[c.range], split[c.number], end[c.number]) for c in classes]
+        kets = list(zip(classes, densities.H_knt, strict=True))
         for real in NUMBERS[self.precision]:
-            for ket, reach, record in zip(classes, reaches, self._steps.records(kets, len(X), real), strict=True):
-                first, last = (self._nothing, reach.split) if real == "double" else (reach.split, reach.end)
-                at = 0
-                for bra in self._bras.classes:
-                    mine = slice(at, at + len(bra.bra_bound))
-                    at = mine.stop
-                    sides = (bra.count, ket.count, bra.bra_record[real], record)
-                    yield Interactions((bra.order, ket.order), len(X), real, *sides, first[mine], last[mine])
+            mine = replace(arrays, geometry=self._geometry[real])
+            records = self.steps.records(kets, order, mine, len(X), real)
+            for ket, record in zip(classes, records, strict=True):
+                for bra, nothing in zip(self.bras, self._nothing, strict=True):
+                    met = (bra.pairs.number, ket.number)
+                    if (met, real) in self._launcher.chunks:
+                        middle = split[ket.number, bra.groups]
+                        ends = (nothing, middle) if real == "double" else (middle, end[ket.number, bra.groups])
+                        sides = (bra.count, ket.count, bra.record[real], record, *ends)
+                        yield Interactions(met, (bra.order, ket.order), len(X), real, *sides)
 
     @property
     def statistics(self) -> Statistics:
         """Statistics of the last call; copies a few small arrays from the device."""
         to_host, grouping = self.backend.to_host, GROUPINGS[self.backend.traits.language]
-        sizes = [np.minimum(grouping.bras, c.count - grouping.bras * np.arange(len(c.bra_bound)))
-                 for c in self._bras.classes]  # fmt: skip
-        bras, bounds = np.concatenate(sizes), to_host(self._bras.bounds)
+        sizes = [
+            np.minimum(grouping.bras, c.count - grouping.bras * np.arange(c.groups.stop - c.groups.start))
+            for c in self.bras
+        ]
+        bras, bounds = np.concatenate(sizes), to_host(self._bounds)
         done = single = possible = 0
         error = np.zeros(len(bras))
         for reach in self._last:
@@ -233,8 +236,8 @@ class JEngine:
         self._contraction = Contraction(contraction, self.backend)
         blocks = pair_blocks(groups, threshold, self.backend)
         self.nbytes = sum(int(block.E_kft.nbytes) for block in blocks)
-        pairs = Distributions.of(blocks, contraction.shape[1], self.backend, omega)
-        self._potentials = Potentials(pairs, pairs, self.backend, threshold, precision)
+        pairs = Distributions.of(blocks, self.backend)
+        self._potentials = Potentials(pairs, pairs, threshold, precision, omega)
         self.precision = self._potentials.precision
 
     def __call__(self, D: Any) -> Any:

@@ -5,8 +5,9 @@ Each step is one launch for all classes (templates/j_density.h, ...).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -14,51 +15,83 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program, when_ready
-from cuanto.coulomb.hermite_pairs import PairBlock
+from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock
+from cuanto.coulomb.j_tables import boys_on, self_repulsion_on, tuples_on
 from cuanto.kernels.hermite_build import (
     GROUPINGS,
-    STEPS,
     TILE,
     general_memory,
     general_source,
     operations,
     step_source,
     straight_source,
-    tuple_table,
     unrolled,
 )
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count
 from cuanto.kernels.text import Source
 
 WORTH_COMPILING = tuning.sizes("j.worth_compiling")
 TASK = tuning.number("cpu", "j.task_operations")
+SUMMATION = ("j_transform", "j_product", "j_density", "j_reach", "j_record", "j_sum", "j_collect")
+"""Steps of every potential."""
+CLASSES = 64
+"""Classes at once, at most: their numbers are part of 64-bit keys."""
 
 
 @dataclass(frozen=True)
 class HermiteClass:
-    """All pairs of one Hermite order on the device: as the blocks have them (natural order), and sorted as bras."""
+    """Pairs of a set of charges with the same Hermite order, block after block."""
 
-    order: int
-    count: int
+    number: int
     blocks: tuple[PairBlock, ...]
-    places: tuple[Any, ...]  # of each block, [pair, functions]: elements of the densities of primitive functions
-    geometry: dict[str, Any]  # number type -> [pair, field], natural order
-    bound_factor: Any  # [pair, Hermite function]: to the self-repulsion
-    bound_matrix: Any
-    ket_factor: Any  # [pair, Hermite function]
-    bra_factor: Any  # [pair]
-    curve: Any  # place of each pair along a curve in space
-    rank: Any  # place of each pair among the bras
-    bra_record: dict[str, Any]
-    bra_bound: Any  # [group of bras]: the largest
+
+    @property
+    def name(self) -> str:
+        """Name of the set of charges."""
+        return self.blocks[0].charges.name
+
+    @property
+    def order(self) -> int:
+        """Hermite order."""
+        return self.blocks[0].order
+
+    @property
+    def first(self) -> int:
+        """The first pair."""
+        return self.blocks[0].first
+
+    @cached_property
+    def count(self) -> int:
+        """Number of pairs."""
+        return sum(block.count for block in self.blocks)
+
+    @property
+    def range(self) -> slice:
+        """Places of the pairs in the arrays over all pairs."""
+        return slice(self.first, self.first + self.count)
 
 
 @dataclass(frozen=True)
-class HermiteDensity:
-    """H_knt of the pairs of a class, their bounds, and the keys that sort them as kets."""
+class BraClass:
+    """The pairs of a class as bras, sorted by their bounds; their Hermite `order` may be higher than the pairs' own."""
 
-    H_knt: Any
+    pairs: HermiteClass
+    order: int
+    groups: slice  # of bras, which share their range of kets
+    rank: Any  # [pair of all classes]: place among the bras of its class
+    record: dict[str, Any]  # number type -> [bra, field]
+
+    @property
+    def count(self) -> int:
+        """Number of bras."""
+        return self.pairs.count
+
+
+@dataclass(frozen=True)
+class HermiteDensities:
+    """H_knt of the pairs of each class; for all pairs their bounds, and the keys that sort them as kets."""
+
+    H_knt: list[Any]
     bound: Any
     key: Any
 
@@ -79,28 +112,37 @@ class Contraction:
     """The sparse matrix C_pk from functions of primitives to basis functions."""
 
     def __init__(self, C_pk: Any, backend: Backend) -> None:
-        self.backend, self.shape = backend, C_pk.shape
-        self._by_p, self._by_k = (_nonzero(C, backend) for C in (C_pk.tocsr(), C_pk.T.tocsr()))
+        self.backend, self.shape, self._C_pk = backend, C_pk.shape, C_pk
 
-    def density(self, D_npq: Any) -> Any:
-        """X_nkl of the symmetric parts of densities."""
-        return self._apply("j_transform", self._by_k, D_npq, 2, 0.5)
+    @cached_property
+    def _by_p(self) -> dict[str, Any]:
+        return _nonzero(self._C_pk.tocsr(), self.backend)
+
+    @cached_property
+    def _by_k(self) -> dict[str, Any]:
+        return _nonzero(self._C_pk.T.tocsr(), self.backend)
+
+    def density(self, D_npq: Any, out: Any | None = None) -> Any:
+        """X_nkl of the symmetric parts of densities, written to `out` if given."""
+        return self._apply("j_transform", self._by_k, D_npq, 2, 0.5, out)
 
     def matrix(self, J_nkl: Any) -> Any:
         """J_npq from the result of `Potentials`: one triangle of pairs, with half of the diagonal."""
         return self._apply("j_transform", self._by_p, J_nkl, 2, 1.0)
 
-    def spread(self, c_np: Any) -> Any:
-        """c_nk = sum_p C_pk c_np"""
-        return self._apply("j_product", self._by_k, c_np, 1, 1.0)
+    def spread(self, c_np: Any, out: Any | None = None) -> Any:
+        """c_nk = sum_p C_pk c_np, written to `out` if given."""
+        return self._apply("j_product", self._by_k, c_np, 1, 1.0, out)
 
     def gather(self, x_nk: Any) -> Any:
         """x_np = sum_k C_pk x_nk"""
         return self._apply("j_product", self._by_p, x_nk, 1, 1.0)
 
-    def _apply(self, step: str, matrix: dict[str, Any], array: Any, indices: int, scale: float) -> Any:
+    def _apply(
+        self, step: str, matrix: dict[str, Any], array: Any, indices: int, scale: float, out: Any | None = None
+    ) -> Any:
         rows, xp = matrix["rows"], self.backend.xp
-        out = xp.empty((len(array), *(rows,) * indices))
+        out = xp.empty((len(array), *(rows,) * indices)) if out is None else out
         program = self.backend.compile(step_source(self.backend.traits.language, step))
         values = {**matrix, "scale": scale, "in": xp.ascontiguousarray(array), "out": out}
         self.backend.launch(program, len(array) * rows, values, 8 * matrix["columns"] if indices == 2 else 0)
@@ -117,7 +159,8 @@ class Steps:
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self._grouping = backend, GROUPINGS[backend.traits.language]
-        for step in STEPS:  # compiled side by side
+        self._table = tuples_on(backend)
+        for step in SUMMATION:  # compiled side by side
             backend.compile(step_source(backend.traits.language, step))
 
     def _launch(
@@ -126,86 +169,101 @@ class Steps:
         program = self.backend.compile(step_source(self.backend.traits.language, step, real))
         return Launch(program, items, values, scratch)
 
-    def densities(self, classes: Sequence[HermiteClass], X_nkl: Any) -> list[HermiteDensity]:
+    def as_bras(
+        self, table: Any, arrays: PairArrays, groups: int, smearing: float, higher: int
+    ) -> tuple[Any, Any, Any]:
+        """Sort pairs by their bounds as bras of a `higher` order: their ranks and records, and bounds of groups."""
+        xp, count = self.backend.xp, len(arrays.u)
+        raised, key = xp.empty(count), xp.empty(count, dtype=np.int64)
+        values = {**vars(arrays), "classes": table, "higher": higher, "raised": raised, "key": key}
+        self.backend.launch_all([self._launch("j_keys", count, values)])
+        # Neighbouring lanes and threads take the same branch and the same rows of the Boys function's table.
+        values |= {"order": xp.argsort(key), "smearing": smearing, "rank": key}
+        values |= {"record": xp.empty((count, 4)), "largest": xp.empty(groups)}
+        self.backend.launch_all([self._launch("j_bras", groups, values)])
+        return key, values["record"], values["largest"]
+
+    def densities(self, classes: Sequence[HermiteClass], arrays: PairArrays, X_nkl: Any) -> HermiteDensities:
         """Hermite densities of classes from the density X of primitive functions."""
-        xp, n = self.backend.xp, len(X_nkl)
-        found, launches = [], []
+        xp, n, count = self.backend.xp, len(X_nkl), len(arrays.u)
+        found, launches = HermiteDensities([], xp.empty(count), xp.empty(count, dtype=np.int64)), []
+        common = {**vars(arrays), "densities": n, "size": X_nkl[0].size, "X": X_nkl}
+        common |= {"bound": found.bound, "key": found.key}
         for c in classes:
             width = n * hermite_count(c.order)
-            mine = HermiteDensity(xp.empty((c.count, width)), xp.empty(c.count), xp.empty(c.count, dtype=np.int64))
-            common = {**_sizes(c, X_nkl), "X": X_nkl, "factor": c.bound_factor, "W": c.bound_matrix, "curve": c.curve}
-            common |= {"count": c.count, "H": mine.H_knt, "bound": mine.bound, "key": mine.key}
-            launches += [
-                self._launch("j_density", block.count, {**common, **values}, 8 * width) for block, values in _blocks(c)
-            ]
-            found.append(mine)
+            found.H_knt.append(xp.empty((c.count, width)))
+            mine = {**common, "start": c.first, "number": c.number, "H": found.H_knt[-1]}
+            mine["W"] = self_repulsion_on(self.backend, c.order)
+            for block in c.blocks:
+                launches.append(self._launch("j_density", block.count, {**mine, **self._values(block)}, 8 * width))
         self.backend.launch_all(launches)
         return found
 
-    def reach(self, rests: Sequence[Any], bounds: Any, limit: float, single_limit: float) -> list[Reach]:
-        """The kets that every group of bras meets, for classes of kets.
+    def reach(
+        self, kets: tuple[Any, int], rest: Any, bounds: Any, limit: float, single_limit: float
+    ) -> tuple[Any, Any]:
+        """The kets that every group of bras meets [class of kets, group]: in double precision, and in all.
 
-        A limit is the largest contribution of all neglected kets (or of all in single precision) together.
+        `kets`: table of their classes, and its length. A limit is the largest contribution of all neglected kets (or
+        of all in single precision) together.
         """
-        both = self.backend.xp.empty((len(rests), 2, len(bounds)), dtype=np.int32)
-        found = [Reach(rest, both[i, 0], both[i, 1]) for i, rest in enumerate(rests)]
-        common = {"bounds": bounds, "limit": limit, "single_limit": single_limit}
-        launches = []
-        for r in found:
-            values = {**common, "kets": len(r.rest), "rest": r.rest, "split": r.split, "last": r.end}
-            launches.append(self._launch("j_reach", len(bounds), values))
-        self.backend.launch_all(launches)
-        return found
+        (table, count), groups = kets, len(bounds)
+        both = self.backend.xp.empty((2, count, groups), dtype=np.int32)
+        values = {"classes": table, "groups": groups, "rest": rest, "bounds": bounds, "limit": limit}
+        values |= {"single_limit": single_limit, "split": both[0], "last": both[1]}
+        self.backend.launch_all([self._launch("j_reach", count * groups, values)])
+        return both[0], both[1]
 
-    def records(self, kets: Sequence[tuple[HermiteClass, Any, HermiteDensity]], n: int, real: str) -> list[Any]:
-        """Records of the sorted kets of classes: [group, field, ket of the group]."""
+    def records(
+        self, kets: Sequence[tuple[HermiteClass, Any]], order: Any, arrays: PairArrays, n: int, real: str
+    ) -> list[Any]:
+        """Records of the kets of classes, last ones first: [group, field, ket of the group]; `kets`: with their H_knt.
+
+        Geometries in `arrays` have the number type `real`.
+        """
         found, launches = [], []
-        for c, order, density in kets:
-            geometry, tuples, side = c.geometry[real], hermite_count(c.order), self._grouping.kets
+        common = {"densities": n, "order": order, "geometry": arrays.geometry, "factor": arrays.factor}
+        for c, H_knt in kets:
+            tuples, side = hermite_count(c.order), self._grouping.kets
             shape = (-(-c.count // side), GEOMETRY[real] + n * tuples, side)
-            record = self.backend.xp.empty(shape, dtype=geometry.dtype)
-            values = {"kets": c.count, "densities": n, "tuples": tuples, "order": order, "geometry": geometry}
-            values |= {"H": density.H_knt, "factor": c.ket_factor, "record": record}
+            record = self.backend.xp.empty(shape, dtype=arrays.geometry.dtype)
+            values = {**common, "first": c.first, "kets": c.count, "tuples": tuples, "H": H_knt, "record": record}
+            values["table"] = self._table
             launches.append(self._launch("j_record", shape[0] * shape[1], values, real=real))
             found.append(record)
         self.backend.launch_all(launches)
         return found
 
-    def add_up(self, parts: Mapping[int, Any]) -> dict[int, Any]:
-        """Sums of potentials [part, ...] by Hermite order."""
-        sums, launches = {}, []
-        for order, V in parts.items():
-            sums[order] = self.backend.xp.empty(V.shape[1])
-            values = {"parts": len(V), "size": V.shape[1], "potentials": V, "V": sums[order]}
+    def add_up(self, parts: Sequence[tuple[Any, int]]) -> list[Any]:
+        """Sums of potentials [part, ...] of classes of bras, of which the parts after some first ones are negative."""
+        sums, launches = [], []
+        for V, plus in parts:
+            sums.append(self.backend.xp.empty(V.shape[1]))
+            values = {"parts": len(V), "plus": plus, "size": V.shape[1], "potentials": V, "V": sums[-1]}
             launches.append(self._launch("j_sum", V.shape[1], values))
         self.backend.launch_all(launches)
         return sums
 
-    def collect(self, classes: Sequence[HermiteClass], V: Mapping[int, Any], J_nkl: Any) -> None:
+    def collect(self, bras: Sequence[BraClass], V: Sequence[Any], J_nkl: Any) -> None:
         """Write the potentials of classes, contracted with their expansions, into J of primitive functions."""
         launches = []
-        for c in classes:
-            width = len(J_nkl) * hermite_count(c.order)
-            bra, value = (width, 1) if self._grouping.bra_major else (1, c.count)
-            common = {**_sizes(c, J_nkl), "bra_stride": bra, "value_stride": value, "rank": c.rank}
-            common |= {"factor": c.bra_factor, "V": V[c.order], "J": J_nkl}
+        for c, V_c in zip(bras, V, strict=True):
+            common = {**self.potential(c, V_c, len(J_nkl)), "densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
             launches += [
-                self._launch("j_collect", block.count * block.functions, {**common, **values})
-                for block, values in _blocks(c)
+                self._launch("j_collect", block.count * block.functions, {**common, **self._values(block)})
+                for block in c.pairs.blocks
             ]
         self.backend.launch_all(launches)
 
+    def potential(self, bras: BraClass, V: Any, densities: int) -> dict[str, Any]:
+        """Arguments of kernels: the potential V of the bras of a class, from `add_up`."""
+        width = densities * hermite_count(bras.order)
+        bra, value = (width, 1) if self._grouping.bra_major else (1, bras.count)
+        factor = bras.pairs.blocks[0].arrays.factor
+        return {"bra_stride": bra, "value_stride": value, "rank": bras.rank, "factor": factor, "V": V}
 
-def _sizes(c: HermiteClass, matrices: Any) -> dict[str, int]:
-    return {"densities": len(matrices), "tuples": hermite_count(c.order), "size": matrices[0].size}
-
-
-def _blocks(c: HermiteClass) -> Iterator[tuple[PairBlock, dict[str, Any]]]:
-    """The blocks of a class, with the arguments that tell them apart."""
-    first = 0
-    for block, places in zip(c.blocks, c.places, strict=True):
-        yield block, {"first": first, "functions": block.functions, "places": places, "E": block.E_kft}
-        first += block.count
+    def _values(self, block: PairBlock) -> dict[str, Any]:
+        return {**block.pairs(self._table), **block.places, "E": block.E_kft}
 
 
 @dataclass(frozen=True)
@@ -213,8 +271,10 @@ class Interactions:
     """Bras of one Hermite order against kets of one order; fields are also arguments of the kernels.
 
     Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of groups.
+    `classes`: numbers of the classes.
     """
 
+    classes: tuple[int, int]
     orders: tuple[int, int]
     densities: int
     real: str
@@ -224,11 +284,6 @@ class Interactions:
     ket_record: Any
     ket_begin: Any
     ket_end: Any
-
-    @property
-    def width(self) -> int:
-        """Numbers of a bra's potential."""
-        return self.densities * hermite_count(self.orders[0])
 
     @property
     def operations(self) -> int:
@@ -250,35 +305,43 @@ def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
 
 
 class Launcher:
-    """Runs interactions; `bras`, `kets`: their numbers by Hermite order. Sums of a bra have a fixed order."""
+    """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities, 0: do not meet."""
 
-    def __init__(self, backend: Backend, bras: dict[int, int], kets: dict[int, int], reals: Sequence[str]) -> None:
-        self.backend = backend
-        self._tables = {"double": backend.to_device(boys_table()), "float": backend.to_device(table_float())}
-        self._tuples = backend.to_device(tuple_table())
+    def __init__(
+        self,
+        backend: Backend,
+        bras: Sequence[BraClass],
+        kets: Sequence[HermiteClass],
+        reals: Sequence[str],
+        sign: Callable[[HermiteClass, HermiteClass], int],
+    ) -> None:
+        self.backend, self._bras = backend, bras
+        self._tables = {real: boys_on(backend, real) for real in reals}
+        self._tuples = tuples_on(backend)
         for real in reals:
             backend.compile(general_source(backend.traits.language, real))
-        # (orders, number type) -> the job's chunks among those of all jobs with the same bras
-        self._chunks: dict[tuple[tuple[int, int], str], slice] = {}
-        self._totals: dict[int, int] = {}
+        # (classes, number type) -> the job's chunks among those of all jobs with the same bras
+        self.chunks: dict[tuple[tuple[int, int], str], slice] = {}
+        self._sizes: list[tuple[int, int]] = []  # chunks of a class of bras, those with positive signs
         for bra in bras:
-            at = 0
-            for ket, real in product(kets, reals):
-                count = chunks_of_kets(backend, bras[bra], kets[ket])
-                self._chunks[(bra, ket), real] = slice(at, at + count)
-                at += count
-            self._totals[bra] = at
+            met = [(wanted, ket) for wanted in (1, -1) for ket in kets if sign(bra.pairs, ket) == wanted]
+            at = plus = 0
+            for (wanted, ket), real in product(met, reals):
+                end = at + chunks_of_kets(backend, bra.count, ket.count)
+                self.chunks[(bra.pairs.number, ket.number), real] = slice(at, end)
+                at, plus = end, end if wanted > 0 else plus
+            self._sizes.append((at, plus))
 
-    def run(self, jobs: Sequence[Interactions]) -> dict[int, Any]:
-        """Partial potentials of the bras by their order, [part, ...], which have to be summed."""
-        parts: dict[int, Any] = {}
+    def run(self, jobs: Sequence[Interactions], densities: int) -> list[tuple[Any, int]]:
+        """Potentials of the classes of bras [part, ...], which have to be summed, and the first negative one."""
+        parts = []
+        for bra, (chunks, plus) in zip(self._bras, self._sizes, strict=True):
+            width = densities * hermite_count(bra.order) * bra.count
+            parts.append((self.backend.xp.empty((chunks, width)), plus))
         launches = []
         for job in jobs:
-            order = job.orders[0]
-            if order not in parts:
-                parts[order] = self.backend.xp.empty((self._totals[order], job.width * job.bras))
-            chunks = self._chunks[job.orders, job.real]
-            launches.append(self._launch(job, chunks.stop - chunks.start, parts[order][chunks]))
+            mine = self.chunks[job.classes, job.real]
+            launches.append(self._launch(job, mine.stop - mine.start, parts[job.classes[0]][0][mine]))
         self.backend.launch_all(launches)
         return parts
 

@@ -152,6 +152,28 @@ def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
     return size
 
 
+def pair_slopes(pairs: PairClass) -> tuple[Array, Array]:
+    """Bounds like sqrt (ab|ab), of the derivatives of bras and kets with respect to the centre of a or b.
+
+    The derivative of x^l exp(-a x^2) is 2a x^(l + 1) - l x^(l - 1) times the exponential; each primitive counts with
+    its size (`primitive_sizes`).
+    """
+    record, AB = pairs.bra.record, pairs.bra.shell
+    owner, _ = range_members(np.diff(pairs.bra.first))
+    p, spread = 0.5 / record[:, 10], np.sqrt(record[:, 10])
+    # a/p from P - B = a/p (A - B); all of p counts if both shells have the same centre.
+    length2 = (AB**2).sum(axis=1)[owner]
+    share = np.divide((record[:, 7:10] * AB[owner]).sum(axis=1), length2, out=np.ones(len(p)), where=length2 > 0.0)
+    slope = np.zeros(len(p))
+    for exponent, l, first in zip((share * p, (1.0 - share) * p), pairs.bra.shells.l, (4, 7), strict=True):
+        distance = np.sqrt((record[:, first : first + 3] ** 2).sum(axis=1)) + spread
+        slope += 2.0 * exponent * distance + l / distance
+    bra_slope: Array = np.add.reduceat(slope * record[:, SIZE], pairs.bra.first[:-1])
+    ratio = np.zeros(pairs.bra.count)
+    ratio[pairs.bra_pair] = bra_slope / np.maximum(pairs.bra_bound, np.finfo(float).tiny)
+    return bra_slope, ratio[pairs.ket_pair] * pairs.ket_bound
+
+
 def _sort_primitives(batch: BraBatch, omega: float | None) -> BraBatch:
     """Sort the primitives of each pair by descending size, which becomes a field of their record."""
     size = primitive_sizes(batch, omega)

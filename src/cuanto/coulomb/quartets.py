@@ -19,7 +19,7 @@ from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cpu import CpuDigest
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.memory import BUILD_MATRICES
-from cuanto.coulomb.pair_classes import PairClass, pair_classes, segment_of_function
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_classes, segment_of_function
 from cuanto.coulomb.stored import StoredDigest, count_quartets
 from cuanto.integrals.segments import segments
 from cuanto.kernels.abi import SIZE
@@ -68,6 +68,7 @@ class QuartetEngine:
         cutoff = threshold * SIZE_SHARE
         # Bounds are always evaluated in double precision.
         double = make(budget, pairs, algorithm, np.float64, cutoff)
+        self.pairs: list[PairClass] = double.pairs
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
@@ -108,11 +109,20 @@ class QuartetEngine:
             ]
         return StorePlan("four-centre integrals", stored, needed, limit, complete)
 
+    @property
+    def device_pairs(self) -> dict[str, list[DevicePairs]]:
+        """Pairs that are on the device for selected quartets, by the type of their numbers."""
+        return {digest.real.name: digest.device_pairs for digest, _ in self._parts}
+
+    def largest(self, D_npq: Any) -> Any:
+        """Largest |D| between every two segments."""
+        return _largest(D_npq, self._members)
+
     def __call__(self, D_npq: Any, want_j: bool, want_k: bool, antisymmetric: bool = False) -> tuple[Any, Any]:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
         xp = self.backend.xp
         J, K = (xp.zeros_like(D_npq) if wanted else None for wanted in (want_j and not antisymmetric, want_k))
-        largest = _largest(D_npq, self._members)
+        largest = self.largest(D_npq)
         self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
         sign = -1.0 if antisymmetric else 1.0
         J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))

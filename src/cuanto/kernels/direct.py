@@ -35,13 +35,17 @@ CUDA_SELECT = declared(
     "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
     "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
     "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
-    "int same, int want_j, int products, int* list, int* count"
+    "int same, int want_j, int* list, int* count"
+)
+CUDA_SELECT_FORCES = (
+    *CUDA_SELECT,
+    *declared("const double* bra_slope, const double* ket_slope, double slope_reach"),
 )
 
 CUDA_DIGEST = declared(
     "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
     "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
-    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k, INDEX rows"
+    "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
 )
 
 
@@ -70,19 +74,17 @@ def cpu_bounds(real: str) -> Source:
 
 
 @cache
-def cuda_select() -> Source:
-    """The list of quartets that matter; a warp takes one bra and a span of kets."""
-    skeleton = Skeleton(("select.cuh",), CUDA_SELECT, LIST_THREADS, LIST_THREADS // 32)
-    return integral_source("select_quartets", "cuda", "double", skeleton, {})
+def cuda_select(forces: bool = False) -> Source:
+    """The list of quartets that matter, for J and K or for `forces`; a warp takes one bra and a span of kets."""
+    arguments = CUDA_SELECT_FORCES if forces else CUDA_SELECT
+    skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
+    entry = "select_for_forces" if forces else "select_quartets"
+    return integral_source(entry, "cuda", "double", skeleton, {"FORCES": int(forces)})
 
 
 @cache
-def cuda_digest(real: str, sizes: tuple[int, int, int] | None, one_sided: bool = False) -> Source:
-    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any.
-
-    `one_sided`: only K_ac and K_ad, for functions a that are not those of the densities.
-    """
+def cuda_digest(real: str, sizes: tuple[int, int, int] | None) -> Source:
+    """J and K from the integrals of a list; `sizes`: functions of b, c and d, None for any."""
     known = dict(zip(("NB", "NC", "ND"), sizes, strict=True)) if sizes else {}
     skeleton = Skeleton(("digest.cuh",), CUDA_DIGEST, LIST_THREADS)
-    macros = {"ONE_SIDED": int(one_sided), "FIXED": len(known), **known}
-    return integral_source("digest_one_sided" if one_sided else "digest", "cuda", real, skeleton, macros)
+    return integral_source("digest", "cuda", real, skeleton, {"FIXED": len(known), **known})

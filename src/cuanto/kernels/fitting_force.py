@@ -1,24 +1,101 @@
-"""The kernel that contracts derivatives of three-centre integrals with a two-particle density."""
+"""Kernels for forces of three-centre integrals: pairs, their expansions in Hermite Gaussians, and their contraction."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from cuanto.kernels.abi import declared
+import numpy as np
+from numpy.typing import NDArray
+
+from cuanto.kernels.abi import COULOMB_BRA, declared
+from cuanto.kernels.recurrences.components import kernel_matrix, powers, raised
+from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 from cuanto.kernels.text import SUMS, Source, assemble
 
-THREADS = 128
-"""Threads of a block: they share the fitting functions."""
-ARGUMENTS = declared(
-    "INDEX begin, INDEX end, INDEX shells, INDEX functions, INDEX derivatives, INDEX naux, const double* Gamma, "
-    "const double* values, const INDEX* first_p, const INDEX* first_raised, const INDEX* first_lowered, "
-    "const INDEX* atom, const int* term_first, const int* terms, const double* weight, double* target"
+EXPANSION_THREADS = 32
+"""Threads of a block that expands a pair of primitives."""
+FORCE_THREADS = 64
+"""Threads of a block that contracts: they share the fitting functions."""
+VECTORS = {"cpu": 1, "cuda": 4}
+"""Vectors of fitting functions that a thread contracts at once."""
+SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
+"""Fitting functions of an item: those of a block of threads; a core takes all."""
+PADDING = 16
+"""Fitting functions come in multiples of this number: of the lanes of all vectors that are contracted at once."""
+PAIRS = declared(
+    "INDEX begin, INDEX end, const INDEX* u, const INDEX* v, int a_columns, int b_columns, int rows, int columns, "
+    "int same, double smearing, "
+    "const double* a_exponent, const double* a_centre, const double* a_coefficient, const INDEX* a_owner, "
+    "const double* b_exponent, const double* b_centre, const double* b_coefficient, const INDEX* b_owner, "
+    "double* record, double* coefficient, double* bra_coefficient, INDEX* a_place, INDEX* b_place"
 )
+AT_ONCE = 2
+"""Hermite tuples come in multiples of this number."""
+EXPANSION = declared(
+    "INDEX begin, INDEX end, int la, int lb, int a_columns, int b_columns, int a_functions, int b_functions, "
+    "const double* record, const double* coefficient, const int* a_start, const int* a_power, const double* a_value, "
+    "const int* b_start, const int* b_power, const double* b_value, int tuples, const int* table, double* E, "
+    "double* share"
+)
+FORCE = declared(
+    "INDEX begin, INDEX end, INDEX first, const INDEX* item_first, const INDEX* atom_a, const INDEX* atom_b, "
+    "INDEX parts, int rows, int columns, int tuples, int hermites, const int* table, const double* E, "
+    "const double* share, INDEX width, const INDEX* a_place, const INDEX* b_place, INDEX a_base, INDEX b_base, "
+    "INDEX a_stride, INDEX b_stride, const double* Gamma, const double* W, double* target"
+)
+SCRATCH = {"cpu": declared("double* scratch"), "cuda": ()}
+
+
+@cache
+def fit_pairs_source(target: str) -> Source:
+    """Records and coefficients of pairs of primitives."""
+    defines = {"THREADS": FORCE_THREADS, "RECORD": COULOMB_BRA}
+    threads = FORCE_THREADS
+    return assemble("fit_pairs", target, "double", PAIRS, defines, ("fit_pairs.h",), threads=threads, per_block=threads)
+
+
+@cache
+def fit_expand_source(target: str) -> Source:
+    """Hermite expansions of the products of contracted shells, and their derivatives."""
+    defines = {"THREADS": EXPANSION_THREADS, "RECORD": COULOMB_BRA}
+    arguments = EXPANSION + SCRATCH[target]
+    return assemble("fit_expand", target, "double", arguments, defines, ("fit_expand.h",), threads=EXPANSION_THREADS)
+
+
+def expansion_memory(la: int, lb: int) -> int:
+    """Bytes of fast memory for the expansion of a pair."""
+    return 8 * 6 * (la + 1) * (lb + 1) * (la + lb + 1)
 
 
 @cache
 def fit_force_source(target: str) -> Source:
-    """Forces on the atoms of a shell's functions, and on fitting functions."""
-    arguments = ARGUMENTS + SUMS[target]
-    body = ("fit_force.h",)
-    return assemble("fit_force", target, "double", arguments, {"THREADS": THREADS}, body, threads=THREADS)
+    """Forces on the atoms of pairs, and on fitting functions."""
+    arguments = FORCE + SUMS[target]
+    defines = {"THREADS": FORCE_THREADS, "VECTORS": VECTORS[target]}
+    return assemble("fit_force", target, "double", arguments, defines, ("fit_force.h",), threads=FORCE_THREADS)
+
+
+def force_parts(target: str, width: int) -> int:
+    """Parts of the fitting functions that an item has."""
+    return -(-width // SPAN[target])
+
+
+@cache
+def raised_tuples(order: int) -> NDArray[np.int32]:
+    """Table of the tuples up to an order, padded to a multiple of AT_ONCE.
+
+    Rows (t, u, v, 1, number of the tuple, numbers of the tuple raised along each axis); zeros for padding.
+    """
+    number = {t: k for k, t in enumerate(hermite_tuples(order + 1))}
+    rows = [(*t, 1, number[t], *(number[raised(t, x)] for x in range(3))) for t in hermite_tuples(order)]
+    rows += [(0,) * 8] * (-len(rows) % AT_ONCE)
+    return np.array(rows, dtype=np.int32)
+
+
+@cache
+def polynomials(l: int, pure: bool) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """First term of every function of a shell, powers [term, axis] and values of all terms."""
+    rows = [[(a, c) for a, c in zip(powers(l), row, strict=True) if c] for row in kernel_matrix(l, pure)]
+    start = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
+    terms = [term for row in rows for term in row]
+    return start, np.array([a for a, _ in terms], dtype=np.int32), np.array([c for _, c in terms])

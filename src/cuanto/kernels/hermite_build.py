@@ -17,7 +17,7 @@ from cuanto.kernels.recurrences.boys import MAX_ORDER
 from cuanto.kernels.recurrences.components import cheapest_axis, raised
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count, interaction
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
-from cuanto.kernels.text import Source, assemble
+from cuanto.kernels.text import SUMS, Source, assemble
 
 KETS = 16
 """Kets in a block of the CPU's records: one or two vectors of either number type."""
@@ -69,34 +69,79 @@ SPARSE = declared(
     "const double* in, double* out"
 )
 """Products with a sparse matrix."""
+FUNCTIONS = declared("INDEX first, int rows, int columns, int tuples, const int* table")
+"""Pairs of primitives with `rows` and `columns` functions, the first one, Hermite tuples, and `tuple_table`."""
+PAIRS = declared("const INDEX* u, const INDEX* v") + FUNCTIONS
+CENTRES = declared("const double* a_exponent, const double* a_centre, const double* b_exponent, const double* b_centre")
+CLASSES = declared("const INDEX* classes")
+"""Table of the classes of pairs (templates/j_classes.h)."""
+PRIMITIVES = CENTRES + declared(
+    "int la, const int* a_start, const int* a_power, const double* a_value, int lb, const int* b_start, "
+    "const int* b_power, const double* b_value"
+)
+"""Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
+PLACES = declared("INDEX origin, INDEX row, INDEX size")
+"""Where the densities of the functions of a block of pairs are; `size`: numbers of one density."""
+ATOMS = declared("const INDEX* a_atom, const INDEX* b_atom")
+POTENTIAL = declared("INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V")
+"""Potentials of the pairs of a class."""
 STEPS: dict[str, Arguments] = {
+    "j_select": CENTRES
+    + declared(
+        "int la, int lb, const double* a_size, const double* b_size, INDEX count, INDEX skip, INDEX place, int same, "
+        "double threshold, bool* keep"
+    ),
+    "j_expand": FUNCTIONS
+    + PRIMITIVES
+    + declared(
+        "const INDEX* numbers, INDEX from, INDEX base, INDEX count, INDEX* u, INDEX* v, const double* a_scale, "
+        "const double* b_scale, double weight, int same, const double* W, double* E, double* geometry, "
+        "double* factor, double* bound, INDEX* along"
+    ),
     "j_transform": SPARSE,
     "j_product": SPARSE,
-    "j_density": declared(
-        "INDEX first, int densities, int functions, int tuples, const INDEX* places, const double* X, INDEX size, "
-        "const double* E, const double* factor, const double* W, const INDEX* curve, INDEX count, double* H, "
-        "double* bound, INDEX* key"
+    "j_density": PAIRS
+    + PLACES
+    + declared(
+        "INDEX start, INDEX number, int densities, const double* X, const double* E, const double* geometry, "
+        "const double* factor, const double* W, const INDEX* along, double* H, double* bound, INDEX* key"
     ),
-    "j_reach": declared(
-        "INDEX kets, const double* rest, const double* bounds, double limit, double single_limit, int* split, int* last"
+    "j_keys": CLASSES
+    + declared(
+        "int higher, const double* geometry, const double* bound, const INDEX* along, double* raised, INDEX* key"
+    ),
+    "j_bras": CLASSES
+    + declared(
+        "double smearing, const INDEX* order, const double* geometry, const double* raised, INDEX* rank, "
+        "double* record, double* largest"
+    ),
+    "j_reach": CLASSES
+    + declared(
+        "INDEX groups, const double* rest, const double* bounds, double limit, double single_limit, int* split, "
+        "int* last"
     ),
     "j_record": declared(
-        "INDEX kets, int densities, int tuples, const INDEX* order, const REAL* geometry, const double* H, "
-        "const double* factor, REAL* record"
+        "INDEX first, INDEX kets, int densities, int tuples, const int* table, const INDEX* order, "
+        "const REAL* geometry, const double* H, const double* factor, REAL* record"
     ),
-    "j_sum": declared("INDEX parts, INDEX size, const double* potentials, double* V"),
-    "j_collect": declared(
-        "INDEX first, int densities, int functions, int tuples, INDEX bra_stride, INDEX value_stride, "
-        "const INDEX* places, const double* E, const INDEX* rank, const double* factor, const double* V, double* J, "
-        "INDEX size"
-    ),
+    "j_sum": declared("INDEX parts, INDEX plus, INDEX size, const double* potentials, double* V"),
+    "j_collect": PAIRS + PLACES + POTENTIAL + declared("int densities, const double* E, double* J"),
+    "j_force": PAIRS + PRIMITIVES + PLACES + ATOMS + POTENTIAL + declared("const double* X, double* gradient"),
+    "j_overlap": PAIRS + PRIMITIVES + PLACES + ATOMS + declared("double kinetic, const double* X, double* gradient"),
 }
-"""Arguments of the steps before and after the interactions (templates/j_density.h, ...), without the range of items."""
-TEAM_STEPS = ("j_transform", "j_density")
+"""Arguments of the steps around the interactions (templates/j_density.h, ...), without the range of items."""
+HEADERS: dict[str, tuple[str, ...]] = dict.fromkeys(("j_keys", "j_bras", "j_reach"), ("j_classes.h",))
+HEADERS |= dict.fromkeys(("j_select", "j_expand", "j_collect", "j_force", "j_overlap"), ("j_pair.h",))
+HEADERS["j_density"] = ("j_pair.h", "j_classes.h")
+"""What the templates of steps include."""
+TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_bras", "j_force", "j_overlap")
 """Steps in which a team of threads shares an item."""
+FORCE_STEPS = ("j_force", "j_overlap")
+"""Steps that add to forces."""
 SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
 
 
+@cache
 def operations(bra_order: int, ket_order: int, densities: int) -> int:
     """Multiply-adds of one interaction."""
     order = bra_order + ket_order
@@ -189,9 +234,21 @@ def step_source(target: str, step: str, real: str = "double") -> Source:
     """Kernel of a step before or after the interactions."""
     shared = step in TEAM_STEPS
     arguments = RANGE["cpu"] + STEPS[step] + (SCRATCH[target] if shared else ())
-    defines = {"KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
+    arguments += SUMS[target] if step in FORCE_STEPS else ()
+    defines = {"BRAS": GROUPINGS[target].bras, "KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
+    body = (*HEADERS.get(step, ()), f"{step}.h")
     per_block = 1 if shared else STEP_THREADS
-    return _source(step, target, real, arguments, defines, (f"{step}.h",), STEP_THREADS, per_block)
+    return _source(step, target, real, arguments, defines, body, STEP_THREADS, per_block)
+
+
+def expansion_memory(la: int, lb: int, step: str = "j_expand") -> int:
+    """Bytes of fast memory for a pair in a step that expands it (`templates/j_pair.h`)."""
+    numbers = {
+        "j_expand": 3 * (la + 1) * (lb + 1) * (la + lb + 1) + hermite_count(la + lb),
+        "j_force": 3 * (la + 2) * (lb + 1) * (la + lb + 2),
+        "j_overlap": 3 * (la + 2) * (lb + 3),
+    }
+    return 8 * numbers[step]
 
 
 def general_memory(target: str, orders: tuple[int, int], densities: int, real: str) -> tuple[int, int]:

@@ -36,10 +36,15 @@ def last_uses(graph: Graph, order: Sequence[int]) -> dict[int, int]:
     return {x: position for position, node in enumerate(order) for x in graph.arguments(node)}
 
 
-def live_values(stage: Stage) -> int:
-    """The largest number of live lane values in depth-first order: the registers that straight-line code needs."""
+def live_values(stage: Stage, by_number: bool = False) -> int:
+    """The largest number of live lane values: the registers that straight-line code needs.
+
+    In depth-first order, or in the order of the numbering.
+    """
     graph = stage.graph
     order = schedule_order(stage, stage.outputs)
+    if by_number:
+        order.sort()
     last = last_uses(graph, order)
     alive = peak = 0
     dying: dict[int, int] = {}

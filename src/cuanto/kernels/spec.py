@@ -48,10 +48,14 @@ def long_name(schedule: str) -> str:
 
 @dataclass(frozen=True)
 class Shells:
-    """One side of an integral: angular momenta, and for each whether it has solid harmonics (the default)."""
+    """One side of an integral: angular momenta, and for each whether it has solid harmonics (the default).
+
+    `hermite`: the side is not a shell but all Hermite Gaussians of one charge distribution up to the order `l`.
+    """
 
     l: tuple[int, ...]
     pure: tuple[bool, ...] = ()
+    hermite: bool = False
 
     def __post_init__(self) -> None:
         pure = self.pure or (True,) * len(self.l)
@@ -59,6 +63,8 @@ class Shells:
         object.__setattr__(self, "pure", tuple(p or l < 2 for l, p in zip(self.l, pure, strict=True)))
 
     def __str__(self) -> str:
+        if self.hermite:
+            return f"t{self.l[0]}"
         return "".join("spdfghiklmno"[l] + ("" if p else "c") for l, p in zip(self.l, self.pure, strict=True))
 
 

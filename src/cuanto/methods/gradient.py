@@ -21,8 +21,8 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.errors import ConvergenceError, InputError
-from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.log import Timings
 from cuanto.scf.loop import occupied
 from cuanto.scf.state import State
@@ -36,15 +36,20 @@ def energy_gradient(
     atoms = len(basis.R_ax)
     gradient = np.zeros((atoms + charges, 3))
     C_spi = _occupied_orbitals(state, backend.xp)
+    sources, names = Sources(overlap=-energy_weighted_density(state, S_pq, backend)), ["overlap"]
     for term in terms:
         with timings.measure(f"gradient of {term.name}"):
+            own = term.sources(state.D_spq)
+            if own is not None:
+                sources, names = sources + own, [*names, term.name]
+                continue
             part = term.gradient(state.D_spq, C_spi)
             if part is None:
                 raise InputError(f"the gradient of the term {term.name!r} is not implemented")
             gradient[: len(part)] += part
-    with timings.measure("gradient of overlap"):
-        W_pq = energy_weighted_density(state, S_pq, backend)
-        gradient[:atoms] -= two_centre_gradient(basis, {"overlap": W_pq}, backend)
+    with timings.measure(f"gradient of {', '.join(names)}"):
+        part = electronic_gradient(basis, state.D_spq.sum(axis=0), sources, backend)
+        gradient[: len(part)] += part
     return gradient[:atoms], gradient[atoms:]
 
 

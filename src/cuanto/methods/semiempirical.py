@@ -80,7 +80,7 @@ class Semiempirical:
 
     @cached_property
     def layout(self) -> Layout:
-        """Atomic orbitals; refuses elements without validated parameters."""
+        """Atomic orbitals; refuses elements without parameters."""
         return Layout(parameters(self.method.removeprefix("u")), self.molecule.symbols)
 
     @property

@@ -138,9 +138,12 @@ class Layout:
 
     def valence_multiplicity(self, multiplicity: int) -> int:
         """Multiplicity of the valence electrons. The cores of lanthanides contain the f electrons; if their number is
-        odd, one of them is among the unpaired electrons of the molecule, but not among those of the valence shell."""
+        odd, one of them is among the unpaired electrons of the molecule, but not among those of the valence shell. In a
+        singlet it pairs with a valence electron."""
         inner = sum(element.number - element.core_charge for element in self.elements)
-        return multiplicity - inner % 2
+        if inner % 2 == 0:
+            return multiplicity
+        return 2 if multiplicity == 1 else multiplicity - 1
 
     def electrons(self, charge: int, multiplicity: int) -> tuple[int, int]:
         """Valence electrons of both spins."""

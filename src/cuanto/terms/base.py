@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from cuanto.coulomb.forces import Sources
+
 
 class Term(Protocol):
     """One physical effect.
@@ -21,6 +23,13 @@ class Term(Protocol):
         """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
 
         Rows are the atoms, followed by the point charges of the surroundings where they are affected.
+        """
+        return None
+
+    def sources(self, D_spq: Any) -> Sources | None:
+        """What acts on the pairs of basis functions, if the whole gradient follows from that; None if it does not.
+
+        Those of several terms are added, and their gradient computed at once.
         """
         return None
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.forces import electron_density, interaction_gradient, point_charges
+from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.integrals.batches import BraBatch
-from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
@@ -34,7 +33,8 @@ class CoreHamiltonian(Term):
     ) -> None:
         Z = np.concatenate([molecule.nuclei.charges, surroundings.charges])
         R = np.concatenate([molecule.R_ax, surroundings.positions])
-        self._basis, self._backend, self._surroundings, self._charges = basis, backend, surroundings, (Z, R)
+        self._basis, self._backend, self._surroundings = basis, backend, surroundings
+        self._charges = Z.astype(float), R
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
         h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
         for operator, weights in surroundings.weighted_operators():
@@ -47,17 +47,14 @@ class CoreHamiltonian(Term):
         """Linear in the density."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
+    def sources(self, D_spq: Any) -> Sources:
+        """Nuclei, point charges, kinetic energy and external operators."""
+        operators: dict[str, Any] = {}
+        for operator, factors in self._surroundings.weighted_operators():
+            known = operators.get(operator.integrals, [0.0] * len(factors))
+            operators[operator.integrals] = [x + y for x, y in zip(known, factors, strict=True)]
+        return Sources(points=self._charges, kinetic=True, operators=operators or None)
+
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
         """Basis functions, nuclei and point charges move."""
-        xp, backend, D_pq = self._backend.xp, self._backend, D_spq.sum(axis=0)
-        weights = {"kinetic": D_pq}
-        for operator, factors in self._surroundings.weighted_operators():
-            weighted = xp.stack([factor * D_pq for factor in factors])
-            weights[operator.integrals] = weighted + weights.get(operator.integrals, 0.0)
-        moved = two_centre_gradient(self._basis, weights, backend)
-        density = electron_density(self._basis, D_pq, backend)
-        charges, positions = self._charges
-        points = point_charges(-charges.astype(float), positions, backend)
-        found = interaction_gradient(points, density, backend)
-        found[: len(moved)] += moved + interaction_gradient(density, points, backend)
-        return found
+        return electronic_gradient(self._basis, D_spq.sum(axis=0), self.sources(D_spq), self._backend)

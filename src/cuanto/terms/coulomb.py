@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.coulomb.base import JKBuilder
+from cuanto.coulomb.forces import Sources
 from cuanto.terms.base import Term
 
 
@@ -25,6 +26,10 @@ class Coulomb(Term):
         D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
+
+    def sources(self, D_spq: Any) -> Sources | None:
+        """Those of the builder."""
+        return self.builder.coulomb_sources(D_spq.sum(axis=0))
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
         """That of the builder."""

@@ -1,13 +1,18 @@
-"""Coulomb and exchange matrices: from the tensor of all integrals, and J from Hermite densities."""
+"""Coulomb and exchange matrices and forces: from the tensor of all integrals, and J from Hermite densities."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from cuanto.basis.shell import Shell
 from oracles.integrals.hermite import Array, HermiteExpansion, coulomb_derivatives, expand_pair, hermite_indices
 from oracles.integrals.matrices import BasisLike, eri_4c_tensor
+from oracles.integrals.two_electron import eri_4c
 
 
 def coulomb_matrix(basis: BasisLike, D_pq: Array, omega: float | None = None) -> Array:
@@ -20,6 +25,37 @@ def exchange_matrix(basis: BasisLike, D_pq: Array, omega: float | None = None) -
     """K_pr = sum_qt (pq|rt) D_qt"""
     K_pr: Array = np.einsum("pqrt,qt->pr", eri_4c_tensor(basis, omega), D_pq)
     return K_pr
+
+
+def exchange_forces(basis: BasisLike, D_spq: Array, omega: float | None = None, step: float = 2e-3) -> Array:
+    """d/dR of -1/2 sum_s sum_pqrt D_spr D_sqt (pq|rt) by differences of fourth order."""
+
+    def energy(R_ax: Array) -> float:
+        moved = SimpleNamespace(shells=basis.shells, offsets=basis.offsets, nbf=basis.nbf, R_ax=R_ax)
+        return -0.5 * float(np.einsum("pqrt,spr,sqt->", eri_4c_tensor(moved, omega), D_spq, D_spq, optimize=True))
+
+    return differences(energy, basis.R_ax, step)
+
+
+def quartet_derivatives(shells: Sequence[Shell], R_nx: ArrayLike, Gamma: Array, step: float = 2e-3) -> Array:
+    """d/dR of sum_abcd Gamma_abcd (ab|cd) with respect to four centres, by differences of fourth order."""
+
+    def energy(R: Array) -> float:
+        placed = [x for pair in zip(shells, R, strict=True) for x in pair]
+        return float((eri_4c(*placed) * Gamma).sum())
+
+    return differences(energy, np.array(R_nx, dtype=float), step)
+
+
+def differences(function: Callable[[Array], float], R_ax: Array, step: float) -> Array:
+    """Derivatives with respect to all coordinates, from four points each."""
+    found = np.zeros_like(R_ax)
+    for place in product(*map(range, R_ax.shape)):
+        for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
+            moved = R_ax.copy()
+            moved[place] += steps * step
+            found[place] += weight / (12.0 * step) * function(moved)
+    return found
 
 
 def hermite_coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:

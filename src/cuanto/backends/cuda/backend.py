@@ -182,8 +182,12 @@ class CudaBackend:
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """On several streams, so that small launches run concurrently."""
-        self._side_by_side([launches])
+        """On several streams, so that small launches run concurrently; a single one on the current stream."""
+        if len(launches) == 1:
+            one = launches[0]
+            self.launch(one.program, one.items, one.arguments, one.scratch)
+        else:
+            self._side_by_side([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """With the best kernels compiled so far, on several streams."""
@@ -198,10 +202,11 @@ class CudaBackend:
             for launches in groups:
                 keep.append(launches)
                 copied = current.record(event(disable_timing=True))
-                for launch in launches:
+                for n, launch in enumerate(launches):
                     stream = next(turn)
-                    used[id(stream)] = stream
-                    stream.wait_event(copied)
+                    if n < len(self._streams):
+                        used[id(stream)] = stream
+                        stream.wait_event(copied)
                     self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
         finally:
             for stream in used.values():

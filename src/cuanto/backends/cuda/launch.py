@@ -22,12 +22,14 @@ WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
 SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
 LARGEST_GRID = 2**31 - 1
 SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
+_known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
 
 def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
     """Arguments in the kernel's order, scalars in its types; by default `begin` and `end` span all items."""
     known = {"begin": 0, "end": items, **values}
-    return [known[name] if cast is None else cast(known[name]) for cast, name in _casts(source.arguments)]
+    casts = _known_casts.get(source.hash) or _known_casts.setdefault(source.hash, _casts(source.arguments))
+    return [known[name] if cast is None else cast(known[name]) for cast, name in casts]
 
 
 def blocks_of(source: Source, items: int) -> int:
@@ -35,7 +37,6 @@ def blocks_of(source: Source, items: int) -> int:
     return -(-items // source.per_block)
 
 
-@cache
 def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]]:
     casts: dict[str, Callable[[Any], Any]] = {"INDEX": np.int64, "int": np.int32, "double": np.float64}
     return [(casts.get(kind), name) for kind, name in arguments]
@@ -66,7 +67,7 @@ class JobLaunches:
     def __call__(self, job: Job) -> Launch:
         """The launch of a job with the best kernel compiled so far."""
         schedule = self._backend.traits.schedule
-        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb":
+        if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
             return self._blocks(job, schedule)  # without counting the cost of the class, which may take seconds
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:

@@ -55,7 +55,7 @@ class CoulombGeometry:
         self.r = g.mul(root, root)  # q / (p + q)
         self.rho = g.mul(p, self.r)
         # P and Q have a high and a low part: P may differ from a nucleus by less than the coordinates' last digit.
-        low = [rest[10 + i] if pair_bra else g.zero for i in range(3)]
+        low = [rest[10 + i] if pair_bra or bra.hermite else g.zero for i in range(3)]
         low_ket = [rest_ket[10 + i] if pair_ket else g.zero for i in range(3)]
         self.PQ = [g.add(g.sub(P[i], Q[i]), g.sub(low[i], low_ket[i])) for i in range(3)]
         R2 = g.sum((1.0, x, x) for x in self.PQ)
@@ -159,7 +159,10 @@ def bra_sweep(bra: Shells, ket: Shells) -> Sweep:
 
 
 def side_functions(side: Shells) -> int:
-    """Functions of a shell or of a pair."""
+    """Functions of a shell or of a pair, or Hermite Gaussians up to an order."""
+    if side.hermite:
+        order = side.l[0]
+        return (order + 1) * (order + 2) * (order + 3) // 6
     return prod(function_count(l, pure) for l, pure in zip(side.l, side.pure, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Coulomb integrals (ab|cd), (ab|c) and (a|c) by the McMurchie-Davidson scheme.
+"""Coulomb integrals (ab|cd), (ab|c) and (a|c) by the McMurchie-Davidson scheme, and (t|c) of Hermite Gaussians t.
 
 McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978), doi:10.1016/0021-9991(78)90092-X; notation of Helgaker,
 Jorgensen and Olsen, Molecular Electronic-Structure Theory (2000), chapter 9: E by eqs. 9.5.6-9.5.7, R by eqs.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep
+from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import (
     ORIGIN,
     Powers,
@@ -130,12 +130,19 @@ def from_hermites(graph: Graph, E: list[Expansion], la: int, lb: int, potential:
 
 
 def integrals(bra: Shells, ket: Shells) -> Integrals:
-    """(a b|c d), where either side may be a single shell; solid harmonics of pairs after contraction."""
+    """(a b|c d), where either side may be a single shell; solid harmonics of pairs after contraction.
+
+    A bra of Hermite Gaussians is not expanded: the results are the potentials of the ket.
+    """
     g = Graph()
     geo = CoulombGeometry(g, bra, ket)
     la, lb = padded(bra.l, 0)
     E = [Expansion(g, geo.PA[i], geo.PB[i], geo.h) for i in range(3)]
-    blocks = [from_hermites(g, E, la, lb, potential) for potential in ket_potentials(g, geo, la + lb, ket)]
+    potentials = ket_potentials(g, geo, la + lb, ket)
+    if bra.hermite:
+        blocks = [[potential[t] for t in hermite_tuples(la)] for potential in potentials]
+    else:
+        blocks = [from_hermites(g, E, la, lb, potential) for potential in potentials]
     outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
     return Integrals(
         primitive=Stage(g, tuple(outputs)),
@@ -147,12 +154,14 @@ def integrals(bra: Shells, ket: Shells) -> Integrals:
 
 
 def monomials(side: Shells) -> int:
-    """Pairs of monomials of a side."""
-    return prod(len(powers(l)) for l in side.l)
+    """Pairs of monomials of a side, or Hermite Gaussians."""
+    return side_functions(side) if side.hermite else prod(len(powers(l)) for l in side.l)
 
 
 def to_functions(graph: Graph, side: Shells) -> list[int]:
-    """Accumulated monomials of a side -> its functions."""
+    """Accumulated monomials of a side -> its functions; Hermite Gaussians stay what they are."""
+    if side.hermite:
+        return inputs(graph, "acc", side_functions(side), uniform=False)
     return accumulated_functions(graph, padded(side.l, 0), padded(side.pure, True))
 
 

@@ -1,7 +1,6 @@
 // Add the integrals of a list of quartets to J and K (their halves, see digest_cpu.h), one thread per quartet. Integrals are
 // [column, bra function, ket function, item]. Neighbours in the list mostly share a, b and c: contributions to the same
 // element are summed within the warp first.
-// ONE_SIDED: only K_ac and K_ad; a is not a function of the densities, and K has other rows.
 // FIXED: NB, NC and ND, functions of b, c and d, are compile-time constants; otherwise they belong to the quartet.
 #if !FIXED
 #define NB x.nb
@@ -38,23 +37,19 @@ FN void add_shared(const Quartet& x, double* place, double value) {
 
 #if FIXED
 FN void digest_k(const Quartet& x, const double* D, double* K) {
-#if !ONE_SIDED
     double bc[NB][NC], bd[NB][ND];
     UNROLL for (int j = 0; j < NB; ++j) {
         UNROLL for (int k = 0; k < NC; ++k) bc[j][k] = 0;
         UNROLL for (int l = 0; l < ND; ++l) bd[j][l] = 0;
     }
-#endif
     NO_UNROLL for (int i = 0; i < x.na; ++i) {
         const INDEX row = (x.a + i) * x.n;
         double ac[NC], ad[ND];
         UNROLL for (int k = 0; k < NC; ++k) ac[k] = 0;
         UNROLL for (int l = 0; l < ND; ++l) ad[l] = 0;
-#if !ONE_SIDED
         double Dac[NC], Dad[ND];
         UNROLL for (int k = 0; k < NC; ++k) Dac[k] = D[row + x.c + k];
         UNROLL for (int l = 0; l < ND; ++l) Dad[l] = D[row + x.d + l];
-#endif
         UNROLL for (int j = 0; j < NB; ++j) {
             const double* Db = D + (x.b + j) * x.n;
             UNROLL for (int k = 0; k < NC; ++k)
@@ -62,26 +57,22 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
                     const double I = integral(x, i, j, k, l);
                     ac[k] = fma(I, Db[x.d + l], ac[k]);
                     ad[l] = fma(I, Db[x.c + k], ad[l]);
-#if !ONE_SIDED
                     bc[j][k] = fma(I, Dad[l], bc[j][k]);
                     bd[j][l] = fma(I, Dac[k], bd[j][l]);
-#endif
                 }
         }
         UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + row + x.c + k, ac[k]);
         UNROLL for (int l = 0; l < ND; ++l) add(x, K + row + x.d + l, ad[l]);
     }
-#if !ONE_SIDED
     UNROLL for (int j = 0; j < NB; ++j) {
         UNROLL for (int k = 0; k < NC; ++k) add_shared(x, K + (x.b + j) * x.n + x.c + k, bc[j][k]);
         UNROLL for (int l = 0; l < ND; ++l) add(x, K + (x.b + j) * x.n + x.d + l, bd[j][l]);
     }
-#endif
 }
 #else
 // K of a function r of a or b and a function c of c or d, with the density between the other two.
 FN void digest_k(const Quartet& x, const double* D, double* K) {
-    for (int bra = 0; bra < (ONE_SIDED ? 1 : 2); ++bra)
+    for (int bra = 0; bra < 2; ++bra)
         for (int ket = 0; ket < 2; ++ket) {
             const int rows = bra ? x.nb : x.na, other_rows = bra ? x.na : x.nb;
             const int columns = ket ? x.nd : x.nc, other_columns = ket ? x.nc : x.nd;
@@ -137,7 +128,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                            na, nb, nc, nd, weight, lane, last, first};
         for (INDEX density = 0; density < densities; ++density) {
             const INDEX matrix = density * nbf * nbf;
-            if (want_k) digest_k(x, D + matrix, K + density * rows * nbf);
+            if (want_k) digest_k(x, D + matrix, K + matrix);
             if (want_j) digest_j(x, D + matrix, J + matrix);
         }
     }

@@ -1,31 +1,38 @@
-// Hermite densities H[pair][density][t] = sum_f X[density][places[f]] E[f][t] of the pairs of a block, their bounds
-// sqrt (h|h) = |W^T (factor h)|, and keys that sort them: by powers of four of the bound, then along the curve.
-// `first`: the first of these pairs in its class.
+// Hermite densities H[pair][density][t] = sum_f X[density][f] E[f][t] of the pairs of a block, their bounds
+// sqrt (h|h) with the weights of the pairs, and keys that sort them, small bounds first. `first`: the first of these pairs,
+// `start`: the first one of their class, which is class `number`.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     SCRATCH
+    const int functions = rows * columns;
     FOR_TEAMS(item) {
         const INDEX pair = first + item, width = (INDEX)densities * tuples;
-        const INDEX* place = places + item * functions;
+        const double* density = X + j_place(origin, row, rows, columns, u[pair], v[pair]);
         const double* expansion = E + item * functions * tuples;
+        const double root = geometry[4 * pair];
         FOR_MEMBERS(w, 0, width) {
             const INDEX d = w / tuples, t = w % tuples;
             double sum = 0;
-            for (int f = 0; f < functions; ++f) sum = vfma(X[d * size + place[f]], expansion[f * tuples + t], sum);
-            H[pair * width + w] = sum;
-            scratch[w] = sum * factor[pair * tuples + t];
+            for (int m = 0, f = 0; m < rows; ++m)
+                for (int n = 0; n < columns; ++n, ++f)
+                    sum = vfma(density[d * size + m * row + n], expansion[f * tuples + t], sum);
+            H[(pair - start) * width + w] = sum;
+            for (int degree = table[8 * t] + table[8 * t + 1] + table[8 * t + 2]; degree > 0; --degree) sum *= root;
+            scratch[w] = sum;
         }
         BARRIER;
         double mine = 0;
         FOR_MEMBERS(w, 0, width) {
-            const double* g = scratch + w / tuples * tuples;
+            const int c = (int)(w % tuples);
+            const double* g = scratch + w - c;
             double sum = 0;
-            for (int t = 0; t < tuples; ++t) sum = vfma(g[t], W[t * tuples + w % tuples], sum);
+            for (int t = c; t < tuples; ++t) sum = vfma(g[t], W[t * tuples + c], sum);
             mine = vfma(sum, sum, mine);
         }
-        const double size_of_h = vsqrt(team_sum(mine));
+        // factor = weight p^-3/2
+        const double size_of_h = J_SELF_REPULSION * factor[pair] * vsqrt(root) * vsqrt(team_sum(mine));
         if (FIRST_MEMBER) {
             bound[pair] = size_of_h;
-            key[pair] = curve[pair] - (bits_of(size_of_h) >> 53) * count;
+            key[pair] = j_key(number, j_power(size_of_h), along[pair]);
         }
     }
 }

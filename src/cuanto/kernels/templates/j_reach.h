@@ -1,5 +1,6 @@
-// Number of groups of kets for each group of bras: all but those whose sum is below the limit (`last`), and among these
-// the ones that need double precision (`split`). rest[k]: the sum of the bounds of the last k + 1 kets.
+// Number of groups of kets of each class for each group of bras: all but those whose sum is below the limit (`last`), and
+// among these the ones that need double precision (`split`). rest[k]: the sum of the bounds of the last k + 1 kets of a
+// class.
 FN int j_needed(const double* rest, INDEX kets, double limit) {
     INDEX low = 0, high = kets;
     while (low < high) {
@@ -11,10 +12,12 @@ FN int j_needed(const double* rest, INDEX kets, double limit) {
 }
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
-    FOR_ITEMS(group) {
-        const int all = j_needed(rest, kets, limit / bounds[group]);
-        const int first = j_needed(rest, kets, single_limit / bounds[group]);
-        last[group] = all;
-        split[group] = first < all ? first : all;
+    FOR_ITEMS(item) {
+        const INDEX* own = classes + CLASS_FIELDS * (item / groups);
+        const INDEX group = item % groups, first_ket = own[CLASS_PAIR], kets = own[CLASS_FIELDS + CLASS_PAIR] - first_ket;
+        const int all = j_needed(rest + first_ket, kets, limit / bounds[group]);
+        const int first = j_needed(rest + first_ket, kets, single_limit / bounds[group]);
+        last[item] = all;
+        split[item] = first < all ? first : all;
     }
 }

@@ -1,14 +1,17 @@
-// Records of kets in order of use, KETS of them interleaved: geometry, then the densities times `factor`. Padding has an
-// exponent but no density. An item is a field of a group of kets.
+// Records of the kets of a class from the last one in the order to the first, KETS of them interleaved: geometry, then the
+// densities times `factor`, with the sign of the derivatives at Q. Padding has an exponent but no density. An item is a
+// field of a group of kets; `first`: the first pair of the class.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     const int width = densities * tuples, fields = GEOMETRY + width;
     FOR_ITEMS(item) {
         const INDEX group = item / fields;
         const int field = (int)(item % fields), w = field - GEOMETRY;
+        const int* tuple = table + 8 * (w < 0 ? 0 : w % tuples);
+        const double sign = (tuple[0] + tuple[1] + tuple[2]) % 2 ? -1 : 1;
         for (int lane = 0; lane < KETS; ++lane) {
-            const INDEX place = group * KETS + lane, ket = order[place < kets ? place : 0];
+            const INDEX place = group * KETS + lane, ket = order[place < kets ? first + kets - 1 - place : first];
             const REAL value = w < 0 ? geometry[ket * GEOMETRY + field]
-                                     : REAL(H[ket * width + w] * factor[ket * tuples + w % tuples]);
+                                     : REAL(H[(ket - first) * width + w] * factor[ket] * sign);
             record[item * KETS + lane] = place < kets ? value : REAL(field == 0);
         }
     }

@@ -1,0 +1,86 @@
+"""Tables that the kernels of the J engine read, copied to every device once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import accumulate
+from math import prod
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cuanto.arrays import Array, Ints32
+from cuanto.backends.base import Backend
+from cuanto.kernels.hermite_build import tuple_table
+from cuanto.kernels.recurrences.boys import boys_table, table_float
+from cuanto.kernels.recurrences.components import kernel_matrix, powers
+from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+
+Kind = tuple[tuple[int, bool], ...]
+"""The shells (momentum, solid harmonics?) that share a primitive."""
+
+_known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _copied(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
+    tables = _known.setdefault(backend, {})
+    if name not in tables:
+        tables[name] = backend.to_device(make())
+    return tables[name]
+
+
+def tuples_on(backend: Backend) -> Any:
+    """`tuple_table`"""
+    return _copied(backend, "tuples", tuple_table)
+
+
+def boys_on(backend: Backend, real: str) -> Any:
+    """The table of the Boys function for a number type."""
+    return _copied(backend, real, {"double": boys_table, "float": table_float}[real])
+
+
+def self_repulsion_on(backend: Backend, order: int) -> Any:
+    """`self_repulsion_factor`"""
+    return _copied(backend, order, partial(self_repulsion_factor, order))
+
+
+def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
+    """`polynomials`"""
+    return tuple(_copied(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
+
+
+def _part(kind: Kind, i: int) -> Any:
+    return polynomials(kind)[i]
+
+
+@cache
+def polynomials(kind: Kind) -> tuple[Ints32, Ints32, Array]:
+    """Starts, powers and coefficients of the terms of all functions."""
+    rows = [
+        [(a, x) for a, x in zip(powers(l), row, strict=True) if x] for l, pure in kind for row in kernel_matrix(l, pure)
+    ]
+    start = np.array([0, *accumulate(len(row) for row in rows)], dtype=np.int32)
+    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
+    return start, power, np.array([x for row in rows for _, x in row])
+
+
+@cache
+def self_repulsion_factor(order: int) -> Array:
+    """W with (h|h) = theta |W^T g|^2 for a Hermite density h of exponent p, where g_t = p^(|t|/2) h_t.
+
+    theta = 2 pi^5/2 / (p^2 (2p)^1/2); W is a lower triangle.
+
+    At P = Q only even tuples have R_u = (-p)^(|u|/2) (u_x - 1)!! (u_y - 1)!! (u_z - 1)!! / (|u| + 1).
+    """
+    t = np.array(hermite_tuples(order))
+    odd = np.array([prod(range(x - 1, 0, -2)) if x % 2 == 0 else 0.0 for x in range(2 * order + 1)])
+    u = t[:, None, :] + t[None, :, :]
+    total = u.sum(axis=2)
+    sign = 1.0 - 2.0 * ((t.sum(axis=1) + total // 2) % 2)
+    M = sign * odd[u].prod(axis=2) / (total + 1)
+    # The matrix is positive; the shift keeps it so in finite arithmetic and increases the bound.
+    size = np.sqrt(np.diag(M))
+    W: Array = size[:, None] * np.linalg.cholesky(M / np.outer(size, size) + 1e-12 * np.eye(len(M)))
+    return W

@@ -1,0 +1,73 @@
+"""A density between two shells in Hermite Gaussians, and its derivative with respect to the distance of the shells.
+
+The product of primitives a and b is sum_t E_t^ab Lambda_t(P) (McMurchie and Davidson; `mcmurchie_davidson`). E depends
+on the centres through P - A = -(b/p) (A - B) and P - B = (a/p) (A - B), and x_A Lambda_t = h Lambda_(t+1) + (P - A)
+Lambda_t + t Lambda_(t-1) with h = 1/2p builds a polynomial factor by factor, all monomials of a shell at once (Horner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cuanto.kernels.ir import Graph, Stage, inputs
+from cuanto.kernels.recurrences.components import ORIGIN, Powers, powers, raised
+from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
+
+PAIR_FIELDS = 8
+"""P - A, P - B, h and a/p of a primitive pair."""
+Hermites = Mapping[Powers, int]
+"""Coefficients of Hermite Gaussians."""
+
+
+def multiply_out(graph: Graph, shift: Sequence[int], h: int, l: int, parts: Mapping[Powers, Hermites]) -> Hermites:
+    """sum_a x^a parts[a] over monomials of degree l about a centre, P minus which is `shift`."""
+    g, level = graph, parts
+    for d in range(l, 0, -1):
+        terms: dict[Powers, dict[Powers, list[tuple[float, int, int]]]] = {}
+        for a in powers(d):
+            if a not in level:
+                continue
+            i = next(axis for axis in range(3) if a[axis])
+            target = terms.setdefault(raised(a, i, -1), {})
+            for t, value in level[a].items():
+                target.setdefault(raised(t, i), []).append((1.0, h, value))
+                target.setdefault(t, []).append((1.0, shift[i], value))
+                if t[i]:
+                    target.setdefault(raised(t, i, -1), []).append((float(t[i]), g.one, value))
+        level = {a: {t: g.sum(found) for t, found in one.items()} for a, one in terms.items()}
+    return level.get(ORIGIN, {})
+
+
+def expansion(la: int, lb: int) -> Stage:
+    """From `pair` (PAIR_FIELDS) and `gamma` [a, b]: h_t, and k_xt of the derivative without that of the exponential.
+
+    With t up to la + lb, and for each axis x up to la + lb - 1.
+    """
+    g = Graph()
+    PA, PB = inputs(g, "pair", 3, uniform=False), [g.input("pair", 3 + i, False) for i in range(3)]
+    h, share = g.input("pair", 6, False), g.input("pair", 7, False)
+    other = g.sub(share, g.one)  # -b/p
+    gamma = {
+        (a, b): g.input("gamma", i * len(powers(lb)) + j, False)
+        for i, a in enumerate(powers(la))
+        for j, b in enumerate(powers(lb))
+    }
+
+    def transformed(values: Mapping[tuple[Powers, Powers], int], a_order: int, b_order: int) -> Hermites:
+        rows: dict[Powers, dict[Powers, Hermites]] = {}
+        for (a, b), value in values.items():
+            rows.setdefault(a, {})[b] = {ORIGIN: value}
+        parts = {a: multiply_out(g, PB, h, b_order, row) for a, row in rows.items()}
+        return multiply_out(g, PA, h, a_order, parts)
+
+    density = transformed(gamma, la, lb)
+    outputs = [density[t] for t in hermite_tuples(la + lb)]
+    for x in range(3):
+        with_a = {(raised(a, x, -1), b): g.scale(a[x], v) for (a, b), v in gamma.items() if a[x]}
+        with_b = {(a, raised(b, x, -1)): g.scale(b[x], v) for (a, b), v in gamma.items() if b[x]}
+        by_a, by_b = transformed(with_a, la - 1, lb), transformed(with_b, la, lb - 1)
+        outputs += [
+            g.sum(((1.0, other, by_a.get(t, g.zero)), (1.0, share, by_b.get(t, g.zero))))
+            for t in (hermite_tuples(la + lb - 1) if la + lb else ())
+        ]
+    return Stage(g, tuple(outputs))
