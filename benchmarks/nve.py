@@ -48,6 +48,7 @@ def trajectory(molecule: cuanto.Molecule, options: argparse.Namespace) -> Iterat
     step = options.step * FEMTOSECOND
     v_ax = velocities(mass_a, options.temperature, options.seed)
     keywords: dict[str, Any] = {"backend": options.backend, "gradient_tolerance": options.tolerance}
+    keywords |= {} if options.auxbasis is None else {"auxbasis": options.auxbasis}
     surface, R_ax = Surface(molecule, options.method, options.basis, points=options.points, **keywords), molecule.R_ax
     result = surface.at(R_ax)
     for _ in range(options.steps):
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--molecule", default="water_02", help="a geometry of tests/data")
     parser.add_argument("--method", default="pbe")
     parser.add_argument("--basis", default="def2-svp")
+    parser.add_argument("--auxbasis", help="fitting basis, where the Basis Set Exchange is not installed")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--step", type=float, default=0.5, help="femtoseconds")
     parser.add_argument("--temperature", type=float, default=300.0, help="of the first velocities, K")

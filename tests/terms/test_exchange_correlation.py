@@ -172,7 +172,7 @@ def test_cuda_agrees_with_the_cpu(functional: str, spins: int) -> None:
             numbers = float(energy), get_backend(backend).to_host(F_spq), float(term.electrons)
             found.append((*numbers, term.gradient(D_spq, put(C_spi))))
         for one, other in zip(*found, strict=True):
-            assert abs(one - other).max() < CPU_CUDA
+            assert np.abs(one - other).max() < CPU_CUDA
 
 
 @pytest.mark.gpu
