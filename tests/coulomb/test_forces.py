@@ -16,7 +16,7 @@ from cuanto.basis import Shell
 from cuanto.coulomb import forces
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.hermite_pairs import PairBlock, Primitives, pair_blocks, primitives, single_blocks
-from cuanto.coulomb.j_engine import Distributions
+from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.coulomb.j_steps import Steps
 from cuanto.errors import InputError
 from cuanto.kernels.recurrences.components import shell_scale
@@ -251,6 +251,19 @@ def test_sources_are_added(name: str, coulomb: str) -> None:
     if name == "cpu":
         again = [electronic_gradient(basis_at(), D_pq, total, CpuBackend(threads=n)) for n in (1, 3)]
         assert np.array_equal(again[0], again[1])
+
+
+def test_short_memory_means_fewer_chunks_and_the_same_forces() -> None:
+    D_pq, device = 0.1 * symmetric(basis_at().nbf), get_backend("simt")
+    kets = Distributions.of(pair_blocks(primitives(basis_at())[0], 1e-12, device), device)
+    numbers = []
+    for room in (np.inf, 1e5, 0.0):
+        launcher = Potentials(kets, kets, 1e-12, higher=1, room=room)._launcher
+        numbers.append(sum(mine.stop - mine.start for mine in launcher.chunks.values()))
+        found = electronic_gradient(basis_at(), device.to_device(D_pq), Sources(repulsion=True), device, room=room)
+        exact = electronic_gradient(basis_at(), D_pq, Sources(repulsion=True), get_backend("cpu"))
+        assert np.abs(found - exact).max() < ROUNDING * np.abs(exact).max()
+    assert numbers[0] >= numbers[1] >= numbers[2] == len(kets.classes) ** 2
 
 
 def test_what_is_refused() -> None:

@@ -69,10 +69,12 @@ def electronic_gradient(
     backend: Backend,
     omega: float | None = None,
     threshold: float = THRESHOLD,
+    room: float = np.inf,
 ) -> Array:
     """dE/dR of the energy of an electron density in the field of sources, at a fixed density matrix; on the host.
 
     Rows are the atoms, then the point charges. `omega`: the operator erf(omega r)/r in place of 1/r, for all charges.
+    `room`: bytes of memory for potentials.
     """
     _check_places(basis)
     atoms, xp = len(basis.R_ax), backend.xp
@@ -85,7 +87,7 @@ def electronic_gradient(
         _add_overlap(gradient[:atoms], pairs, X, X_nkl[0].size, float(bool(sources.kinetic)), backend)
     if signs := _signs(sources):
         all_charges = Distributions.of(blocks, backend)
-        potentials = Potentials(all_charges, all_charges, threshold, omega=omega, higher=1, signs=signs)
+        potentials = Potentials(all_charges, all_charges, threshold, omega=omega, higher=1, signs=signs, room=room)
         _add_forces(gradient, potentials, X)
     total = backend.to_host(gradient)
     if sources.operators:

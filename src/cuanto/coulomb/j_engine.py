@@ -122,10 +122,12 @@ class Potentials:
         omega: float | None = None,
         higher: int = 0,
         signs: Mapping[tuple[str, str], int] | None = None,
+        room: float = np.inf,
     ) -> None:
         """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives.
 
         `signs` of the densities of sets of kets for sets of bras: sets that are not named do not meet; default: all do.
+        `room`: bytes of memory for the potentials of parts of the kets.
         """
         self.backend, self.threshold = bras.backend, threshold
         self.precision = precision if precision == "double" or (bras.single and kets.single) else "double"
@@ -142,7 +144,7 @@ class Potentials:
         def sign(bra: HermiteClass, ket: HermiteClass) -> int:
             return 1 if signs is None else signs.get((bra.name, ket.name), 0)
 
-        self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign)
+        self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign, room)
         nothing = self.backend.zeros((len(self._bounds),), np.int32)
         self._nothing = [nothing[c.groups] for c in self.bras]
         self._last: list[Reach] = []

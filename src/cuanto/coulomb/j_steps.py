@@ -305,7 +305,10 @@ def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
 
 
 class Launcher:
-    """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities, 0: do not meet."""
+    """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities, 0: do not meet.
+
+    `room`: bytes for the potentials of one density. Kets are divided into fewer chunks where it is short.
+    """
 
     def __init__(
         self,
@@ -314,6 +317,7 @@ class Launcher:
         kets: Sequence[HermiteClass],
         reals: Sequence[str],
         sign: Callable[[HermiteClass, HermiteClass], int],
+        room: float = np.inf,
     ) -> None:
         self.backend, self._bras = backend, bras
         self._tables = {real: boys_on(backend, real) for real in reals}
@@ -323,11 +327,17 @@ class Launcher:
         # (classes, number type) -> the job's chunks among those of all jobs with the same bras
         self.chunks: dict[tuple[tuple[int, int], str], slice] = {}
         self._sizes: list[tuple[int, int]] = []  # chunks of a class of bras, those with positive signs
-        for bra in bras:
-            met = [(wanted, ket) for wanted in (1, -1) for ket in kets if sign(bra.pairs, ket) == wanted]
+        meeting = [[(n, ket) for n in (1, -1) for ket in kets if sign(bra.pairs, ket) == n] for bra in bras]
+        wanted_bytes = sum(
+            8 * len(reals) * hermite_count(bra.order) * bra.count * chunks_of_kets(backend, bra.count, ket.count)
+            for bra, met in zip(bras, meeting, strict=True)
+            for _, ket in met
+        )
+        share = min(1.0, room / max(1, wanted_bytes))
+        for bra, met in zip(bras, meeting, strict=True):
             at = plus = 0
             for (wanted, ket), real in product(met, reals):
-                end = at + chunks_of_kets(backend, bra.count, ket.count)
+                end = at + max(1, int(share * chunks_of_kets(backend, bra.count, ket.count)))
                 self.chunks[(bra.pairs.number, ket.number), real] = slice(at, end)
                 at, plus = end, end if wanted > 0 else plus
             self._sizes.append((at, plus))

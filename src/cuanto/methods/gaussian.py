@@ -163,7 +163,7 @@ class Calculation:
         context = self.context
         require_gradient(state, context.request.scf.unconverged_gradient)
         context.budget.release(SCF_MEMORY)  # its matrices are gone
-        common = (context.basis, context.backend, state, self.core.S_pq)
+        common = (context.basis, context.budget, state, self.core.S_pq)
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
     @property

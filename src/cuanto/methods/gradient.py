@@ -24,16 +24,20 @@ from cuanto.basis import Basis
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.errors import ConvergenceError, InputError
 from cuanto.log import Timings
+from cuanto.memory import Budget
 from cuanto.scf.loop import occupied
 from cuanto.scf.state import State
 from cuanto.terms import Term
 
+POTENTIAL_SHARE = 0.5
+"""Part of the available memory for the potentials of electrostatic forces."""
+
 
 def energy_gradient(
-    terms: Sequence[Term], basis: Basis, backend: Backend, state: State, S_pq: Any, charges: int, timings: Timings
+    terms: Sequence[Term], basis: Basis, budget: Budget, state: State, S_pq: Any, charges: int, timings: Timings
 ) -> tuple[Array, Array]:
     """dE/dR of a stationary state, Hartree/Bohr, for the atoms and for the point charges (`charges` of them)."""
-    atoms = len(basis.R_ax)
+    atoms, backend = len(basis.R_ax), budget.backend
     gradient = np.zeros((atoms + charges, 3))
     C_spi = _occupied_orbitals(state, backend.xp)
     sources, names = Sources(overlap=-energy_weighted_density(state, S_pq, backend)), ["overlap"]
@@ -48,7 +52,8 @@ def energy_gradient(
                 raise InputError(f"the gradient of the term {term.name!r} is not implemented")
             gradient[: len(part)] += part
     with timings.measure(f"gradient of {', '.join(names)}"):
-        part = electronic_gradient(basis, state.D_spq.sum(axis=0), sources, backend)
+        room = POTENTIAL_SHARE * budget.available()
+        part = electronic_gradient(basis, state.D_spq.sum(axis=0), sources, backend, room=room)
         gradient[: len(part)] += part
     return gradient[:atoms], gradient[atoms:]
 
