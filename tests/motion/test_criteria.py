@@ -27,6 +27,10 @@ def test_criteria_are_met_one_by_one() -> None:
     assert PRESETS["normal"].flat(Measures(2e-6, 4e-6, 1.0, 1.0))
 
 
+def test_the_energy_of_a_step() -> None:
+    assert [round(one.energy, 8) for one in PRESETS.values()] == [2.5e-5, 1e-6, 1e-6, 1e-6]
+
+
 def test_measures_are_over_components() -> None:
     gradient = np.array([[3e-4, 0.0, 0.0], [0.0, -4e-4, 0.0]])
     found = Measures.of(gradient, None)

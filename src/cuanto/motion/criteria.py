@@ -55,6 +55,14 @@ class Criteria:
         )
         return first, second, third, fourth
 
+    @property
+    def energy(self) -> float:
+        """Largest change of the energy, Hartree, that the step which would follow may promise.
+
+        In a large molecule many small components add up. `normal` and tighter criteria have 1e-6 Hartree.
+        """
+        return max(1e-6, self.gradient_max * self.displacement_max)
+
     def flat(self, measures: Measures) -> bool:
         """Whether the gradient is so small that the displacement does not matter."""
         small = (FLAT * self.gradient_rms, FLAT * self.gradient_max)

@@ -354,7 +354,8 @@ class Search:
 
 def _is_converged(point: Point, step: Step, criteria: Criteria) -> bool:
     """Whether all criteria are met, by a step that nothing has shortened, or the surface is flat."""
-    return point.satisfied and (criteria.flat(step.measures) or (all(step.met) and not point.limited))
+    small = abs(point.expected) <= criteria.energy and not point.limited
+    return point.satisfied and (criteria.flat(step.measures) or (all(step.met) and small))
 
 
 def structure_text(found: OptimizationResult) -> str:

@@ -61,7 +61,7 @@ class Point:
 
     `move_ax`: displacement of the step that follows; None if the geometry was rejected. `limited`: the step is limited
     by the trust radius. `satisfied`: constraints are. `descents`: negative eigenvalues of the Hessian's model.
-    `direction` on a reaction path: 1 or -1.
+    `expected`: change of the energy in the step that follows. `direction` on a reaction path: 1 or -1.
     """
 
     R_ax: Array
@@ -72,6 +72,7 @@ class Point:
     limited: bool = False
     satisfied: bool = True
     descents: int = 0
+    expected: float = 0.0
     direction: int = 0
 
     @property
@@ -174,6 +175,7 @@ class Walker:
             limited=bool(optimizer.cnorm > NEARLY * optimizer.trust) if hasattr(optimizer, "cnorm") else False,
             satisfied=not constrained or optimizer.IC.maxConstraintViolation(X) < VIOLATION,
             descents=int((np.linalg.eigvalsh(optimizer.H) < DESCENT).sum()),
+            expected=float(getattr(optimizer, "expect", 0.0)),
             direction=direction,
         )
 
