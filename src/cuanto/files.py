@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cuanto.errors import InputError
 
 Name = str | os.PathLike[str]
@@ -58,8 +56,10 @@ def write_text(path: Name, text: str) -> None:
 
 def save_npz(path: Name, arrays: Mapping[str, Any]) -> None:
     """Write NumPy's .npz file completely or not at all."""
+    import numpy  # here, because `cuanto --help` does not need it
+
     with replacing(path) as draft, draft.open("wb") as file:
-        np.savez(file, **arrays)
+        numpy.savez(file, **arrays)
 
 
 def require_writable(path: Name, *inputs: Name | None) -> None:

@@ -332,7 +332,7 @@ def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert schema["model"]["method"] == "rhf" and len(schema["return_result"]) == 6
     path.write_text(json.dumps({**asked, "driver": "hessian"}))
     assert status_of(str(path)) == 2
-    assert "driver 'hessian' is not supported" in error_line(capsys)
+    assert "use `cuanto frequencies`" in error_line(capsys)
 
 
 def test_nothing_is_shown_before_an_error_in_the_input(h2: Path, capsys: pytest.CaptureFixture[str]) -> None:

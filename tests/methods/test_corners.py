@@ -22,7 +22,7 @@ from cuanto.files import destination
 from cuanto.grid.partition import sort_keys
 from cuanto.interfaces.ase import Cuanto
 from cuanto.methods import Result
-from cuanto.report.figures import _step
+from cuanto.report.figures import tick_step
 from cuanto.report.markup import seconds
 from cuanto.semiempirical.engine import PairEngine
 from nddo_cases import layout_of, molecule
@@ -143,7 +143,7 @@ def test_a_metric_without_a_factor_is_noticed(bad: float) -> None:
 @pytest.mark.parametrize("power", [0, 1, 3, 6])
 def test_steps_of_an_axis_are_round(power: int) -> None:
     for span in np.array([1.0, 3.0, 7.0, 9.9]) * 10**power:
-        step = _step(span, 6)
+        step = tick_step(span, 6)
         assert span / step <= 6 and step in {k * 10**p for k in (1, 2, 5) for p in range(power + 1)}
 
 

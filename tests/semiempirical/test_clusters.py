@@ -182,7 +182,7 @@ def test_which_options_the_rotations_have() -> None:
 
     assert rotations_suffice(ScfOptions(), problem(512))
     assert not rotations_suffice(ScfOptions(), problem(512, 290)) and not rotations_suffice(ScfOptions(), problem(768))
-    for given in ({"damping": 0.3}, {"level_shift": 0.2}, {"accelerator": "adiis"}, {"stability": "check"}):
+    for given in ({"damping": 0.3}, {"level_shift": 0.2}, {"accelerator": "adiis"}, {"guess_mixing": 0.1}):
         assert not rotations_suffice(ScfOptions(**given), problem(512))
     mol = water_cluster(51)
     shifted = run(mol, "pm6", level_shift=0.1)
