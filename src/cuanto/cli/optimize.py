@@ -235,7 +235,7 @@ class StepTable:
         line = Text(f"{step.number:6d}{step.energy:20.9f}{change:>18}")
         for value, met in zip(vars(step.measures).values(), step.met, strict=True):
             text = "rejected" if value != value else f"{value:.2e}{'*' if met else ' '}"
-            line.append(f"{text:>13}", style="green" if met else "")
+            line.append(f"{text:>14}", style="green" if met else "")
         line.rstrip()
         self.console.print(line, soft_wrap=True)
 
@@ -244,9 +244,9 @@ class StepTable:
         if self._known:
             self.console.print(f"continues with {count(self._known, 'gradient')} of the journal", markup=False)
         heads = ("rms gradient ", "max gradient ", "rms displ. ", "max displ. ")
-        names = "".join(f"{head:>13}" for head in heads)
+        names = "".join(f"{head:>14}" for head in heads)
         self.console.print(f"{'step':>6}{'energy / Hartree':>20}{'change / Hartree':>18}{names}", soft_wrap=True)
-        limits = "".join(f"{value:>12.1e} " for value in vars(self.criteria).values())
+        limits = "".join(f"{value:>13.1e} " for value in vars(self.criteria).values())
         self.console.print(f"{'limits / (Hartree/Bohr), Bohr':>44}{limits}".rstrip(), soft_wrap=True, style="dim")
 
 

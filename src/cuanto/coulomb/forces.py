@@ -55,7 +55,7 @@ class Sources:
     operators: Mapping[str, Sequence[float]] | None = None
 
     def __add__(self, other: Sources) -> Sources:
-        """Both; a kind of source comes from one of them."""
+        """Sources of both; each kind may come from only one of them."""
         given = {name: value for name, value in vars(other).items() if value is not None}
         if twice := [name for name in given if getattr(self, name) is not None]:
             raise InputError(f"two terms have the same kind of sources: {', '.join(twice)}")

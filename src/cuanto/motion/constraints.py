@@ -44,7 +44,7 @@ class Constraint:
 
     @property
     def shown(self) -> str:
-        """Value with its unit, for people."""
+        """The value with its unit, as it is printed."""
         if self.value is None:
             return "frozen"
         return f"{self.value / self.unit:.6g} {'Angstrom' if self.kind == 'distance' else 'degrees'}"

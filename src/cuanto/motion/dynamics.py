@@ -208,7 +208,7 @@ class Dynamics:
         return np.asarray(self._atoms.positions / ase_units.Bohr)
 
     def _velocities(self) -> Array:
-        """In Bohr/fs."""
+        """Velocities in Bohr/fs."""
         return np.asarray(self._atoms.get_velocities() * ase_units.fs / ase_units.Bohr)
 
     def _draw_velocities(self) -> None:
@@ -230,7 +230,7 @@ class Dynamics:
         return 3 * count - 3 - (min(dimensions, 2) + 1 if dimensions else 0)
 
     def _temperature(self) -> float:
-        """In K."""
+        """Temperature in K."""
         return float(2.0 * self._atoms.get_kinetic_energy() / (ase_units.kB * max(self._freedom, 1)))
 
     def _make_integrator(self) -> Any:
@@ -246,7 +246,7 @@ class Dynamics:
         return VelocityVerlet(self._atoms, timestep=step)
 
     def _state(self) -> dict[str, Any]:
-        """All that decides the following steps."""
+        """Everything that determines the following steps."""
         found: dict[str, Any] = {
             "step": self.number,
             "frames": self._frames,
@@ -260,7 +260,7 @@ class Dynamics:
         return found
 
     def _identity(self) -> dict[str, Any]:
-        """What makes two runs the same."""
+        """Data that are equal for two parts of the same run."""
         surface, molecule = self.surface, self.surface.molecule
         return {
             "symbols": list(molecule.symbols),

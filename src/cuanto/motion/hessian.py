@@ -281,5 +281,5 @@ class HessianCalculation:
 
 
 def _is_octahedral(operation: Operation) -> bool:
-    """Whether it exchanges and reverses the axes of the coordinates, as the operations of a Lebedev grid do."""
+    """Whether an operation exchanges or reverses the axes of the coordinates, as those of a Lebedev grid do."""
     return bool(np.abs(np.sort(np.abs(operation.R_xy), axis=1) - [0.0, 0.0, 1.0]).max() < EXACT)

@@ -32,7 +32,7 @@ class Operation:
 
     @property
     def proper(self) -> bool:
-        """Whether it is a rotation."""
+        """Whether the operation is a rotation."""
         return float(np.linalg.det(self.R_xy)) > 0
 
     @property

@@ -54,7 +54,7 @@ class Conditions:
             raise InputError(f"unknown entropy {self.entropy!r}: choose {', '.join(ENTROPIES)}")
 
     def completed(self, symmetry_number: int, degeneracy: int) -> Conditions:
-        """With a symmetry number and a degeneracy where there are none."""
+        """The same conditions, with a symmetry number and a degeneracy where they have none."""
         return replace(
             self,
             symmetry_number=self.symmetry_number or symmetry_number,

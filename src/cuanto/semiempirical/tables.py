@@ -27,7 +27,7 @@ UNKNOWN = {False: (2.18, 5.0), True: (3.0, 5.0)}
 
 
 def element_names(layout: Layout) -> list[str]:
-    """In the order of their first atoms."""
+    """Names of the elements, in the order of their first atoms."""
     return list(dict.fromkeys(layout.symbols))
 
 
