@@ -21,6 +21,7 @@ from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
+from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
 TOLERANCE = 1e-6
 """Convergence threshold: a guess needs no more."""
@@ -37,26 +38,28 @@ class Atom:
     converged: bool
 
 
-def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
-    """The atom in these shells (at any position), cached by element, charge and basis."""
+def atom(number: int, charge: float, shells: tuple[Shell, ...], model: OneElectronModel = NONRELATIVISTIC) -> Atom:
+    """The atom in these shells (at any position), cached by element, charge, basis and model."""
     key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
-    return _atom(number, charge, key)
+    return _atom(number, charge, key, model)
 
 
 @lru_cache(maxsize=256)
-def _atom(number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...]) -> Atom:
+def _atom(
+    number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...], model: OneElectronModel
+) -> Atom:
     electrons = electrons_by_momentum(configuration(number, charge))
     shells = [
         Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
         for l, exponents, coefficients, shape in key
         if l < len(electrons)
     ]
-    return solve(number, electrons, shells)
+    return solve(number, electrons, shells, model)
 
 
-def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
+def solve(number: int, electrons: list[float], shells: list[Shell], model: OneElectronModel = NONRELATIVISTIC) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
-    radial = _Radial(number, shells)
+    radial = _Radial(number, shells, model)
     # Momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
@@ -97,14 +100,13 @@ def _filling(electrons: float, l: int, functions: int) -> Array:
 class _Radial:
     """Integrals over radial functions: one-electron ones for each l, J - K/2 averaged over components for each pair."""
 
-    def __init__(self, number: int, shells: list[Shell]) -> None:
+    def __init__(self, number: int, shells: list[Shell], model: OneElectronModel) -> None:
         momenta = sorted({shell.l for shell in shells})
         assert momenta == list(range(len(momenta)))
         basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
         self._functions = _components(basis)
         S = integrals.overlap(basis, backend="cpu")
-        h = integrals.kinetic(basis, backend="cpu")
-        h = h + integrals.nuclear(basis, charges=[number], positions=np.zeros((1, 3)), backend="cpu")
+        h = model.atom(basis, number, get_backend("cpu"))
         # All components of a momentum have the same matrix: take the first.
         first = [p_am[:, 0] for p_am in self._functions]
         self.S = [S[np.ix_(p, p)] for p in first]
