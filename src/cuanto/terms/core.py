@@ -100,10 +100,12 @@ class CoreHamiltonian(Term):
         return total
 
     def notes(self) -> Sequence[str]:
-        """Warn about heavy elements without relativity."""
+        """Name X2C, and warn about heavy elements without relativity."""
+        if self._x2c is not None:
+            return (f"relativity: {self._x2c}, {'Gaussian' if self._model.gaussian_nuclei else 'point'} nuclei",)
         nuclei = self._molecule.nuclei
         heavy = (nuclei.protons > LAST_LIGHT_ELEMENT) & (nuclei.core_electrons == 0)
-        if self._model.c is not None or not heavy.any():
+        if not heavy.any():
             return ()
         elements = ", ".join(dict.fromkeys(np.array(self._molecule.elements)[heavy].tolist()))
         return (f"{elements} without relativity: use relativity='x2c', or a basis with a core potential",)

@@ -82,6 +82,11 @@ class X2C:
         self._decoupling = Decoupling(S_kl, T_kl, V_kl, W_kl, c, backend)
         self.h_pq = self._decoupling.contracted(self._C_kp)
 
+    def __str__(self) -> str:
+        functions, dropped = self._primitive.nbf, self._decoupling.dropped
+        less = f", {dropped} linearly dependent ones left out" if dropped else ""
+        return f"spin-free X2C in {functions} decontracted functions{less}"
+
     def gradient(self, D_pq: Any) -> Array:
         """Derivative of sum_pq D_pq h_pq with respect to the atoms; on the host."""
         backend, product, C_kp = self._backend, self._backend.linalg.product, self._C_kp
