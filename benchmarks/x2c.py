@@ -47,7 +47,7 @@ def measure(name: str, backend: Any, repeat: int, peer: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"molecule": name, "functions": basis.nbf, "primitives": decontract(basis)[0].nbf}
     options: dict[str, Any] = {"auxbasis": AUX, "relativity": "x2c", "backend": backend}
     result = cuanto.energy(molecule, "hf", basis, **options)
-    D_spq = backend.to_device(result.state.D_spq)
+    D_spq = result.state.D_spq  # on the device
     for label, model in (("plain", OneElectronModel()), ("x2c", OneElectronModel(SPEED_OF_LIGHT))):
 
         def hamiltonian(model: OneElectronModel = model) -> CoreHamiltonian:

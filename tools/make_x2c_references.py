@@ -48,8 +48,6 @@ MOLECULES: dict[str, tuple[str, int, int]] = {
     "hydrogen bromide cation": ("Br 0 0 0; H 0.3 0.4 1.35", 1, 2),
     "silver hydride": ("Ag 0 0 0; H 0.3 0.4 1.55", 0, 1),
     "hydrogen iodide": ("I 0 0 0; H 0.3 0.4 1.55", 0, 1),
-    "gold hydride": ("Au 0 0 0; H 0.3 0.4 1.45", 0, 1),
-    "mercury hydride": ("Hg 0 0 0; H 0.3 0.4 1.7", 0, 2),
 }
 """Angstrom, charge, multiplicity."""
 # Molecule, method, basis, fitting, nuclear model; * in the sample of the tests.
@@ -71,8 +69,6 @@ TABLE = f"""
     silver hydride / rhf / {BASIS} / none / point
     hydrogen iodide / rhf / {BASIS} / none / point
     hydrogen iodide / rhf / {BASIS} / none / gaussian
-    gold hydride / rhf / {BASIS} / none / point
-    mercury hydride / uhf / {BASIS} / none / point
 """
 ATOMS_IN_SAMPLE = ("Ne", "Kr")
 

@@ -61,6 +61,7 @@ def test_energies_are_those_of_the_dirac_equation() -> None:
 def test_adjoint_is_the_derivative(which: int, threshold: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where combinations are left out as linearly dependent, which changes with S as well."""
     monkeypatch.setattr(decoupling, "DEPENDENCE", threshold)
+    monkeypatch.setattr(decoupling, "SAFE_PIVOT", threshold * 2)
     backend, M = get_backend("cpu"), matrices()
     rng = np.random.default_rng(3)
     D, change = symmetric(rng), symmetric(rng)

@@ -19,11 +19,6 @@ from tolerances import CPU_CUDA, FORCE_CPU_CUDA
 from x2c_cases import GRADIENT, Row, calculate, energy_tolerance, gradient_difference, key, references
 
 SAMPLE = [pytest.param(row, id=key(row)) for row in references() if row["sample"]]
-ON_GPU = [
-    pytest.param(row, id=key(row))
-    for row in references()
-    if row["sample"] or row["molecule"] in ("hydrogen iodide", "silver hydride")
-]
 
 
 def water(name: str = "sto-3g", **options: Any) -> Any:
@@ -39,7 +34,7 @@ def test_sample(row: Row) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("row", ON_GPU)
+@pytest.mark.parametrize("row", SAMPLE)
 def test_sample_on_a_gpu(row: Row) -> None:
     here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
     assert there.energy == pytest.approx(here.energy, abs=max(CPU_CUDA, 1e-12 * abs(here.energy)))
