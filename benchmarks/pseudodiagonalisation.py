@@ -43,7 +43,7 @@ from cuanto.scf.diagonalise import Full
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.rotations import make_orthonormal, rotate_by_factors, splits
 from cuanto.scf.state import State
-from cuanto.semiempirical.diagonalisers import SINGLE_PAYS, purification
+from cuanto.semiempirical.diagonalisers import SINGLE_IS_FASTER, purification
 from cuanto.semiempirical.purify import Purification
 
 ASKED_STEP, ASKED_GAIN = 0.12, 3.0
@@ -123,7 +123,7 @@ class Timed(Pseudo):
     """Rotations that note the seconds of their steps, the device waited for."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__(frame, "economical", mixed=SINGLE_PAYS[frame.place.traits.language])
+        super().__init__(frame, "economical", mixed=SINGLE_IS_FASTER[frame.device.traits.language])
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:

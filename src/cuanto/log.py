@@ -26,7 +26,7 @@ _listener: ContextVar[StepListener | None] = ContextVar("listener", default=None
 def report_progress(done: float) -> None:
     """Log how much of the launched kernels of the current step is done."""
     logger.info("%s: %.0f %% of the work launched is done", _step.get(), 100 * done)
-    _tell(f"{_step.get()}, {done:.0%} of the work launched", None)
+    _notify(f"{_step.get()}, {done:.0%} of the work launched", None)
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def step_listener(listener: StepListener) -> Iterator[None]:
         _listener.reset(before)
 
 
-def _tell(name: str, seconds: float | None) -> None:
+def _notify(name: str, seconds: float | None) -> None:
     if (listener := _listener.get()) is not None:
         listener(name, seconds)
 
@@ -59,7 +59,7 @@ class Timings:
         self._wait()
         start, outer = time.perf_counter(), _step.get()
         _step.set(name)
-        _tell(name, None)
+        _notify(name, None)
         try:
             yield
         finally:
@@ -68,7 +68,7 @@ class Timings:
             elapsed = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
             logger.log(logging.INFO if elapsed >= SHORTEST_INFO else logging.DEBUG, "%s: %.3f s", name, elapsed)
-            _tell(name, elapsed)
+            _notify(name, elapsed)
 
     @property
     def total(self) -> float:

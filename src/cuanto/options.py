@@ -77,7 +77,7 @@ class Option:
         if value is None and self.default is None:
             return
         name = self.name
-        with about_option(name):
+        with errors_about_option(name):
             if self.kind == "choice" and value not in self.choices:
                 raise InputError(f"unknown {name} {value!r}: choose {', '.join(self.choices)}")
             if self.kind == "switch" and (hasattr(value, "__len__") or value not in (True, False)):
@@ -304,7 +304,7 @@ def changed_options(given: CalculationOptions | ScfOptions) -> dict[str, Any]:
 
 
 @contextmanager
-def about_option(name: str) -> Iterator[None]:
+def errors_about_option(name: str) -> Iterator[None]:
     """Errors inside carry the name of the option."""
     try:
         yield

@@ -157,9 +157,9 @@ def _listen(tasks: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
-    module, name = asked["function"]
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    module, name = request["function"]
     try:
-        return {"result": getattr(import_module(module), name)(asked["task"])}
+        return {"result": getattr(import_module(module), name)(request["task"])}
     except Exception as error:
         return {"error": " ".join(f"{type(error).__name__}: {error}".split())}

@@ -132,7 +132,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     source = general_source("table", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, low_priority=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

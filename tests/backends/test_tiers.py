@@ -47,12 +47,12 @@ class Watch:
         self.gate = threading.Event()
         self.before_call: Callable[[str], None] = lambda entry: None
 
-        def compile_watched(source: Any, polite: bool = False) -> Path:
+        def compile_watched(source: Any, low_priority: bool = False) -> Path:
             if source.entry != POOL:
-                self.compiled.setdefault(source.entry, (threading.current_thread().name, polite))
+                self.compiled.setdefault(source.entry, (threading.current_thread().name, low_priority))
             if source.entry not in (TABLE, POOL):
                 assert self.gate.wait(60)
-            return compile_library(source, polite)
+            return compile_library(source, low_priority)
 
         def watched_variant(program: CpuProgram, arguments: Any) -> Variant:
             items = ENTRY(program.items)
@@ -115,8 +115,8 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
     backend.finish_compiling()
     assert set(watch.compiled) == {TABLE, *CLASSES}
     for entry in CLASSES:
-        thread, polite = watch.compiled[entry]
-        assert polite and thread.startswith("cuanto-compile")
+        thread, low_priority = watch.compiled[entry]
+        assert low_priority and thread.startswith("cuanto-compile")
     assert len(finals(folder)) == 1 + len(CLASSES) and not drafts(folder)
 
     watch.called.clear()

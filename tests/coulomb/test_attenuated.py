@@ -14,7 +14,7 @@ from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
-from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.api import upload_pairs
 from direct_reference import DEVICES, Array, close, densities
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 from oracles import integrals as reference
@@ -209,7 +209,7 @@ def test_every_way_of_fitting(omega: float) -> None:
     """Integrals kept or not, J engine, the way of a GPU, pairs that are there already, densities without orbitals."""
     builder, *first = fit("water_01", "def2-svp", omega, "cpu")
     there = Device()
-    pairs = uploaded_pairs(builder.basis, there)
+    pairs = upload_pairs(builder.basis, there)
     direct = smallest_budget(builder.basis, builder.aux, "jk", omega)
     for device, options in (("cpu", {"budget": direct}), (there, {}), (there, {"pairs": pairs})):
         other, *found = fit("water_01", "def2-svp", omega, device, **options)

@@ -444,7 +444,7 @@ def test_every_tensor_has_the_same_sums(device: str) -> None:
     close(it.tensor.fit(put(D_spq)), x_sP, it, DIRECT)
     close(it.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
     it.tensor.columns = 2
-    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transformed(put(C_spi[0]))]
+    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transform(put(C_spi[0]))]
     assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]
     X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
     close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)

@@ -77,7 +77,7 @@ def pairs_of(block: PairBlock, host: dict[int, Primitives]) -> Iterator[tuple[in
     """For every pair: its number, the range of functions, shell and centre of both sides."""
     to_host = np.asarray if isinstance(block.E_kft, np.ndarray) else lambda array: array.get()
     a, b = host[id(block.bra)], host[id(block.ket)]
-    for k, (u, v) in enumerate(zip(to_host(block.own("u")), to_host(block.own("v")), strict=True)):
+    for k, (u, v) in enumerate(zip(to_host(block.part("u")), to_host(block.own("v")), strict=True)):
         for rows, one in shells_of(a, u):
             for columns, other in shells_of(b, v):
                 yield k, (rows, one, a.centres[u]), (columns, other, b.centres[v]), (u, v)
@@ -104,7 +104,7 @@ def test_expansions_and_bounds(name: str) -> None:
     assert len(blocks) == 15 and {len(block.bra.kind) for block in blocks} == {1, 2}
     for block in blocks:
         E, geometry, factor, bound, along = device.download(
-            [block.E_kft, *(block.own(name) for name in ("geometry", "factor", "bound", "along"))]
+            [block.E_kft, *(block.part(name) for name in ("geometry", "factor", "bound", "along"))]
         )
         shape = (block.count, block.bra.functions, block.ket.functions, -1)
         E_kmnt, largest = E.reshape(shape), np.zeros(block.count)
@@ -138,7 +138,7 @@ def test_forces_of_a_potential(name: str) -> None:
     for c, V_c in zip(bras.classes, V, strict=True):
         values = Steps(device).potential(c, device.to_device(V_c), 1) | {"X": device.to_device(X_kl.reshape(-1))}
         for block in c.pairs.blocks:
-            rank, factor = device.download([c.rank[block.first :], block.own("factor")])
+            rank, factor = device.download([c.rank[block.first :], block.part("factor")])
             launch = forces._launch("j_force", block, gradient, values, device, higher=1)
             device.launch_all([launch])
             a, b = host[id(block.bra)], host[id(block.ket)]

@@ -17,7 +17,7 @@ from cuanto.errors import InputError
 from cuanto.functionals import XCPotential, get_functional
 from cuanto.grid import panels, weights
 from cuanto.grid.base import ShellTable
-from cuanto.grid.gradient import placed_points
+from cuanto.grid.gradient import blocks_of_points
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import grid_of_points, make_grid
 from cuanto.grid.quadrature import make_quadrature
@@ -148,7 +148,9 @@ def test_derivatives_of_weights_agree_with_the_reference(
     settings = GridSettings(**SETTINGS, partition=partition)
     grid = make_grid(mol, basis("sto-3g", mol), settings, device)
     f_g = np.random.default_rng(1).normal(size=len(grid.w_g)) * grid.w_g
-    found = share_gradient(placed_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device)
+    found = share_gradient(
+        blocks_of_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device
+    )
     own_g, r_gx = device.to_host(grid.own_g), device.to_host(grid.position_xg).T
     used = grid.w_g > 0
     expected = reference.weighted_share_gradient(f_g[used], r_gx[used], own_g[used], mol.R_ax, mol.numbers, partition)

@@ -36,7 +36,7 @@ def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None
     seen = []
     potentials = api._potentials
     monkeypatch.setattr(api, "_potentials", lambda bras, *rest: seen.append(len(bras)) or potentials(bras, *rest))
-    batches = len(api.uploaded_pairs(basis, CpuBackend(threads=1)))
+    batches = len(api.upload_pairs(basis, CpuBackend(threads=1)))
     for limit in (0, 300):
         seen.clear()
         monkeypatch.setattr(api, "POTENTIALS_AT_ONCE", limit)

@@ -19,7 +19,7 @@ import cuanto
 from cuanto.batch import energies
 from cuanto.cli.main import run
 from cuanto.errors import InputError
-from cuanto.interfaces.keywords import about, checked_keywords
+from cuanto.interfaces.keywords import checked_keywords, errors_about
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
 from places import ROOT
@@ -122,7 +122,7 @@ def test_errors_name_file_and_option(tmp_path: Path) -> None:
         with pytest.raises(InputError) as refused:
             checked_keywords(given, "a")
         assert str(refused.value).startswith(line)
-        with pytest.raises(InputError) as again, about("a"):
+        with pytest.raises(InputError) as again, errors_about("a"):
             raise refused.value
         assert str(again.value) == str(refused.value)
 

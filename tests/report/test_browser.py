@@ -23,7 +23,7 @@ from vibrating import PM6, WATER
 pytestmark = pytest.mark.skipif(
     browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"
 )
-EVIL = "<script>window.hacked=1</script>"
+MALICIOUS = "<script>window.hacked=1</script>"
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +131,12 @@ def test_the_surface_is_where_the_orbital_has_its_value(page: Browser, result: A
 
 def test_a_narrow_window_and_a_malicious_name(browser: Browser, result: Any, tmp_path: Path) -> None:
     schema = json.loads(json.dumps(result.to_qcschema()))
-    schema["molecule"]["name"] = EVIL
-    schema["extras"]["cuanto"]["notes"] = [EVIL * 5]
+    schema["molecule"]["name"] = MALICIOUS
+    schema["extras"]["cuanto"]["notes"] = [MALICIOUS * 5]
     write_report(tmp_path / "evil.html", schema)
     browser.open(tmp_path / "evil.html")
     browser.wait("document.getElementById('viewer').dataset.shapes === '2'")
-    assert browser.run("return window.hacked === undefined && document.querySelector('h1').textContent") == EVIL
+    assert browser.run("return window.hacked === undefined && document.querySelector('h1').textContent") == MALICIOUS
     browser.resize(400, 800)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert complaints(browser) == [] and browser.requests() == []

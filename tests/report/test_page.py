@@ -33,7 +33,7 @@ from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack
 from fitting_cases import DATA, molecule
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
-EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'\"&"
+MALICIOUS = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'\"&"
 
 
 class Page(HTMLParser):
@@ -141,18 +141,20 @@ def test_result_dictionary_and_file_give_the_same_page(water: Any, schema: dict[
 
 
 def test_text_of_a_file_is_escaped(schema: dict[str, Any]) -> None:
-    bad = changed(schema, model={"method": EVIL, "basis": EVIL}, keywords={EVIL: EVIL, "fitting": [EVIL]})
-    bad["molecule"]["name"] = EVIL
-    bad["provenance"] = {"creator": EVIL, "version": EVIL}
+    bad = changed(
+        schema, model={"method": MALICIOUS, "basis": MALICIOUS}, keywords={MALICIOUS: MALICIOUS, "fitting": [MALICIOUS]}
+    )
+    bad["molecule"]["name"] = MALICIOUS
+    bad["provenance"] = {"creator": MALICIOUS, "version": MALICIOUS}
     extras = bad["extras"]["cuanto"]
-    extras |= {"notes": [EVIL], "backend": EVIL, "timings": {EVIL: 1.0}, "energies": {EVIL: 1.0}}
-    extras["history"][1]["step"] = EVIL
+    extras |= {"notes": [MALICIOUS], "backend": MALICIOUS, "timings": {MALICIOUS: 1.0}, "energies": {MALICIOUS: 1.0}}
+    extras["history"][1]["step"] = MALICIOUS
     page = Page(report_html(bad))
     assert page.tags.count("script") == 3 and "img" not in page.tags
     assert page.words.count("window.hacked") >= 10
     result = cuanto.read(bad)
     assert shlex.split(reproduce.command_line(result).replace("\\\n", ""))[:5] == [
-        "cuanto", "energy", reproduce.file_name(result), "-m", EVIL,
+        "cuanto", "energy", reproduce.file_name(result), "-m", MALICIOUS,
     ]  # fmt: skip
     compile(reproduce.python_text(result), "page", "exec")
     assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(result))

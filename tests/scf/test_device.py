@@ -116,7 +116,7 @@ def test_device_arrays_never_meet_host_arrays(
     monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 1000 if on_host else 0)
     device = Device()
     problem, start = problem_on(device, name, method, 0.02 if how == "smearing" else 0.0)
-    assert (problem.frame.place is not device) == on_host
+    assert (problem.frame.device is not device) == on_host
     damped = {"damping": 0.3} if how == "shift and damping" else {}
     shift = 0.2 if how == "shift and damping" else 0.0
     options, criteria = ScfOptions(**damped), Criteria(1e-9, 1e-6)

@@ -73,8 +73,8 @@ def test_orbitals_of_molecules() -> None:
         of_molecule = np.zeros(one.natom, dtype=int)
         for k, atoms in enumerate(find_molecules(one.symbols, R_bax[0] * BOHR)):
             of_molecule[atoms] = k
-        places = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
-        assert all(len(place) == 1 for place in places)
+        molecules = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
+        assert all(len(found) == 1 for found in molecules)
         traces.append(np.sort(eps))
     assert np.abs(traces[0] - traces[1]).max() < 1e-4  # they converge roughly only
 
@@ -124,9 +124,9 @@ def slab(side: int, layers: int, distance: float) -> Molecule:
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
     R_ax = []
     for k in range(side * side * layers):
-        place = np.array([distance * (k % side), distance * (k // side % side), 2.9 * (k // side**2)])
+        offset = np.array([distance * (k % side), distance * (k // side % side), 2.9 * (k // side**2)])
         c, s = np.cos(angle := rng.uniform(0, 2 * np.pi)), np.sin(angle)
-        R_ax.append(shape @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]]) + place)
+        R_ax.append(shape @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]]) + offset)
     return Molecule(["O", "H", "H"] * len(R_ax), np.concatenate(R_ax) / BOHR_IN_ANGSTROM)
 
 

@@ -71,9 +71,9 @@ def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -
     layout, R_bax = layout_of(molecule(name, method), method)
     G, H = slow_matrices(layout, R_bax[0], False)
     engine = PairEngine(layout, R_bax, get_backend(backend))
-    unusual = engine.unusual_attraction()
-    unusual = engine.backend.zeros((1, layout.products), np.float64) if unusual is None else unusual
-    arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), unusual]
+    differing = engine.attraction_difference()
+    differing = engine.backend.zeros((1, layout.products), np.float64) if differing is None else differing
+    arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), differing]
     found, attraction, energy, made, beside = get_backend(backend).download(arrays)
     assert np.abs(made[0] - G).max() < SMALL
     assert np.abs(found[0] - H).max() < SMALL

@@ -75,7 +75,7 @@ def test_mopac_limits_additive_terms() -> None:
     for symbol in ("Rh", "Pd", "Ag", "Hf"):
         assert pm6[symbol].rho["sp"] > 5.0 == pm6[symbol].rho["sp core"]
     layout = Layout(parameters("pm6"), ("Ag", "He", "Fe", "C"))
-    own, core = layout.unusual
+    own, core = layout.differing
     assert own.tolist() == [True, True, False, False] and core.tolist() == [False, False, True, False]
 
 

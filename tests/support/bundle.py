@@ -306,8 +306,8 @@ def _by_reference(operator: str, bases: Sequence[Basis], extra: dict[str, Any]) 
     lead = (3,) if operator == "dipole" else ()
     values = np.empty((*lead, *(b.nbf for b in bases)))
     for position in np.ndindex(*(len(b.shells) for b in bases)):
-        shells, centres, place = block_at(bases, position)
-        values[place] = reference_block(operator, shells, centres, **extra)
+        shells, centres, index = block_at(bases, position)
+        values[index] = reference_block(operator, shells, centres, **extra)
     return values
 
 
@@ -362,8 +362,8 @@ def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, what: str
     assert np.isfinite(got).all() and got.shape == wanted.shape, what
     allowed = INTEGRAL_REL * block_maxima(np.abs(wanted), bases) + rounding
     for position in np.argwhere(block_maxima(np.abs(got - wanted), bases) > allowed):
-        shells, centres, place = block_at(bases, position.tolist())
+        shells, centres, index = block_at(bases, position.tolist())
         exact = reference_block(operator, shells, centres, **arguments(operator, basis))
         tolerance = INTEGRAL_REL * np.abs(exact).max() + rounding[tuple(position)]
-        ratio = float(np.abs(got[place] - exact).max() / tolerance)
+        ratio = float(np.abs(got[index] - exact).max() / tolerance)
         assert ratio <= 1, f"{what}: {describe(shells)}: error is {ratio:.2g} times the tolerance"

@@ -48,7 +48,7 @@ def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = N
     these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
     layout = make_layout(basis, triangle=kind == "j", functions=fitting.SCHEDULES["cpu"].functions)
     engine = fitting.direct_fit_bytes(basis, aux, these.backend)
-    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).least)
+    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).minimum)
 
 
 def molecule(name: str) -> Molecule:

@@ -62,9 +62,9 @@ def sweep_sums(integrals: Integrals, sums: Array, bra_shell: Array, ket_shell: A
             left += results
             for o, value in enumerate(results if sweep.final else []):
                 bra, ket = sweep.block(o, integrals.ket_functions)
-                place = (i, bra, ket) if sweep.per_component else (0, bra, i)
-                assert np.isnan(block[place]), f"integral {place} is made twice"
-                block[place] = value
+                index = (i, bra, ket) if sweep.per_component else (0, bra, i)
+                assert np.isnan(block[index]), f"integral {index} is written twice"
+                block[index] = value
         source = np.array(left)
     assert not np.isnan(block).any(), "some integrals are not made"
     return block
@@ -75,7 +75,7 @@ def sweep_sums(integrals: Integrals, sums: Array, bra_shell: Array, ket_shell: A
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, decoded: places are ("u", i) or ("v", i)."""
+    """One statement, decoded: slots are ("u", i) or ("v", i)."""
 
     operation: str
     writes: tuple[tuple[str, int], ...]
@@ -85,8 +85,8 @@ class Statement:
 
     @property
     def reads(self) -> set[tuple[str, int]]:
-        """Places whose values it needs."""
-        return {place for pair in self.pairs for place in pair} if self.pairs else {self.source}
+        """Slots whose values it reads."""
+        return {slot for pair in self.pairs for slot in pair} if self.pairs else {self.source}
 
 
 def _calls(operation: str, destination: int, source: int, order: int) -> Statement:
@@ -192,7 +192,7 @@ def run_levels(program: Program, uniform: Array, lane: Array, seed: int = 0) -> 
     machine.forget([statement for level in levels for statement in level])
     rng = np.random.default_rng(seed)
     for level in levels:
-        written = [place for statement in level for place in statement.writes]
+        written = [slot for statement in level for slot in statement.writes]
         assert len(written) == len(set(written)), "two statements of a level write the same place"
         for statement in level:
             others = set(written) - set(statement.writes)

@@ -169,8 +169,8 @@ def _by_reference(here: Scene, operator: str, wanted: Wanted) -> Array:
     sides = here.sides(operator)
     values = np.full((3 if operator == "dipole" else 1, *(b.nbf for b in sides)), np.nan)
     for momenta in wanted:
-        shells, centres, place = block_of(sides, momenta)
-        values[place] = reference_block(operator, shells, centres, **here.extra(operator))
+        shells, centres, index = block_of(sides, momenta)
+        values[index] = reference_block(operator, shells, centres, **here.extra(operator))
     return values
 
 
@@ -181,8 +181,8 @@ def block_of(sides: list[Basis], momenta: tuple[int, ...]) -> tuple[list[Shell],
     """Shells and centres of a class (a shell's number is its momentum), and where its block is in the array."""
     shells = [b.shells[l] for b, l in zip(sides, momenta, strict=True)]
     first = [int(b.offsets[l]) for b, l in zip(sides, momenta, strict=True)]
-    place = (..., *(slice(i, i + shell.nbf) for i, shell in zip(first, shells, strict=True)))
-    return shells, [b.R_ax[l] for b, l in zip(sides, momenta, strict=True)], place
+    index = (..., *(slice(i, i + shell.nbf) for i, shell in zip(first, shells, strict=True)))
+    return shells, [b.R_ax[l] for b, l in zip(sides, momenta, strict=True)], index
 
 
 def assert_stored(values: Array, operator: str, setting: str, form: str, wanted: Wanted = (), what: str = "") -> None:

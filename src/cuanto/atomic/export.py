@@ -20,7 +20,7 @@ from cuanto.basis.formats import shell_to_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
@@ -30,13 +30,13 @@ def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
     return [sorted({float(a) for s, z in own if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)]
 
 
-def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
+def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
     """A table with every primitive as a shell of its own."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
     return ElementTable(symbol, tuple(shells), source)
 
 
-def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
     """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
 
     Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
@@ -122,7 +122,7 @@ def format_of(path: str | os.PathLike[str]) -> Writer:
     """The writer for the suffix of the name."""
     found = SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
-        raise InputError(f"{quoted(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
+        raise InputError(f"{quote(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
     return found
 
 

@@ -65,7 +65,7 @@ def guess(
     found = []
     for i, one in enumerate(cores):
         count = atom.occupation.shells(i)
-        U = None if start is None else _projected(atom, settings, one, i, start)
+        U = None if start is None else _project(atom, settings, one, i, start)
         if U is None or U.shape[1] < count:
             _, vectors = np.linalg.eigh(one.X.T @ one.h @ one.X)
             U = vectors[:, one.negative :]
@@ -73,7 +73,7 @@ def guess(
     return found
 
 
-def _projected(atom: Atom, settings: ScfSettings, one: Core, i: int, start: SavedSpinors) -> Array | None:
+def _project(atom: Atom, settings: ScfSettings, one: Core, i: int, start: SavedSpinors) -> Array | None:
     """Nearest spinors in the new functions; a missing small component is that of the kinetic balance, p/2c."""
     if i >= start.basis.nsym:
         return None

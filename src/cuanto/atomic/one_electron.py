@@ -42,7 +42,7 @@ def balance(species: Species, z_p: Array) -> Array:
     return np.asarray(np.sqrt((2 * species.l + 3) * z_p))
 
 
-def _weighted(species: Species, z_p: Array, integral: dict[int, Array]) -> tuple[Array, Array]:
+def _operator_matrices(species: Species, z_p: Array, integral: dict[int, Array]) -> tuple[Array, Array]:
     """LL and SS matrices of an operator from its integrals with r^m exp(-a r^2), by m."""
     L_p = large_norms(species, z_p)
     S_p, v_p = small_functions(species, z_p)
@@ -66,13 +66,13 @@ def moments(species: Species, z_p: Array, power: int) -> tuple[Array, Array]:
     def integral(m: int) -> Array:
         return np.asarray(gamma((m + 1) / 2) / (2.0 * a ** ((m + 1) / 2)))
 
-    return _weighted(species, z_p, {m: integral(m + power) for m in _powers(species)})
+    return _operator_matrices(species, z_p, {m: integral(m + power) for m in _powers(species)})
 
 
 def attraction(species: Species, z_p: Array, nucleus: Nucleus) -> tuple[Array, Array]:
     """Nuclear attraction, LL and SS."""
     a = np.add.outer(z_p, z_p)
-    return _weighted(
+    return _operator_matrices(
         species, z_p, {m: -nucleus.charge * potential_integral(nucleus, m // 2 - 1, a) for m in _powers(species)}
     )
 

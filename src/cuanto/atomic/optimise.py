@@ -30,9 +30,9 @@ from cuanto.journal import JsonLines
 
 METHODS = ("auto", "newuoa", "cobyqa")
 SCALE = 1e9
-REFUSED_AT_LEAST = 1e6
+FAILURE_VALUE = 1e6
 """Smallest value of the scaled function for a set without an energy."""
-GAIN_WORTH_A_ROUND = 1e-11
+MIN_ROUND_GAIN = 1e-11
 """Relative."""
 
 EnergyOf = Callable[[WellTempered], float]
@@ -127,7 +127,7 @@ def optimise_basis(
             break
         before = objective.best
         converged = MINIMISERS[method](objective, trust.rhobeg, trust.rhoend, left)
-        if (before - objective.best) < GAIN_WORTH_A_ROUND * SCALE:
+        if (before - objective.best) < MIN_ROUND_GAIN * SCALE:
             break
     energy, i = min((e.energy, i) for i, e in enumerate(objective.evaluations) if e.energy is not None)
     best = start.at(objective.evaluations[i].parameters)
@@ -190,7 +190,7 @@ class Objective:
     def __call__(self, x: Sequence[float] | NDArray[np.float64]) -> float:
         evaluation = self._evaluate(np.array(x, dtype=float))
         if evaluation.energy is None:
-            return max(10 * self._highest, REFUSED_AT_LEAST)
+            return max(10 * self._highest, FAILURE_VALUE)
         value = (evaluation.energy - self._origin) / abs(self._origin) * SCALE
         self._highest = max(self._highest, value)
         if value < self.best:

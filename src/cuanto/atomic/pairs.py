@@ -28,7 +28,7 @@ TASKS = 64
 CHUNK_ELEMENTS = tuning.size("cpu", "atomic.chunk_elements")
 
 
-def _padded(count: int) -> int:
+def _round_up(count: int) -> int:
     """The number of pairs, rounded up to whole groups."""
     return -(-count // GROUP) * GROUP
 
@@ -84,7 +84,7 @@ class Pairs:
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
-        rows = np.zeros((_padded(len(p)), FIELDS))
+        rows = np.zeros((_round_up(len(p)), FIELDS))
         rows[:, :2] = 1.0  # exponents of the padding, whose norms are zero
         rows[: len(p)] = np.stack(fields, axis=1)
         columns = np.ascontiguousarray(rows.reshape(-1, GROUP, FIELDS).transpose(0, 2, 1))
@@ -98,7 +98,7 @@ class Pairs:
     @property
     def width(self) -> int:
         """Number of pairs, rounded up to whole groups."""
-        return _padded(self.count)
+        return _round_up(self.count)
 
     def vectors(self, D: Array, components: int) -> Array:
         """[component, pair] from a density matrix, zero in the padding."""
@@ -121,7 +121,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Places:
+class PairOffsets:
     """Pairs of every symmetry side by side, each symmetry padded to whole groups."""
 
     counts: tuple[int, ...]
@@ -129,9 +129,9 @@ class Places:
     first: tuple[int, ...]
 
     @classmethod
-    def of(cls, counts: tuple[int, ...]) -> Places:
+    def of(cls, counts: tuple[int, ...]) -> PairOffsets:
         """Places for these numbers of pairs."""
-        widths = tuple(map(_padded, counts))
+        widths = tuple(map(_round_up, counts))
         return cls(counts, widths, tuple(accumulate(widths, initial=0)))
 
     @property
@@ -140,7 +140,7 @@ class Places:
         return self.first[-1]
 
     @property
-    def filled(self) -> list[int]:
+    def nonempty(self) -> list[int]:
         """Symmetries that have pairs."""
         return [i for i, count in enumerate(self.counts) if count]
 
@@ -159,7 +159,7 @@ class Triangle:
     One stream of memory per thread. A pass over the matrix gives the products of both triangles with a density.
     """
 
-    def __init__(self, places: Places, relativistic: bool) -> None:
+    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
         self.places, self.planes = places, PLANES[relativistic]
 
     @property
@@ -172,8 +172,8 @@ class Triangle:
     def tasks(self) -> Iterator[Task]:
         """Rows of every class in parts of about equal work."""
         places, matrix = self.places, 0
-        for i in places.filled:
-            for j in places.filled[: places.filled.index(i) + 1]:
+        for i in places.nonempty:
+            for j in places.nonempty[: places.nonempty.index(i) + 1]:
                 for begin, end in self._ranges(i, j):
                     yield places.task(i, j, begin, end, matrix)
                 matrix += places.counts[i] * places.widths[j] * self.planes
@@ -204,7 +204,7 @@ class Matrices:
     Both triangles: twice the memory, but rows are read in order and sums need no atomic operations.
     """
 
-    def __init__(self, places: Places, relativistic: bool) -> None:
+    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
         self.places, self.relativistic = places, relativistic
 
     @property
@@ -215,8 +215,8 @@ class Matrices:
     def tasks(self) -> Iterator[Task]:
         """Whole classes, a block of threads for some columns of a row."""
         places = self.places
-        for i in places.filled:
-            for j in places.filled:
+        for i in places.nonempty:
+            for j in places.nonempty:
                 blocks = -(-places.widths[j] // THREADS)
                 yield places.task(i, j, 0, places.counts[i], items=places.counts[i] * blocks)
 

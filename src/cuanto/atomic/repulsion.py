@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomBasis
-from cuanto.atomic.pairs import LAYOUTS, Matrices, Pairs, Places, Triangle
+from cuanto.atomic.pairs import LAYOUTS, Matrices, PairOffsets, Pairs, Triangle
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source
@@ -31,7 +31,7 @@ from cuanto.memory import Budget
 class Plan:
     """Everything that depends on the numbers of pairs only: `tasks` [task][field of `Task`], launches, tables."""
 
-    places: Places
+    places: PairOffsets
     layout: Triangle | Matrices
     tasks: NDArray[np.int64]
     parts: tuple[tuple[Source, slice, int], ...]
@@ -42,7 +42,7 @@ class Plan:
 @cache
 def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Plan:
     """The plan for these numbers of pairs, made once for all exponents."""
-    places = Places.of(counts)
+    places = PairOffsets.of(counts)
     layout = LAYOUTS[language](places, relativistic)
     by_source: dict[Source, list[Task]] = {}
     tables = {}

@@ -19,7 +19,7 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
-from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretch
+from cuanto.atomic.steps import Batches, Chain, Outcome, Parameters, SearchResult, Trial, stretch
 from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
@@ -114,7 +114,7 @@ def outcome_of(values: dict[str, Any]) -> Outcome:
 
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
-) -> dict[str, Found | CuantoError]:
+) -> dict[str, SearchResult | CuantoError]:
     """The smallest set of every element, or why there is none."""
     return Search(settings, runner, folder, watch).run(elements)
 
@@ -144,10 +144,10 @@ class Search:
         lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
         self._known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
         self._watch = watch or (lambda progress: None)
-        self._found: dict[str, Found | CuantoError] = {}
+        self._found: dict[str, SearchResult | CuantoError] = {}
         self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
 
-    def run(self, elements: list[str]) -> dict[str, Found | CuantoError]:
+    def run(self, elements: list[str]) -> dict[str, SearchResult | CuantoError]:
         """All searches."""
         occupied = {symbol: self._occupied(symbol) for symbol in elements}
         for symbol in elements:
@@ -159,8 +159,8 @@ class Search:
     def _occupied(self, symbol: str) -> tuple[int, ...]:
         """Occupied shells by angular momentum."""
         text = self.settings.configurations.get(symbol)
-        held = parse_configuration(text) if text is not None else ground_configuration(symbol)
-        occupation = occupation_of(held)
+        subshells = parse_configuration(text) if text is not None else ground_configuration(symbol)
+        occupation = occupation_of(subshells)
         shells = [occupation.shells(i) for i in range(occupation.nsym)]
         occupied = (shells[0], *map(max, zip(shells[1::2], shells[2::2], strict=True)))
         listed = self.settings.threshold != TABLE_THRESHOLD or symbol in table()

@@ -54,13 +54,13 @@ def solve(
     start: AtomResult | SavedSpinors | None = None,
     repulsion: Repulsion | None = None,
     on_iteration: Callable[[AtomIteration], None] | None = None,
-    at_rest: Callable[[AtomIteration], bool] | None = None,
+    is_converged: Callable[[AtomIteration], bool] | None = None,
     max_memory: float | None = None,
 ) -> AtomResult:
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
     `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
-    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `at_rest`:
+    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `is_converged`:
     convergence test of an iteration instead of the thresholds of the settings.
     """
     settings = settings or ScfSettings()
@@ -76,7 +76,9 @@ def solve(
             for species, z in zip(SPECIES, atom.basis.exponents, strict=False)
         ]
         U_i = guess(atom, settings, cores, start)
-    scf = _Scf(atom, settings, cores, repulsion, timings, at_rest or (lambda step: _at_rest(step, settings)))
+    scf = _Scf(
+        atom, settings, cores, repulsion, timings, is_converged or (lambda step: _within_thresholds(step, settings))
+    )
     return scf.run(U_i, on_iteration)
 
 
@@ -90,10 +92,10 @@ class _Scf:
         cores: list[Core],
         repulsion: Repulsion,
         timings: Timings,
-        at_rest: Callable[[AtomIteration], bool],
+        is_converged: Callable[[AtomIteration], bool],
     ) -> None:
         self.atom, self.settings, self.cores = atom, settings, cores
-        self.repulsion, self.timings, self.at_rest = repulsion, timings, at_rest
+        self.repulsion, self.timings, self.is_converged = repulsion, timings, is_converged
         self.extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         self.occupation = atom.occupation
         self.open_symmetries = self.occupation.open_symmetries
@@ -140,7 +142,7 @@ class _Scf:
         parts = energy_parts(self.cores, D_i, D_open, P_i, Q_i)
         largest = max((float(np.abs(e).max(initial=0.0)) for e in e_i), default=0.0)
         step = self._step(iteration, parts["one_electron"] + parts["two_electron"], largest, D_i, before)
-        converged = before is not None and self.at_rest(step) and self._lowest(F_i, U_i)
+        converged = before is not None and self.is_converged(step) and self._lowest(F_i, U_i)
         return Fields(U_i, D_i, P_i, Q_i, F_i, e_i, parts, step, converged)
 
     def advance(self, fields: Fields) -> list[Array]:
@@ -204,7 +206,7 @@ class _Scf:
         )
 
 
-def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
+def _within_thresholds(step: AtomIteration, settings: ScfSettings) -> bool:
     return (
         step.change_LL < settings.threshold_LL
         and step.change_SL < settings.threshold_SL

@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search; `error` is relative to the limit."""
 
     element: str
@@ -80,7 +80,7 @@ class Found:
         return self.error <= self.threshold
 
 
-Batches = Generator[list[Trial], list[Outcome], Found]
+Batches = Generator[list[Trial], list[Outcome], SearchResult]
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Chain:
             last = current.ranges[letter][1]
             options = [(a, last) for a in range(last - self.occupied[letters.index(letter)] + 1, 1, -1)]
             current, outcome = yield from self._select("diffuse", letter, options, current, outcome)
-        return self._found(current, outcome)
+        return self._result(current, outcome)
 
     def error_of(self, outcome: Outcome) -> float | None:
         """Error relative to the limit, if there is an energy."""
@@ -163,12 +163,12 @@ class Chain:
             starts.append(stretch(parameters, current.ranges["s"][1], limits[1]))
         return Trial(ranges, tuple(dict.fromkeys(starts)))
 
-    def _found(self, current: Trial, outcome: Outcome) -> Found:
+    def _result(self, current: Trial, outcome: Outcome) -> SearchResult:
         error = self.error_of(outcome)
         assert outcome.energy is not None and error is not None
         if error > self.threshold:
             self._warnings.append(f"no set of up to {self.size} functions reaches {self.threshold:.1e}: {error:.1e}")
-        return Found(
+        return SearchResult(
             self.element,
             current.ranges,
             outcome.parameters,

@@ -44,10 +44,10 @@ class Background:
         self._queue.put(future)
         return future
 
-    def result(self, future: Future[T], urgently: Callable[[], T]) -> T:
-        """Wait for a result; if no thread has started the call, run `urgently` in its place in this thread."""
+    def result(self, future: Future[T], fallback: Callable[[], T]) -> T:
+        """Wait for a result; if no thread has started the call, run `fallback` in its place in this thread."""
         if self._waiting.pop(future, None) is not None:
-            self._run(future, urgently)
+            self._run(future, fallback)
         return future.result()
 
     def _start(self) -> None:

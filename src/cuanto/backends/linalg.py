@@ -264,7 +264,7 @@ class Library(Protocol):
     def inverse(self, L: Any) -> Any:
         """Inverse of a lower triangle; the upper one is not read."""
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
         """Results of a call for each array, started at once; taking one makes the device wait for it."""
 
 
@@ -345,7 +345,7 @@ class DeviceLinalg:
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """Both concurrently: each factor is a long chain of small kernels."""
-        return self._library.side_by_side(
+        return self._library.concurrently(
             lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
         )
 

@@ -21,7 +21,7 @@ from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 AUTOMATIC = "autoaux"
 """Name of a generated fitting set."""
@@ -97,4 +97,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quote(kind)}: 'jk' and 'j' exist")

@@ -21,7 +21,7 @@ from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -180,9 +180,9 @@ def _check_table(table: ElementTable, name: str) -> None:
         others = exchange.sets_with([table.symbol], exchange.ALL_ELECTRON)
         hint = f"use an all-electron set such as {' or '.join(others[:3])}" if others else "use an all-electron set"
         raise InputError(
-            f"basis {quoted(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
+            f"basis {quote(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
         )
-    require(table.shells, f"basis {quoted(name)} has no shells for {table.symbol}")
+    require(table.shells, f"basis {quote(name)} has no shells for {table.symbol}")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:

@@ -13,7 +13,7 @@ from cuanto.basis.formats import shell_to_exchange, tables_from_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 ALL_ELECTRON = ("jorge-DZP", "x2c-SVPall", "ANO-RCC", "dyall-aae2z")
 """Sets without core potentials that together cover most of the periodic table."""
@@ -76,7 +76,7 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     hint = "see basissetexchange.org for the names; a file needs a suffix such as .nw"
     if close:
         hint = f"did you mean {' or '.join(repr(names[c]) for c in close)}?"
-    return InputError(f"unknown basis {quoted(name)}; {hint}")
+    return InputError(f"unknown basis {quote(name)}; {hint}")
 
 
 def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:

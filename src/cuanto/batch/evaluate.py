@@ -58,7 +58,7 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
         if task.get("driver") == OPTIMIZE:
-            row = _optimized(molecule, basis.get("basis"), task)
+            row = _optimise(molecule, basis.get("basis"), task)
         elif task.get("driver") == HESSIAN:
             row = _vibrations_row(molecule, task, basis)
         else:
@@ -85,7 +85,7 @@ def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[
     }
 
 
-def _optimized(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
+def _optimise(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
     found = optimize(molecule, task["method"], basis, settings=Settings.of(**task["settings"]), **task["keywords"])
     moved = {"converged": found.converged, "steps": found.iterations, "positions": found.molecule.R_ax}
     return {**_row(found.result, True), **moved}

@@ -155,8 +155,8 @@ class Batch:
             self.counts.seconds = time.perf_counter() - begin
             watch(row)
 
-        waiting = self._known(finished)
-        for row in self._computed(waiting):
+        waiting = self._finish_known(finished)
+        for row in self._compute(waiting):
             finished(row)
         rows = [self._row(entry) for entry in self.entries]
         self.counts.seconds = time.perf_counter() - begin
@@ -171,7 +171,7 @@ class Batch:
         found = self._rows[entry.key]
         return found if found.entry is entry else Row(**{**vars(found), "entry": entry})
 
-    def _known(self, finished: Watcher) -> list[Entry]:
+    def _finish_known(self, finished: Watcher) -> list[Entry]:
         """Finish the entries that are known from the journal or cannot be read; return the others."""
         known = {} if self._journal is None else self._journal.read()
         waiting: dict[str, Entry] = {}
@@ -187,7 +187,7 @@ class Batch:
                 waiting.setdefault(entry.key, entry)
         return list(waiting.values())
 
-    def _computed(self, waiting: Sequence[Entry]) -> Iterator[Row]:
+    def _compute(self, waiting: Sequence[Entry]) -> Iterator[Row]:
         if not waiting:
             return
         backend = waiting[0].model.keywords.get("backend", "auto")

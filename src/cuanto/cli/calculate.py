@@ -17,7 +17,7 @@ from cuanto.cli.show import IterationTable, print_heading, print_overview, print
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
 from cuanto.log import step_listener
-from cuanto.options import DEFAULT_BASIS, about_option
+from cuanto.options import DEFAULT_BASIS, errors_about_option
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Model, Source
@@ -84,20 +84,20 @@ class Job:
         known = (*self.sources, self.file, self.basis, self.keywords.get("auxbasis"))
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
-    def about(self, key: str = "") -> AbstractContextManager[None]:
+    def errors_about(self, key: str = "") -> AbstractContextManager[None]:
         """Errors inside name the job file and the `key`; on the command line, options name themselves."""
-        from cuanto.interfaces.keywords import about
+        from cuanto.interfaces.keywords import errors_about
 
         if self.file is None:
             return nullcontext()
-        return about(f"{self.file}: {key}" if key else self.file)
+        return errors_about(f"{self.file}: {key}" if key else self.file)
 
 
 def run_job(job: Job) -> int:
     """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
     from cuanto.interfaces.sources import read_source
 
-    with job.about("molecule"):
+    with job.errors_about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
     places = output_paths(job, [source.label for source in sources])
@@ -159,7 +159,7 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
     """Compute one molecule, write its files and print its result."""
     from cuanto.interfaces.sources import HESSIAN, choose_model
 
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         if model.driver == HESSIAN:
             raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
@@ -194,7 +194,7 @@ def _prepare(
     keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
     request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
-    with about_option("backend"):
+    with errors_about_option("backend"):
         found["backend"] = device = resolve(request.options.backend)
     if request.model is None:
         for name, value in {**outputs, "restart": job.restart}.items():
@@ -203,13 +203,13 @@ def _prepare(
                 raise InputError(f"{option} does not apply to {model.method}: leave it out")
         Semiempirical(molecule, request.method, device)  # refuses elements without parameters
         return replace(request, options=replace(request.options, **found)), "", None
-    with about_option("basis"):
+    with errors_about_option("basis"):
         orbital = Basis(model.basis or DEFAULT_BASIS, molecule)
     if "auxbasis" in model.keywords:
-        with about_option("auxbasis"):
+        with errors_about_option("auxbasis"):
             found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if job.restart is not None:
-        with about_option("restart"):
+        with errors_about_option("restart"):
             found["guess"] = read_checkpoint(job.restart).orbitals
     checkpoint = None
     if "checkpoint" in outputs:
@@ -250,7 +250,7 @@ def write_files(result: Result, outputs: Mapping[str, str], source: Source, driv
     if path := outputs.get("json"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SchemaWarning)
-            text = qcschema_text(result, driver, source.asked)
+            text = qcschema_text(result, driver, source.input_schema)
         if path == STDOUT:
             print(text, end="")
         else:

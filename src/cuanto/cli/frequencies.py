@@ -326,7 +326,7 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task("displacements", total=None)
-    return bar, lambda done, total: bar.update(task, completed=done, total=total)
+    return bar, lambda done, total: bar.update(task, with_defaults=done, total=total)
 
 
 def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Source) -> None:
@@ -341,7 +341,7 @@ def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Sour
         if "molden" in outputs:
             write_text(outputs["molden"], modes_molden(vibrations))
         if "json" in outputs:
-            text = schema_text(vibrations, source.asked)
+            text = schema_text(vibrations, source.input_schema)
             if outputs["json"] == STDOUT:
                 print(text, end="")
             else:

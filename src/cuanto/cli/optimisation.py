@@ -20,7 +20,7 @@ from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
 from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
 from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
-from cuanto.atomic.steps import Found
+from cuanto.atomic.steps import SearchResult
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
 from cuanto.errors import CuantoError, InputError, require
@@ -198,7 +198,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
         yield show
 
 
-def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None:
+def print_sets(console: Console, found: dict[str, SearchResult | CuantoError]) -> None:
     """Print two lines for each set: a table would be too wide for most terminals."""
     problems = []
     for symbol, one in found.items():
@@ -214,7 +214,7 @@ def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None
 
 
 def write_results(
-    found: dict[str, Found | CuantoError],
+    found: dict[str, SearchResult | CuantoError],
     settings: SearchSettings,
     json: Path | None,
     export: Path | None,

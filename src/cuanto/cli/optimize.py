@@ -41,7 +41,7 @@ EXAMPLES = examples(
 )
 SEARCH = "Search"
 DEFAULT_OUTPUTS = {"trajectory": "{name}_opt.xyz", "structure": "{name}_optimized.xyz"}
-OF_ENERGIES = ("checkpoint", "restart")
+ENERGY_ONLY_FILES = ("checkpoint", "restart")
 """Files of single energies, which an optimisation has not."""
 
 
@@ -185,7 +185,7 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
     from cuanto.motion.optimize import Search
     from cuanto.motion.settings import Settings
 
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None
         settings = Settings.of(**job.settings)

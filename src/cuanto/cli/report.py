@@ -54,7 +54,7 @@ def cube(
 ) -> None:
     """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
     from cuanto.interfaces.cube import write_density, write_orbital
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
     from cuanto.interfaces.read import read
     from cuanto.interfaces.sources import safe_label
     from cuanto.interfaces.wavefunction import wavefunction_of
@@ -66,7 +66,7 @@ def cube(
     label = safe_label(name + "_beta" * beta)
     path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
     require_writable(path, result)
-    with about(str(result)):
+    with errors_about(str(result)):
         computed = read(result)
         wave = wavefunction_of(computed)
     box = Box.around(computed.molecule.R_ax, spacing, margin)

@@ -71,9 +71,9 @@ def run(
         return
     if job is None:
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to start from")
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
 
-    with about(str(job)):
+    with errors_about(str(job)):
         status = run_job(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
@@ -81,9 +81,9 @@ def run(
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
     """Read a job file and check every key and type; errors name the file."""
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
 
-    with about(str(path)):
+    with errors_about(str(path)):
         return _job(_parse(path), Paths(path.parent, anywhere), str(path), quiet)
 
 

@@ -21,7 +21,7 @@ from cuanto.kernels.build import choose_algorithm, general_source, source_of, un
 from cuanto.kernels.direct import cpu_bounds, cpu_digest
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.recurrences.boys import boys_table, table_float
-from cuanto.kernels.recurrences.head_gordon_pople import built_up
+from cuanto.kernels.recurrences.head_gordon_pople import vertical_monomials
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.memory import Budget
@@ -124,7 +124,7 @@ class CpuDigest:
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
-            if self._loops_pay(bra, ket, bras, primitives):
+            if self._loops_are_faster(bra, ket, bras, primitives):
                 algorithm = "md"
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         cost = class_cost(operator, *shells, algorithm)
@@ -135,14 +135,14 @@ class CpuDigest:
             straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
-    def _loops_pay(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
+    def _loops_are_faster(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
         """Are loops faster than making the tables of a class, for few quartets of high momenta?"""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
         run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
-        return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
+        return CALLS * run < TABLE_SECONDS * len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
         """Addresses of the fastest kernel that is compiled, and of its tables."""

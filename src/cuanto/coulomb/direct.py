@@ -100,7 +100,7 @@ class DirectJK:
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
-        D_npq = self._checked(D)
+        D_npq = self._validate(D)
         symmetric, odd = _symmetric_parts(D_npq)
         # In single precision the J engine is more accurate than quartets.
         by_quartets = want_j and (self.options.one_pass or (self.stored and self.options.precision != "single"))
@@ -124,7 +124,7 @@ class DirectJK:
         """K alone."""
         return self(D, want_j=False)[1]
 
-    def _checked(self, D: Any) -> Any:
+    def _validate(self, D: Any) -> Any:
         xp, n = self.backend.xp, self.basis.nbf
         D_npq = xp.asarray(D, dtype=np.float64)
         if D_npq.ndim not in (2, 3) or D_npq.shape[-2:] != (n, n) or not len(D_npq):

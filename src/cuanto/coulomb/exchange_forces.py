@@ -27,8 +27,8 @@ from cuanto.coulomb.quartets import (
     SINGLE_BOUND,
     SIZE_SHARE,
     QuartetEngine,
-    in_single,
     largest_by_segments,
+    round_to_single,
 )
 from cuanto.integrals.derivative import DerivativeShells, derivative_shells
 from cuanto.kernels.direct import cpu_forces
@@ -82,7 +82,7 @@ class CpuExchangeForces:
         double = DerivativeDigest(budget, kets, algorithm, np.float64, cutoff, bras)
         if options.precision == "double":
             return [(double, (threshold, np.inf))]
-        bras, kets = ([in_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
+        bras, kets = ([round_to_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
         single = DerivativeDigest(budget, kets, algorithm, np.float32, cutoff, bras)
         if options.precision == "single":
             return [(single, (threshold, np.inf))]

@@ -19,7 +19,7 @@ from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, LEAST_BUFFER_BYTES, SPAN
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
-from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, in_single
+from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, round_to_single
 from cuanto.integrals.engine import upload_groups
 from cuanto.kernels.direct import cuda_select
 from cuanto.kernels.exchange_force import ForceKernel, bra_first, force_kernels
@@ -39,7 +39,7 @@ Window = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class SlopedPairs:
+class PairsWithSlopes:
     """A class of pairs on the device, with bounds of the derivatives of its bras and kets."""
 
     pairs: DevicePairs
@@ -113,7 +113,7 @@ class CudaExchangeForces:
         return monomials, self.backend.upload({"place": monomials.place, "atom": monomials.atom})
 
     @cached_property
-    def _parts(self) -> list[tuple[list[SlopedPairs], np.dtype[Any], Window]]:
+    def _parts(self) -> list[tuple[list[PairsWithSlopes], np.dtype[Any], Window]]:
         """The pairs of each precision, with the window of bounds of its quartets."""
         threshold = self.options.threshold
         windows: dict[str, dict[str, Window]] = {
@@ -122,17 +122,17 @@ class CudaExchangeForces:
             "mixed": {"float32": (threshold, SINGLE_BOUND), "float64": (SINGLE_BOUND, np.inf)},
         }
         chosen = windows[self.options.precision].items()
-        return [(self._sloped(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
+        return [(self._pairs_with_slopes(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
 
-    def _sloped(self, real: np.dtype[Any]) -> list[SlopedPairs]:
+    def _pairs_with_slopes(self, real: np.dtype[Any]) -> list[PairsWithSlopes]:
         """The pairs of the engine on the device, made if it has none of this type."""
         pairs = self._engine.device_pairs.get(real.name)
         if pairs is None:
-            hosts = [in_single(p) if real == np.float32 else p for p in self._engine.pairs]
+            hosts = [round_to_single(p) if real == np.float32 else p for p in self._engine.pairs]
             pairs = [DevicePairs(host, self.backend, real) for host in hosts]
         slopes = [pair_slopes(p.host) for p in pairs]
         groups = upload_groups(self.backend, [{"bra_slope": bra, "ket_slope": ket} for bra, ket in slopes])
-        return [SlopedPairs(p, *both, own) for p, both, own in zip(pairs, slopes, groups, strict=True)]
+        return [PairsWithSlopes(p, *both, own) for p, both, own in zip(pairs, slopes, groups, strict=True)]
 
     def __call__(self, D_npq: Any) -> Array:
         """d/dR of -2 sum over quartets of Gamma_abcd (ab|cd), [atom, axis]; on the host."""
@@ -151,7 +151,7 @@ class CudaExchangeForces:
             self._add(pairs, real, top, common | more)
         return -2.0 * self.backend.to_host(gradient.sum(axis=0))
 
-    def _add(self, pairs: list[SlopedPairs], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
+    def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
         """Add the forces of all quartets, as many classes side by side as lists of quartets fit into memory."""
         name = "double" if real == np.float64 else "float"
         meeting = [
@@ -219,8 +219,8 @@ class _Work:
     """A range of bras with all kets of a class."""
 
     kernels: list[tuple[Program, ForceKernel]]
-    bra: SlopedPairs
-    ket: SlopedPairs
+    bra: PairsWithSlopes
+    ket: PairsWithSlopes
     begin: int
     end: int
 
@@ -243,7 +243,7 @@ class _Work:
         return values | {"bra_begin": self.begin, "bra_end": self.end}
 
 
-def _ranges(bra: SlopedPairs, ket: SlopedPairs, top: float, lower: float, room: int) -> list[tuple[int, int]]:
+def _ranges(bra: PairsWithSlopes, ket: PairsWithSlopes, top: float, lower: float, room: int) -> list[tuple[int, int]]:
     """Ranges of bras with at most `room` quartets; bras after the last one are not significant."""
     bounds = bra.host.bra_bound * float(ket.ket_slope.max()) + bra.bra_slope * float(ket.host.ket_bound.max())
     significant = np.flatnonzero(bounds * top >= lower)

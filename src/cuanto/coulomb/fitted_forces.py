@@ -64,7 +64,7 @@ def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice,
     count, n_orbitals = some.stop - some.start, len(C_jp)
     Y_ijP = xp.empty((count, n_orbitals, inverse_QP.shape[1]))
     first = 0
-    for X_ipP in tensor.half_transformed(C_pi[:, some]):
+    for X_ipP in tensor.half_transform(C_pi[:, some]):
         for mine in portions(len(X_ipP), max(ORBITALS_AT_ONCE, n_orbitals // 8)):
             last = first + mine.stop - mine.start
             below, end = (first, last) if count == n_orbitals else (0, n_orbitals)

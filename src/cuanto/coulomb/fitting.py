@@ -49,7 +49,7 @@ class FittedJK(JKBuilder):
     """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
     `budget` of the calculation, from which the memory of the integrals is reserved; all that is free by default.
-    `pairs`: those of `integrals.api.uploaded_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
+    `pairs`: those of `integrals.api.upload_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
     erf(omega r)/r in place of 1/r, also in the metric.
     `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
     integrals.

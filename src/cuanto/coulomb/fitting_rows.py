@@ -104,7 +104,7 @@ class GroupedRows(RowTensor):
         edges = [p for p in range(1, self.n) if not np.array_equal(partners.q[p - 1], partners.q[p])]
         self._alike = list(pairwise([0, *edges, self.n]))
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP with p outermost in memory."""
         for some in portions(C_pi.shape[1], self.columns):
             C_iq = self.backend.xp.ascontiguousarray(C_pi[:, some].T)
@@ -131,7 +131,7 @@ class NativeRows(RowTensor):
         self._q = np.concatenate(partners.q).astype(np.int32)
         self._owner = np.repeat(np.arange(self.n), np.diff(partners.starts))
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP, contiguous."""
         starts, out = self.partners.starts, np.arange(self.n) * self.naux
         for some in portions(C_pi.shape[1], self.columns):

@@ -24,7 +24,7 @@ Kind = tuple[tuple[int, bool], ...]
 _known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _copied(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
+def _copy_once(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
     tables = _known.setdefault(backend, {})
     if name not in tables:
         tables[name] = backend.to_device(make())
@@ -33,22 +33,22 @@ def _copied(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
 
 def tuples_on(backend: Backend) -> Any:
     """`tuple_table`"""
-    return _copied(backend, "tuples", tuple_table)
+    return _copy_once(backend, "tuples", tuple_table)
 
 
 def boys_on(backend: Backend, real: str) -> Any:
     """The table of the Boys function for a number type."""
-    return _copied(backend, real, {"double": boys_table, "float": table_float}[real])
+    return _copy_once(backend, real, {"double": boys_table, "float": table_float}[real])
 
 
 def self_repulsion_on(backend: Backend, order: int) -> Any:
     """`self_repulsion_factor`"""
-    return _copied(backend, order, partial(self_repulsion_factor, order))
+    return _copy_once(backend, order, partial(self_repulsion_factor, order))
 
 
 def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
     """`polynomials`"""
-    return tuple(_copied(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
+    return tuple(_copy_once(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
 
 
 def _part(kind: Kind, i: int) -> Any:

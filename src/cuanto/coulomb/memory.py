@@ -54,7 +54,7 @@ class Sizes:
         return max(self.blocks) * self.widest // self.naux
 
     @property
-    def least(self) -> int:
+    def minimum(self) -> int:
         """Bytes with nothing stored, one orbital at a time and the smallest buffer."""
         work = self.smallest_buffer + self.column if self.column else 0
         return max(self.metric, self.fixed + self.engine + work)
@@ -101,19 +101,19 @@ def make_plan(sizes: Sizes, limit: int) -> Plan:
         if sizes.column:
             columns += (limit - sizes.in_core) // sizes.column
         return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
-    if limit < sizes.least:
+    if limit < sizes.minimum:
         raise InputError(
-            f"density fitting needs {sizes.least / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
             "raise max_memory, or use fitting='none'"
         )
     if not sizes.column:
-        return Plan("direct", 0, total, 0, 0, sizes.least, sizes.in_core, limit, exchange=False)
-    fixed, largest, column, least = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
+        return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)
+    fixed, largest, column, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
     spare = limit - fixed
-    buffer = min(largest, max(least, int(BUFFER_SHARE * spare)))
+    buffer = min(largest, max(minimum, int(BUFFER_SHARE * spare)))
     columns = min(sizes.columns, (spare - buffer) // column)
     if columns < 1:
-        columns, buffer = 1, least
+        columns, buffer = 1, minimum
     spare -= buffer + columns * column
     # How many of the first blocks fit.
     kept = int(np.searchsorted(np.cumsum(sizes.blocks), spare - sizes.work, side="right"))

@@ -141,7 +141,7 @@ class FittingMetric:
     def __init__(self, V_PQ: Any, backend: Backend, delta: float | None = None, attenuated: bool = False) -> None:
         xp = backend.xp
         scale_P = 1.0 / xp.sqrt(xp.diagonal(V_PQ))
-        A_PQ = _scaled(V_PQ, scale_P)
+        A_PQ = _scale_metric(V_PQ, scale_P)
         given = default_delta(A_PQ) if delta is None else delta
         self._linalg = backend.linalg
         inverse, smallest = backend.linalg.inverse_factor(A_PQ)
@@ -150,7 +150,7 @@ class FittingMetric:
             self.report = MetricReport("cholesky", given, smallest)
         else:
             del inverse, A_PQ  # before others are allocated
-            host, self.report = _inverse_of_singular(backend.to_host(_scaled(V_PQ, scale_P)), given, attenuated)
+            host, self.report = _inverse_of_singular(backend.to_host(_scale_metric(V_PQ, scale_P)), given, attenuated)
             inverse = backend.to_device(host)
         inverse *= scale_P
         self.inverse = inverse
@@ -173,7 +173,7 @@ class FittingMetric:
         return self.back_solve(self.half_solve(x.copy()))
 
 
-def _scaled(V_PQ: Any, scale_P: Any) -> Any:
+def _scale_metric(V_PQ: Any, scale_P: Any) -> Any:
     """A copy with a unit diagonal."""
     A_PQ = V_PQ * scale_P
     A_PQ *= scale_P[:, None]

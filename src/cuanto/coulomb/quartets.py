@@ -72,7 +72,7 @@ class QuartetEngine:
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
-            rounded = [in_single(pair) for pair in double.pairs]
+            rounded = [round_to_single(pair) for pair in double.pairs]
             self._parts.append((make(budget, rounded, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
             self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
@@ -157,7 +157,7 @@ def _members(basis: Basis) -> Any:
     return np.array([np.resize(own, size) for own in members])
 
 
-def in_single(pairs: PairClass) -> PairClass:
+def round_to_single(pairs: PairClass) -> PairClass:
     """The same pairs with centres of charge as sums of two numbers of single precision."""
     bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
     for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):

@@ -49,7 +49,7 @@ class Evaluator:
         """Arrays of the backend: rho_sg (spins, n), sigma_xg (1 or 3, n), tau_sg (spins, n), the last two if needed."""
         given = {"rho": rho_sg, "sigma": sigma_xg, "tau": tau_sg}
         points = rho_sg.shape[-1]
-        arrays = {name: self._checked(name, given[name], points) for name in given}
+        arrays = {name: self._validate(name, given[name], points) for name in given}
         xp, empty = self.backend.xp, {}
         for name, rows in self._rows.items():
             empty[f"v_{name}"] = xp.empty((rows, points), dtype=self.dtype)
@@ -59,7 +59,7 @@ class Evaluator:
         v_sigma, v_tau = (empty[f"v_{name}"] if self._rows[name] else None for name in ("sigma", "tau"))
         return XCValues(e_g, empty["v_rho"], v_sigma, v_tau)
 
-    def _checked(self, name: str, array: Any, points: int) -> Any:
+    def _validate(self, name: str, array: Any, points: int) -> Any:
         """The array, contiguous and of the right type and shape; empty if the functional does not need it."""
         xp, rows = self.backend.xp, self._rows[name]
         if rows == 0:

@@ -9,7 +9,7 @@ from math import sqrt as root
 
 from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, Spin, radius
 from cuanto.functionals.parts import Citation, define, define_exchange
-from cuanto.kernels.values import Value, atan, cbrt, largest, least, log, log1p, select, sqrt
+from cuanto.kernels.values import Value, atan, cbrt, log, log1p, maximum, minimum, select, sqrt
 
 DIRAC = Citation("P. A. M. Dirac, Math. Proc. Camb. Phil. Soc. 26, 376 (1930)", "10.1017/S0305004100016108")
 SLATER = Citation("J. C. Slater, Phys. Rev. 81, 385 (1951)", "10.1103/PhysRev.81.385")
@@ -164,7 +164,7 @@ def _opposite(d: Density, constants: Constants) -> Value:
     rho [eps(rho, zeta) - eps_1(rho)] + rho_min [eps_1(rho) - eps_1(rho_min)] + rho_max [eps_1(rho) - eps_1(rho_max)].
     """
     a, b = d.spins
-    most, few = largest(a.rho, b.rho), least(a.rho, b.rho)
+    most, few = maximum(a.rho, b.rho), minimum(a.rho, b.rho)
     root_most = select(a.rho, b.rho, b.cube_root, a.cube_root)
     root_few = select(a.rho, b.rho, a.cube_root, b.cube_root)
     para, ferro, minus = (pw_fit(d.rs, A, shape) for A, shape in zip(constants.A, SHAPES, strict=True))
@@ -176,7 +176,7 @@ def _opposite(d: Density, constants: Constants) -> Value:
 
 def _beside_one(p: Polarisation) -> tuple[Value, Value]:
     """1 - f and 1 - zeta^4 as products: 2^(4/3) - x^(4/3) has the factor 2^(1/3) - x^(1/3), and that has 2 - x."""
-    most, few = largest(p.up, p.down), least(p.up, p.down)
+    most, few = maximum(p.up, p.down), minimum(p.up, p.down)
     u, c = cbrt(most), CUBE_ROOT_2
     rest = few * (c + u) * (c * c + u * u) / (c * c + c * u + u * u) - few * cbrt(few)
     return rest / (2 * c - 2), most * few * (1 + p.zeta**2)

@@ -56,14 +56,14 @@ class Quadrature(ABC):
     """The functions of a basis on a grid, for a `family` of functionals: lda, gga or mgga.
 
     `products`: matrix products for the density of a family, functions by functions from a density matrix, and functions
-    by orbitals; for `gradient`, the cost of one of its products. `reading_pays`: stored values of functions are read
+    by orbitals; for `gradient`, the cost of one of its products. `reading_is_faster`: stored values of functions are read
     faster than they are recomputed.
     Densities and potentials are [spin, component, point]: the density, for gga its gradient, for mgga also the
     kinetic-energy density 1/2 sum_i |grad psi_i|^2.
     """
 
     products: ClassVar[dict[str, tuple[float, float]]]
-    reading_pays: ClassVar[bool]
+    reading_is_faster: ClassVar[bool]
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Quadrature(ABC):
         """dE/dR [atom, axis] on the host at fixed density matrices and weights, from the orbitals if they are given;
         `moving`: points move with their atoms."""
 
-    def orbitals_pay(self, orbitals: int, step: str | None = None) -> bool:
+    def prefers_orbitals(self, orbitals: int, step: str | None = None) -> bool:
         """Is the density, or another step of `products`, cheaper from this number of orbitals than from the matrix?"""
         points, functions = self.grid.points.astype(float), self.grid.functions
         by_matrix, by_orbitals = self.products[step or self.family]

@@ -49,7 +49,7 @@ class Integration:
         """The orbitals if the density, or another step, is to be computed from them."""
         if C_spi is None or self.density == "matrix":
             return None
-        wanted = self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2], step)
+        wanted = self.density == "orbitals" or self.quadrature.prefers_orbitals(C_spi.shape[2], step)
         return C_spi if wanted else None
 
 

@@ -65,7 +65,7 @@ class PanelQuadrature(Quadrature):
         "mgga": (2.5, 4.0),
         "gradient": (1.0, 2.0),
     }
-    reading_pays: ClassVar[bool] = False
+    reading_is_faster: ClassVar[bool] = False
 
     def _prepare(self, settings: GridSettings, limit: int) -> None:
         grid = self.grid

@@ -49,10 +49,10 @@ def divide(points: Points, edge: float, fraction: float) -> Groups:
     counts_x = index_gx.max(axis=0) + 1
     cube_g = (index_gx[:, 0] * counts_x[1] + index_gx[:, 1]) * counts_x[2] + index_gx[:, 2]
     key_g = np.where(points.depth_g < fraction, points.atom_g, atoms + cube_g)
-    return grouped(key_g)
+    return group_by_key(key_g)
 
 
-def grouped(key_g: Ints) -> Groups:
+def group_by_key(key_g: Ints) -> Groups:
     """Points of equal keys together, in their order."""
     sorted_keys, order = sort_keys(key_g, int(key_g.max(initial=0)) + 1, np)
     edges = np.flatnonzero(np.diff(sorted_keys)) + 1

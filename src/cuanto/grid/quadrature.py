@@ -20,10 +20,10 @@ SCHEDULES: dict[str, Callable[..., Quadrature]] = {"cpu": PanelQuadrature, "cuda
 """A thread of a CPU has a block of groups in its cache; a GPU needs large batches of equal work."""
 
 
-def plan_values(store: str, needed: int, limit: int, reading_pays: bool) -> StorePlan:
+def plan_values(store: str, needed: int, limit: int, reading_is_faster: bool) -> StorePlan:
     """Store the values if that is required, or if it pays (it does not on a CPU) and they fit."""
     allowed = limit if store == "keep" else AUTO_SHARE * limit
-    wanted = store == "keep" or (store == "auto" and reading_pays)
+    wanted = store == "keep" or (store == "auto" and reading_is_faster)
     plan = StorePlan("values of functions", wanted and needed <= allowed, needed, limit)
     if store == "keep":
         plan.require("store='recompute'")
@@ -42,7 +42,7 @@ def make_quadrature(
     """The quadrature of the backend; values of functions are stored if that pays and fits the budget."""
     limit = budget.available()
     made: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
-    plan = plan_values(settings.store, made.kept_bytes, limit, reading_pays=made.reading_pays)
+    plan = plan_values(settings.store, made.kept_bytes, limit, reading_is_faster=made.reading_is_faster)
     if plan.stored:
         budget.reserve("values of functions", plan.needed)
         made.keep_values()

@@ -16,7 +16,7 @@ from cuanto.arrays import Array, add_transpose
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
 from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, check_basis, resolve, upload_groups
 from cuanto.integrals.pairs import RowMap, RowOf, pair_batches, pair_kets
@@ -122,7 +122,7 @@ def nuclear(
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
 
-    `algorithm`: `auto`, `md` or `hgp`. `pairs`: `uploaded_pairs` of the basis, if they have been made.
+    `algorithm`: `auto`, `md` or `hgp`. `pairs`: `upload_pairs` of the basis, if they have been made.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     device, n = resolve(backend), check_basis(basis).nbf
@@ -139,7 +139,7 @@ def nuclear(
     return V.reshape(n, n)
 
 
-def uploaded_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
+def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
     """All pairs of shells with their records on the device, for integrals of several kinds; rows are p n + q."""
     pairs = list(basis_pairs(basis, RowMap(basis.nbf, packed=False), PAIR_THRESHOLD))
     uploaded = upload_groups(backend, [bra_arrays(pair) for pair in pairs])
@@ -212,7 +212,7 @@ def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "aut
     """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
     device, naux = resolve(backend), check_basis(aux, "aux").nbf
     out = _allocate(Budget(device), "(P|Q)", (naux, naux))
-    bras = [attenuated(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
+    bras = [attenuate(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
     shells = Triangle.of(bras, basis_kets(aux, coulomb=True), device)
     check_algorithm(algorithm)
     device.run(Engine(device, out, row_stride=naux).triangle("coulomb", shells, algorithm))
@@ -242,7 +242,7 @@ def eri_3c(
         out = _allocate(Budget(device), "(pq|P)", (n * (n + 1) // 2, naux))
     else:
         out = _allocate(Budget(device), "(pq|P)", (n, n, naux), "use packed=True, which needs half of it")
-    bras = (attenuated(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
+    bras = (attenuate(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
     Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
@@ -274,7 +274,7 @@ def eri_4c(
     budget.reserve(f"(pq|rs) of {n} functions", triangle if packed else square, hint)
     out = device.zeros((pairs, pairs), np.float64)
     bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
-    shells = Triangle.of([attenuated(bra, omega) for bra in bras], [pair_kets(bra) for bra in bras], device)
+    shells = Triangle.of([attenuate(bra, omega) for bra in bras], [pair_kets(bra) for bra in bras], device)
     check_algorithm(algorithm)
     device.run(Engine(device, out, row_stride=pairs).triangle("coulomb", shells, algorithm))
     add_transpose(out, TRANSPOSE_TILE)

@@ -38,7 +38,7 @@ def attenuated_exponents(p: Array, omega: float | None) -> Array:
     return p / (1.0 + smearing(omega) * p)
 
 
-def attenuated(bra: BraBatch, omega: float | None) -> BraBatch:
+def attenuate(bra: BraBatch, omega: float | None) -> BraBatch:
     """The same bras for the attenuated operator; kets of pairs are made from the original bras."""
     if omega is None:
         return bra

@@ -73,7 +73,7 @@ def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
     kets = owner[:, None] * group.columns + np.arange(group.columns)
     cols = group.ao.reshape(-1) + np.arange(group.functions)[:, None]
     shells = Shells((group.l,), (group.pure,))
-    return blocked(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
+    return block_kets(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
 
 
 def charge_batch(charges: Array, positions: Array) -> KetBatch:
@@ -86,10 +86,10 @@ def charge_batch(charges: Array, positions: Array) -> KetBatch:
     record = np.zeros((n, 5))
     record[:, 1:4] = positions
     record[:, 4] = charges * np.pi**-1.5
-    return blocked(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
+    return block_kets(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
 
 
-def blocked(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
+def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
     """Kets sorted by number of primitives in blocks of BLOCK; missing primitives have coefficients of zero.
 
     `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].

@@ -15,11 +15,11 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.api import basis_kets
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import shell_batch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.segments import SegmentClass, segments
-from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, raised
+from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, shift_power
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
             for x in range(3):
                 factor = -1.0 if step == 1 else float(a[x])
                 if value and factor:
-                    found.append((m, x, number[raised(a, x, step)], factor * value))
+                    found.append((m, x, number[shift_power(a, x, step)], factor * value))
     rows = np.array(found)
     m, axis, k = rows[:, :3].astype(np.int64).T
     return m, axis, k, rows[:, 3]
@@ -88,7 +88,7 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
     for operator, M in weights.items():
         coulomb = operator == "coulomb"
         bras = [shell_batch(group, coulomb) for group in shells.classes]
-        bras = [attenuated(bra, omega) for bra in bras] if coulomb else bras
+        bras = [attenuate(bra, omega) for bra in bras] if coulomb else bras
         kets = basis_kets(basis, coulomb)
         M_xpq = M.reshape(-1, n, n)
         out = backend.zeros((len(M_xpq), shells.size, n), np.float64)

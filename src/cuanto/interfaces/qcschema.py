@@ -93,21 +93,21 @@ def require_driver(driver: str) -> None:
 
 
 def write_qcschema(
-    path: str | os.PathLike[str], result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str], result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a JSON file; `asked`: the input, if it has version 2; the result then has version 2 as well."""
-    write_text(path, qcschema_text(result, driver, asked))
+    """Write a JSON file; `input_schema`: the input, if it has version 2; the result then has version 2 as well."""
+    write_text(path, qcschema_text(result, driver, input_schema))
 
 
-def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
+def qcschema_text(result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    return schema_text(to_qcschema(result, driver=driver), asked)
+    return schema_text(to_qcschema(result, driver=driver), input_schema)
 
 
-def schema_text(schema: dict[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+def schema_text(schema: dict[str, Any], input_schema: Mapping[str, Any] | None = None) -> str:
     """The text of a file with this AtomicResult."""
-    if asked is not None:
-        schema = plain(to_version_2(schema, asked))
+    if input_schema is not None:
+        schema = plain(to_version_2(schema, input_schema))
         check_schema(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
     return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 

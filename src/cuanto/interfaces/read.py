@@ -13,7 +13,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.keywords import about
+from cuanto.interfaces.keywords import errors_about
 from cuanto.interfaces.qcschema import TERMS, read_molecule
 from cuanto.interfaces.versions import to_version_1
 from cuanto.interfaces.wavefunction import read_wavefunction
@@ -23,7 +23,7 @@ from cuanto.options import CalculationOptions, ScfOptions, options_of
 from cuanto.scf.checkpoint import SIGNATURE, read_checkpoint
 from cuanto.scf.state import State
 from cuanto.system.formats import parse_json
-from cuanto.system.text import quoted, read_text
+from cuanto.system.text import quote, read_text
 
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
@@ -92,10 +92,10 @@ def _from_checkpoint(path: Path) -> GaussianResult:
 def _from_schema(given: Mapping[str, Any], where: str) -> Result:
     schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
-        what = "a failed calculation" if schema.get("success") is False else quoted(schema.get("schema_name", "JSON"))
+        what = "a failed calculation" if schema.get("success") is False else quote(schema.get("schema_name", "JSON"))
         raise InputError(f"{where} is {what}, not a result: {EXPECTED}")
     try:
-        with about(where):
+        with errors_about(where):
             return _result(schema, where)
     except CuantoError:
         raise

@@ -35,13 +35,13 @@ Arguments = tuple[tuple[str, str], ...]
 """Types and names of a kernel's arguments."""
 
 
-def declared(text: str) -> Arguments:
+def parse_arguments(text: str) -> Arguments:
     """The arguments of a C parameter list."""
     pairs = (argument.strip().rpartition(" ") for argument in text.split(","))
     return tuple((kind, name) for kind, _, name in pairs)
 
 
-BATCH = declared(
+BATCH = parse_arguments(
     "INDEX begin, INDEX end, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, "
     "const REAL* bra_shell, const INDEX* rows, INDEX kets, const int* ket_first, const REAL* ket_record, "
     "const REAL* ket_shell, const int* cols, REAL* out, INDEX row_stride, INDEX component_stride, "
@@ -49,7 +49,7 @@ BATCH = declared(
 )
 
 
-TABLES = declared(
+TABLES = parse_arguments(
     "int bra_fields, int ket_fields, int width, int bra_functions, const int* primitive_table, "
     "const REAL* primitive_constants, const int* ket_table, const REAL* ket_constants, const int* bra_table, "
     "const REAL* bra_constants"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
 from cuanto.kernels.text import Source
@@ -15,23 +15,25 @@ LIST_KERNEL = (
 """Type of the CPU's kernels for lists of quartets, which others call."""
 QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
 
-CPU_QUARTETS = declared(
+CPU_QUARTETS = parse_arguments(
     "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
 )
 CPU_DIGEST: Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
 CPU_FORCES: Arguments = (
     *CPU_DIGEST,
-    *declared("INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"),
+    *parse_arguments(
+        "INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"
+    ),
 )
 CPU_STORE: Arguments = (*CPU_QUARTETS, ("void*", "stores"))
 CPU_STORED: Arguments = (*CPU_STORE, ("double*", "sums"))
 
-CPU_BOUNDS = declared(
+CPU_BOUNDS = parse_arguments(
     "const void* kernel, const void* sides, const void* tables, INDEX columns, INDEX functions, INDEX begin, "
     "INDEX end, const int* pair, const int* column, double* bound"
 )
 
-CUDA_SELECT = declared(
+CUDA_SELECT = parse_arguments(
     "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
     "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
     "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
@@ -39,10 +41,10 @@ CUDA_SELECT = declared(
 )
 CUDA_SELECT_FORCES = (
     *CUDA_SELECT,
-    *declared("const double* bra_slope, const double* ket_slope, double slope_reach"),
+    *parse_arguments("const double* bra_slope, const double* ket_slope, double slope_reach"),
 )
 
-CUDA_DIGEST = declared(
+CUDA_DIGEST = parse_arguments(
     "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
     "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
     "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"

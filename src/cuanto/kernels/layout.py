@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 
 NUMBERS = {"INDEX": np.int64, "double": np.float64}
 """Types of fields that are not pointers."""
@@ -32,7 +32,7 @@ class Layout:
         """Kind and name of each."""
         found = []
         for line in self.body.strip().splitlines():
-            (kind, name), *more = declared(line.partition(";")[0])
+            (kind, name), *more = parse_arguments(line.partition(";")[0])
             found += [(kind, name), *((kind, name) for _, name in more)]
         return tuple(found)
 

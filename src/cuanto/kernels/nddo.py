@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, Kind, mopac_limit, overlap_text, series_text
 from cuanto.kernels.text import SUMS, Source, assemble
@@ -42,18 +42,18 @@ RECORD = sum(FIELDS.values())
 PAIR_FIELDS = 16
 """Numbers of a pair of elements in the core repulsion; see templates/nddo_core_repulsion.h."""
 
-GRID = declared(
+GRID = parse_arguments(
     "INDEX begin, INDEX end, INDEX rows, INDEX columns, int triangle, const int* row_atom, const int* "
     "column_atom, const int* first, const int* first_product, INDEX orbitals, INDEX products"
 )
-GEOMETRY = declared("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
-SLAB = declared("int atom_begin, int atom_end")
-REPULSION = GRID + GEOMETRY + SLAB + declared("double* G")
-MODEL = declared("int pm6, int gaussians, int extras, int mopac, double bohr, double hartree")
-CORE = GRID + GEOMETRY + MODEL + declared("double* H, double* energies")
-ATTRACTION = GRID + GEOMETRY + declared("double* attraction")
-EXCHANGE = GRID + SLAB + declared("const double* G, INDEX spins, double factor, const double* D, double* F")
-GRADIENT = GRID + GEOMETRY + MODEL + declared("INDEX spins, double factor, const double* D, double* gradient")
+GEOMETRY = parse_arguments("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
+SLAB = parse_arguments("int atom_begin, int atom_end")
+REPULSION = GRID + GEOMETRY + SLAB + parse_arguments("double* G")
+MODEL = parse_arguments("int pm6, int gaussians, int extras, int mopac, double bohr, double hartree")
+CORE = GRID + GEOMETRY + MODEL + parse_arguments("double* H, double* energies")
+ATTRACTION = GRID + GEOMETRY + parse_arguments("double* attraction")
+EXCHANGE = GRID + SLAB + parse_arguments("const double* G, INDEX spins, double factor, const double* D, double* F")
+GRADIENT = GRID + GEOMETRY + MODEL + parse_arguments("INDEX spins, double factor, const double* D, double* gradient")
 
 
 LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}

@@ -192,12 +192,12 @@ def select(x: Value, y: Value | Number, yes: Value | Number, no: Value | Number)
     return Value(x.graph, choose(x.graph, x.node, other, first, second))
 
 
-def least(x: Value, y: Value | Number) -> Value:
+def minimum(x: Value, y: Value | Number) -> Value:
     """The smaller of two."""
     return select(x, y, x, y)
 
 
-def largest(x: Value, y: Value | Number) -> Value:
+def maximum(x: Value, y: Value | Number) -> Value:
     """The larger of two."""
     return select(x, y, y, x)
 

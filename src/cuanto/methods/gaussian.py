@@ -11,7 +11,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.functionals import XCPotential
-from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
@@ -85,7 +85,7 @@ class Context:
             aux = None
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
-        grid = request.grid.plain if request.model.integrated else None
+        grid = request.grid.plain if request.model.has_functional else None
         alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
         resolved: dict[str, Any] = alone | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
@@ -97,7 +97,7 @@ class Context:
         if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may need too much memory
             return None
         with self.timings.measure("pairs of shells"):
-            return uploaded_pairs(self.basis, self.backend)
+            return upload_pairs(self.basis, self.backend)
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
@@ -113,7 +113,7 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
     budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
-    if model.integrated:
+    if model.has_functional:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
@@ -130,7 +130,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
     if separation is not None and builders.long_range is not None:
         terms.append(Exchange(builders.long_range, separation.beta, "long-range exchange"))
-    if model.integrated:
+    if model.has_functional:
         with context.timings.measure("grid"):
             potential = XCPotential(functional, context.backend, model.spins)
             common = (potential, request.molecule, context.basis, request.grid)
@@ -170,7 +170,7 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         asked, context = self.context.request.scf, self.context
-        if context.options.precision != "single" or not context.model.integrated:
+        if context.options.precision != "single" or not context.model.has_functional:
             return asked
         return replace(
             asked,
@@ -202,7 +202,7 @@ class Calculation:
         notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
-        if self.context.options.precision == "single" and self.context.model.integrated:
+        if self.context.options.precision == "single" and self.context.model.has_functional:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
@@ -225,7 +225,7 @@ class Calculation:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
             kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
-            return kept or guesses.projected(guess, basis, model.spins, backend)
+            return kept or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
             return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins

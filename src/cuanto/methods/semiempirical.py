@@ -45,7 +45,7 @@ from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthon
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
-MOST_FOLLOWED = 2000
+MAX_STABILITY_ORBITALS = 2000
 """Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
@@ -94,7 +94,7 @@ class Semiempirical:
         """The options, with what is chosen automatically."""
         if self.options.stability != "auto":
             return self.options
-        follow = self.layout.ambiguous and self.layout.orbitals <= MOST_FOLLOWED and self.options.aufbau
+        follow = self.layout.ambiguous and self.layout.orbitals <= MAX_STABILITY_ORBITALS and self.options.aufbau
         return replace(self.options, stability="follow" if follow else "none")
 
     @cached_property
@@ -105,8 +105,8 @@ class Semiempirical:
     @cached_property
     def engine(self) -> PairEngine:
         """Kernels for this geometry."""
-        place = (positions([self.molecule]), self.backend, self.budget)
-        engine = PairEngine(self.layout, *place, self.mopac_compatible)
+        setup = (positions([self.molecule]), self.backend, self.budget)
+        engine = PairEngine(self.layout, *setup, self.mopac_compatible)
         with self.timings.measure("kernels"):
             engine.prepare()
         return engine

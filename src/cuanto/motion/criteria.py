@@ -100,7 +100,7 @@ def size(values: Array) -> tuple[float, float]:
     return float(np.sqrt(np.mean(values**2))), float(np.abs(values).max())
 
 
-def superposed(R_ax: Array, S_ax: Array) -> Array:
+def superpose(R_ax: Array, S_ax: Array) -> Array:
     """R_ax, moved and rotated on S_ax; both have their centre in the origin afterwards.
 
     W. Kabsch, Acta Cryst. A 32, 922 (1976), doi:10.1107/S0567739476001873.
@@ -114,5 +114,5 @@ def superposed(R_ax: Array, S_ax: Array) -> Array:
 
 def displacement(R_ax: Array, S_ax: Array) -> Array:
     """How the atoms have moved from S_ax to R_ax, without translation and rotation of the whole molecule."""
-    moved: Array = superposed(R_ax, S_ax) - (S_ax - S_ax.mean(axis=0))
+    moved: Array = superpose(R_ax, S_ax) - (S_ax - S_ax.mean(axis=0))
     return moved

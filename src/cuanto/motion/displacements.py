@@ -30,7 +30,7 @@ class Displacement:
     direction: tuple[float, float, float]
     sign: int
 
-    def applied(self, R_ax: Array, step: float) -> Array:
+    def apply(self, R_ax: Array, step: float) -> Array:
         """Displaced positions, Bohr."""
         moved_ax = R_ax.copy()
         moved_ax[self.atom] += self.sign * step * np.array(self.direction)
@@ -46,9 +46,9 @@ class DisplacementPlan:
 
     def __init__(self, atoms: int, operations: Sequence[Operation], step: float) -> None:
         self.atoms, self.operations, self.step = atoms, list(operations), step
-        self.displacements = list(self._needed())
+        self.displacements = list(self._select())
 
-    def _needed(self) -> Iterator[Displacement]:
+    def _select(self) -> Iterator[Displacement]:
         for a in self.representatives():
             site = [one for one in self.operations if one.image_a[a] == a]
             for direction_x in independent_directions([one.R_xy for one in site]):

@@ -215,7 +215,9 @@ class Dynamics:
         atoms, temperature = self._atoms, self.settings.temperature
         mass_a = atoms.get_masses()
         v_ax = self._random.standard_normal((len(atoms), 3)) * np.sqrt(ase_units.kB * temperature / mass_a)[:, None]
-        atoms.set_velocities(v_ax if self.settings.thermostat != "none" else at_rest(atoms.positions, v_ax, mass_a))
+        atoms.set_velocities(
+            v_ax if self.settings.thermostat != "none" else remove_overall_motion(atoms.positions, v_ax, mass_a)
+        )
         if self.settings.thermostat == "none" and temperature and self._freedom:
             atoms.set_velocities(atoms.get_velocities() * np.sqrt(temperature / self._temperature()))
 
@@ -300,7 +302,7 @@ class Dynamics:
             self._integrator._q, self._integrator._p = self._atoms.get_positions(), self._atoms.get_momenta()
 
 
-def at_rest(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
+def remove_overall_motion(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
     """Velocities without those of the centre of mass and of the rotation about it."""
     r_ax = R_ax - mass_a @ R_ax / mass_a.sum()
     v_ax = v_ax - mass_a @ v_ax / mass_a.sum()

@@ -47,7 +47,7 @@ class ModeFollower:
             if not len(vibrations.imaginary):
                 break
             before, lowest = vibrations.energy, float(vibrations.imaginary[0])
-            minimum = self._optimised(displaced(vibrations, 1 if number % 2 else -1))
+            minimum = self._optimise_from(displace(vibrations, 1 if number % 2 else -1))
             vibrations = self._compute(minimum)
             notes.append(
                 f"followed {lowest:.1f} cm^-1: energy {vibrations.energy - before:+.2e} Hartree, "
@@ -56,7 +56,7 @@ class ModeFollower:
             logger.info("%s", notes[-1])
         return replace(vibrations, notes=(*notes, *vibrations.notes))
 
-    def _optimised(self, start: Molecule) -> Molecule:
+    def _optimise_from(self, start: Molecule) -> Molecule:
         """The nearest minimum, from the journal or by an optimisation."""
         from cuanto.motion.optimize import optimize  # geomeTRIC is optional
 
@@ -72,7 +72,7 @@ class ModeFollower:
         return found.molecule
 
 
-def displaced(vibrations: Vibrations, sign: int) -> Molecule:
+def displace(vibrations: Vibrations, sign: int) -> Molecule:
     """The molecule displaced along the sum of its imaginary modes."""
     m = vibrations.molecule
     shift_ax = sign * vibrations.modes[vibrations.wavenumbers < 0].sum(axis=0)

@@ -26,7 +26,7 @@ from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
-from cuanto.motion.tasks import evaluate_task, moved_basis, plain_arguments, plain_guess, plain_molecule, read_guess
+from cuanto.motion.tasks import evaluate_task, move_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
@@ -170,7 +170,7 @@ class HessianCalculation:
             raise InputError("symmetry cannot be used with point charges or a field: leave out one of them")
         if surroundings or self.symmetry is False:
             return found[:1]
-        integrated = request.model is not None and request.model.integrated
+        integrated = request.model is not None and request.model.has_functional
         if integrated and request.grid.numbers(1)[1] < ISOTROPIC and self.symmetry is None:
             return [one for one in found if _is_octahedral(one)]
         return found
@@ -191,7 +191,7 @@ class HessianCalculation:
                 found[k] = np.array(line["gradient"]), np.array(line["dipole"])
         watch = self.work.on_task or (lambda done, total: None)
         watch(len(found), len(plan.displacements))
-        for k, values in self._computed(plan.displacements, waiting, reference):
+        for k, values in self._compute(plan.displacements, waiting, reference):
             if self._journal is not None:
                 self._journal.append({"key": self._key(plan.displacements[k]), **values}, safely=True)
             found[k] = np.array(values["gradient"]), np.array(values["dipole"])
@@ -199,13 +199,13 @@ class HessianCalculation:
         return found
 
     def _key(self, displacement: Displacement) -> str:
-        return calculation_key(self._displaced(displacement), *self._about, "displaced")
+        return calculation_key(self._displace(displacement), *self._about, "displaced")
 
-    def _displaced(self, displacement: Displacement) -> Molecule:
+    def _displace(self, displacement: Displacement) -> Molecule:
         m = self.molecule
-        return Molecule(m.symbols, displacement.applied(m.R_ax, self.step), m.charge, m.multiplicity)
+        return Molecule(m.symbols, displacement.apply(m.R_ax, self.step), m.charge, m.multiplicity)
 
-    def _computed(
+    def _compute(
         self, displacements: Sequence[Displacement], waiting: Sequence[int], reference: Result
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Compute displacements in any order; a lost worker's task is tried again."""
@@ -219,7 +219,7 @@ class HessianCalculation:
             while tasks or running:
                 while tasks and running < ahead:
                     k = tasks.popleft()
-                    molecule = self._displaced(displacements[k])
+                    molecule = self._displace(displacements[k])
                     task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
                     runner.submit(str(k), evaluate_task, task | self._arguments(molecule, keywords, here))
                     running += 1
@@ -235,9 +235,9 @@ class HessianCalculation:
 
     def _arguments(self, molecule: Molecule, keywords: Mapping[str, Any], here: bool) -> dict[str, Any]:
         """Method, basis and keywords of a task; plain data unless it stays in this process (`here`)."""
-        basis, given = moved_basis(self.basis, molecule), dict(keywords)
+        basis, given = move_basis(self.basis, molecule), dict(keywords)
         if "auxbasis" in given:
-            given["auxbasis"] = moved_basis(given["auxbasis"], molecule)
+            given["auxbasis"] = move_basis(given["auxbasis"], molecule)
         found = {"method": self.method, "basis": basis, "keywords": given}
         if here:
             return found

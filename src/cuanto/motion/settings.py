@@ -65,7 +65,7 @@ class Settings:
         if self.pre is not None and (not isinstance(self.pre, str) or kind_of(self.pre) != "semiempirical"):
             raise InputError(f"pre is {self.pre!r:.60}: give a semiempirical method, {', '.join(SEMIEMPIRICAL)}")
         self._check_numbers()
-        self._check_sense()
+        self._check_consistency()
 
     def _check_numbers(self) -> None:
         steps, trust = self.max_steps, self.trust
@@ -74,7 +74,7 @@ class Settings:
         if trust is not None and (not isinstance(trust, int | float) or not 1e-3 <= trust <= 1.0):
             raise InputError(f"trust is {trust!r:.60}: give a trust radius from 0.001 to 1 Angstrom")
 
-    def _check_sense(self) -> None:
+    def _check_consistency(self) -> None:
         if self.irc and (self.freeze or self.set or self.scan):
             raise InputError("a reaction path has no constraints: leave out irc, or freeze, set and scan")
         if self.scan and self.ts:

@@ -43,7 +43,7 @@ class Operation:
 
 def is_linear(R_ax: Array, tolerance: float) -> bool:
     """Whether all atoms lie on a line."""
-    return len(R_ax) < 3 or bool(np.abs(_across(_centred(R_ax))).max() < tolerance)
+    return len(R_ax) < 3 or bool(np.abs(_across(_centre(R_ax))).max() < tolerance)
 
 
 def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float = TIGHT) -> list[Operation]:
@@ -51,13 +51,13 @@ def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float =
 
     Of the infinite groups of linear molecules there are the operations of a fourfold axis.
     """
-    r_ax = _centred(np.asarray(R_ax, dtype=float))
+    r_ax = _centre(np.asarray(R_ax, dtype=float))
     names = list(dict.fromkeys(kinds))
     kind_a = np.array([names.index(kind) for kind in kinds])
     candidates = _linear_candidates(r_ax) if is_linear(r_ax, tolerance) else _candidates(kind_a, r_ax, tolerance)
     found = [Operation(np.eye(3), np.arange(len(r_ax)))]
     for R_xy in candidates:
-        operation = _matched(kind_a, r_ax, R_xy, tolerance)
+        operation = _match(kind_a, r_ax, R_xy, tolerance)
         if operation is not None and all(np.abs(operation.R_xy - one.R_xy).max() > 1e-3 for one in found):
             found.append(operation)
     return found
@@ -118,7 +118,7 @@ def _is_group(operations: Sequence[Operation]) -> bool:
     return True
 
 
-def _centred(R_ax: Array) -> Array:
+def _centre(R_ax: Array) -> Array:
     return np.asarray(R_ax - R_ax.mean(axis=0))
 
 
@@ -181,7 +181,7 @@ def _frame(first_x: Array, second_x: Array) -> Array:
     return np.column_stack([one, two, np.cross(one, two)])
 
 
-def _matched(kind_a: Ints, r_ax: Array, R_xy: Array, tolerance: float) -> Operation | None:
+def _match(kind_a: Ints, r_ax: Array, R_xy: Array, tolerance: float) -> Operation | None:
     """The operation nearest to a matrix, if it maps every atom onto one of the same kind."""
     moved_ax = r_ax @ R_xy.T
     image_a = np.argmin(np.linalg.norm(moved_ax[:, None] - r_ax[None], axis=2), axis=1)

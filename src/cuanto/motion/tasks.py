@@ -34,11 +34,11 @@ def evaluate_task(task: dict[str, Any]) -> dict[str, Any]:
     if isinstance(guess, Mapping):
         guess = read_guess(guess, task["method"], task["basis"])
     if guess is not None:
-        options["guess"] = carried(guess, molecule, task["basis"])
+        options["guess"] = carry_orbitals(guess, molecule, task["basis"])
     return slopes_of(gradient(molecule, task["method"], task["basis"], **options))
 
 
-def carried(guess: Any, molecule: Molecule, basis: Any) -> Any:
+def carry_orbitals(guess: Any, molecule: Molecule, basis: Any) -> Any:
     """Orbitals with the same coefficients in the functions of a displaced molecule, which follow their atoms.
 
     After a displacement of 0.005 Bohr their error is a half to a quarter of that of projected orbitals.
@@ -75,7 +75,7 @@ def _plain_argument(value: Any) -> Any:
     return os.fspath(value)
 
 
-def moved_basis(basis: Any, molecule: Molecule) -> Any:
+def move_basis(basis: Any, molecule: Molecule) -> Any:
     """A basis as it was given; functions that are placed already move with their atoms."""
     if not isinstance(basis, Basis):
         return basis
@@ -88,29 +88,29 @@ def plain_molecule(molecule: Molecule) -> dict[str, Any]:
     return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
 
 
-def read_molecule(about: Mapping[str, Any]) -> Molecule:
+def read_molecule(data: Mapping[str, Any]) -> Molecule:
     """A molecule from plain data."""
-    return Molecule(about["symbols"], about["R_ax"], about["charge"], about["mult"])
+    return Molecule(data["symbols"], data["R_ax"], data["charge"], data["mult"])
 
 
 def plain_guess(result: Result) -> dict[str, Any]:
     """Occupied orbitals of a result, or the density of a semiempirical one, as plain data."""
-    about = {"molecule": plain_molecule(result.molecule)}
+    data = {"molecule": plain_molecule(result.molecule)}
     if isinstance(result, GaussianResult):
         n_sm = result.occupations
         occupied = np.flatnonzero(n_sm.max(axis=0) > 0.0)
-        return {**about, "C_spm": _packed(result.coefficients[:, :, occupied]), "n_sm": n_sm[:, occupied].tolist()}
-    return {**about, "D_spq": _packed(result.density)}
+        return {**data, "C_spm": _packed(result.coefficients[:, :, occupied]), "n_sm": n_sm[:, occupied].tolist()}
+    return {**data, "D_spq": _packed(result.density)}
 
 
-def read_guess(about: Mapping[str, Any], method: str, basis: Any) -> Orbitals | SemiempiricalResult:
+def read_guess(data: Mapping[str, Any], method: str, basis: Any) -> Orbitals | SemiempiricalResult:
     """Orbitals or a density from plain data."""
-    molecule = read_molecule(about["molecule"])
-    if "C_spm" in about:
+    molecule = read_molecule(data["molecule"])
+    if "C_spm" in data:
         placed = Basis(DEFAULT_BASIS if basis is None else basis, molecule)
-        return Orbitals(placed, _unpacked(about["C_spm"]), np.array(about["n_sm"]))
+        return Orbitals(placed, _unpack(data["C_spm"]), np.array(data["n_sm"]))
     backend = resolve("cpu")
-    state = State(iteration=0, energy=float("nan"), energies={}, D_spq=_unpacked(about["D_spq"]))
+    state = State(iteration=0, energy=float("nan"), energies={}, D_spq=_unpack(data["D_spq"]))
     return Semiempirical(molecule, method.lower(), backend).result(state)
 
 
@@ -119,5 +119,5 @@ def _packed(array: Array) -> dict[str, Any]:
     return {"shape": list(array.shape), "data": data}
 
 
-def _unpacked(about: Mapping[str, Any]) -> Array:
-    return np.frombuffer(base64.b64decode(about["data"]), dtype="<f8").reshape(about["shape"]).astype(float)
+def _unpack(data: Mapping[str, Any]) -> Array:
+    return np.frombuffer(base64.b64decode(data["data"]), dtype="<f8").reshape(data["shape"]).astype(float)

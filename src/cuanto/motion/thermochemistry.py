@@ -53,7 +53,7 @@ class Conditions:
         if self.entropy not in ENTROPIES:
             raise InputError(f"unknown entropy {self.entropy!r}: choose {', '.join(ENTROPIES)}")
 
-    def completed(self, symmetry_number: int, degeneracy: int) -> Conditions:
+    def with_defaults(self, symmetry_number: int, degeneracy: int) -> Conditions:
         """The same conditions, with a symmetry number and a degeneracy where they have none."""
         return replace(
             self,

@@ -99,7 +99,7 @@ class Walker:
         self._criteria = criteria
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
-        with silence(), _translated():
+        with silence(), _translate_errors():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
     def __enter__(self) -> Walker:
@@ -111,7 +111,7 @@ class Walker:
     def walk(self) -> Iterator[Point]:
         """Geometries of a search for a stationary point; it goes on until the caller stops or there is no gradient."""
         optimizer = self._optimizer
-        with silence(), _translated():
+        with silence(), _translate_errors():
             optimizer.calcEnergyForce()
             optimizer.prepareFirstStep()
             while True:
@@ -134,7 +134,7 @@ class Walker:
     def path(self) -> Iterator[Point]:
         """Geometries of a reaction path through a transition state, first in one direction, then in the other."""
         optimizer, done = self._optimizer, self._modules["optimize"].OPT_STATE
-        with silence(), _translated():
+        with silence(), _translate_errors():
             optimizer.calcEnergyForce()
             optimizer.prepareFirstStep()
             X = optimizer.X.copy()
@@ -261,7 +261,7 @@ def _targets(one: Constraint) -> list[float | None]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Errors of geomeTRIC as ours."""
     errors = import_optional("geometric.errors", MESSAGE)
     try:

@@ -148,7 +148,7 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
     """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.

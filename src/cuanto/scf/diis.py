@@ -14,7 +14,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.log import logger
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 
 FACES = 8
 """Maximum number of densities that ADIIS interpolates: it tries all subsets."""
@@ -34,9 +34,9 @@ class History:
     """
 
     def __init__(
-        self, size: int, place: Place, free: Callable[[], float] = lambda: np.inf, batched: bool = False
+        self, size: int, device: Device, free: Callable[[], float] = lambda: np.inf, batched: bool = False
     ) -> None:
-        self.size, self.place, self.xp, self._free, self._lead = size, place, place.xp, free, int(batched)
+        self.size, self.device, self.xp, self._free, self._lead = size, device, device.xp, free, int(batched)
         self._slots: list[int] = []
         self._densities: list[int] = []
         self._stacks: dict[str, Any] = {}
@@ -103,7 +103,7 @@ class History:
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
-        whole = self.place.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; rarely needed
+        whole = self.device.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; rarely needed
         T_nm = whole[np.ix_(self._densities, self._slots[-len(self._densities) :])]
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]

@@ -20,7 +20,7 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
-from cuanto.scf.orthogonal import Frame, Place
+from cuanto.scf.orthogonal import Device, Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
 from cuanto.terms.base import Term
@@ -68,9 +68,9 @@ class Density:
     first_step: float = 1.0
 
     @classmethod
-    def of(cls, C_spi: Any, place: Place) -> Density:
+    def of(cls, C_spi: Any, device: Device) -> Density:
         """D_s = C_s C_s^T, spin by spin: products of single matrices start faster than those of stacks."""
-        return cls(stack([place.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], place.xp), C_spi)
+        return cls(stack([device.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], device.xp), C_spi)
 
 
 Point = tuple[Any, Any, str]

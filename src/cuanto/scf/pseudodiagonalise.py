@@ -22,7 +22,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full, diagonalise_blocks, eigenvectors, stack
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 from cuanto.scf.rotations import Limits, Split
 
 STALLED = 5
@@ -100,10 +100,10 @@ class Pseudo:
     orbital with a distant empty one, because potentials across a large system are not yet converged.
     """
 
-    def __init__(self, place: Place, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
-        self.place, self.xp, self.product = place, place.xp, place.linalg.product
+    def __init__(self, device: Device, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
+        self.device, self.xp, self.product = device, device.xp, device.linalg.product
         self.level_shift, self.mixed = level_shift, mixed
-        self.variant, self.full = VARIANTS[variant], Full(place.xp, level_shift)
+        self.variant, self.full = VARIANTS[variant], Full(device.xp, level_shift)
         self.full_steps = self.steps = 0
         self.canonicalised = False
         self.restart()
@@ -156,7 +156,7 @@ class Pseudo:
         eps_sm = None
         for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # empty if nothing can be rotated
             parts, measured = self.couple(F_sjk, C_sjm, levels, splits)
-            numbers = self.place.to_host(measured)
+            numbers = self.device.to_host(measured)
             # In restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
             if not (self.safe(numbers) if eps_sm is None else self.variant.limits.allow(numbers).all()):
                 return None
@@ -222,7 +222,7 @@ class Pseudo:
             eps = self.xp.concatenate([part.eps[:mid] + change.sum(axis=1), part.eps[mid:] - change.sum(axis=0)])
             C = self._rotated_by(part, X, norm, s)
             if self.canonicalised:
-                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.place)
+                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.device)
                 eps = self.xp.concatenate(levels)
             rotated.append(C)
             energies.append(eps)
@@ -238,13 +238,13 @@ class Pseudo:
         end = part.split[1]
         C = part.C[:, :end]
         if self.variant.one_by_one:
-            front = self.xp.asarray(rotations.jacobi(*(self.place.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
+            front = self.xp.asarray(rotations.jacobi(*(self.device.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
         elif not self.variant.economical:
             front = rotations.rotate_nearest(C, X, norm, self.xp, self.product)
         elif norm < rotations.SMALL_NORM:
             front = rotations.rotate_slightly(C, X, self.xp, self.product)
         else:
-            front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
+            front = rotations.rotate_by_factors(C, X, self.xp, self.device.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
     def safe(self, numbers: Array) -> bool:

@@ -87,7 +87,7 @@ def _root(falling: Callable[[float], float], target: float) -> float:
     return 0.5 * (low + high)
 
 
-def limited(rho: float) -> float:
+def clip_additive(rho: float) -> float:
     """An additive term within the bounds between which MOPAC searches those of shells with d functions."""
     return min(max(rho, SMALLEST), LARGEST)
 

@@ -28,7 +28,7 @@ class Packing:
     """Converts between matrices of all orbitals and vectors of the products on atoms."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
-        rows, columns = (place.astype(np.int64) for place in layout.places)
+        rows, columns = (indices.astype(np.int64) for indices in layout.places)
         self.orbitals = layout.orbitals
         arrays = {
             "upper": rows * self.orbitals + columns,
@@ -37,7 +37,7 @@ class Packing:
         }
         self.arrays = backend.upload(arrays)
 
-    def packed(self, M_pq: Any) -> Any:
+    def pack(self, M_pq: Any) -> Any:
         """Elements on atoms of symmetric matrices."""
         flat = M_pq.reshape(*M_pq.shape[:-2], -1)
         return flat[..., self.arrays["upper"]]
@@ -61,7 +61,7 @@ class Fock:
         self.engine, self.layout, backend = engine, engine.layout, engine.backend
         self.xp, self.packing = backend.xp, Packing(self.layout, backend)
         self.H_bpq, self.attraction_bP, repulsion_ba = engine.core()
-        unusual_bP = engine.unusual_attraction()
+        unusual_bP = engine.attraction_difference()
         if unusual_bP is not None:
             self.packing.add(self.H_bpq, unusual_bP)
         U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
@@ -88,7 +88,7 @@ class Fock:
         """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J includes the cores of other atoms."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
-        q_bsP = self.packing.packed(D_bspq) * self.packing.arrays["copies"]
+        q_bsP = self.packing.pack(D_bspq) * self.packing.arrays["copies"]
         total_bP = q_bsP.sum(axis=1)
         potential = self.engine.coulomb_and_exchange(total_bP - self._cores, D_bspq, F_bspq, factor)
         vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
@@ -100,7 +100,7 @@ class Fock:
 
     def attraction(self, D_bspq: Any) -> Any:
         """Energies of the electrons in the field of other atoms' cores."""
-        q_bP = self.packing.packed(D_bspq.sum(axis=1, dtype=np.float64)) * self.packing.arrays["copies"]
+        q_bP = self.packing.pack(D_bspq.sum(axis=1, dtype=np.float64)) * self.packing.arrays["copies"]
         return -(q_bP * self.attraction_bP).sum(axis=1)
 
 

@@ -66,7 +66,7 @@ class Layout:
         return {n: np.flatnonzero(counts == n).astype(np.int32) for n in (9, 4, 1) if (counts == n).any()}
 
     @cached_property
-    def unusual(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Atoms whose products are attracted by cores otherwise than in G, and atoms whose cores attract so."""
         own = [
             not e.attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))

@@ -115,12 +115,14 @@ class Shells:
         found["sp"] = derived.additive_dipole(self.D["sp"], max(SMALLEST_HSP / HARTREE, self.g["h_sp"]))
         found["pp"] = derived.additive_linear(self.D["pp"], h_pp)
         for pair in ("sp", "pp"):
-            found[f"{pair} core"] = derived.limited(found[pair]) if self.metal else found[pair]
+            found[f"{pair} core"] = derived.clip_additive(found[pair]) if self.metal else found[pair]
         if len(self.n) == 3:
             square = {"sd": self.radial(2, "sd", "sd") / 5.0, "dd": 3.0 / 49.0 * self.radial(2, "dd", "dd")}
             dipole = 4.0 / 15.0 * self.radial(1, "pd", "pd")
-            found |= {pair: derived.limited(derived.additive_square(self.D[pair], square[pair])) for pair in square}
-            found["pd"] = derived.limited(derived.additive_dipole(self.D["pd"], dipole))
+            found |= {
+                pair: derived.clip_additive(derived.additive_square(self.D[pair], square[pair])) for pair in square
+            }
+            found["pd"] = derived.clip_additive(derived.additive_dipole(self.D["pd"], dipole))
             found["0dd"] = 0.5 / self.radial(0, "dd", "dd")
         return found
 

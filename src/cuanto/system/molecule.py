@@ -18,7 +18,7 @@ from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted, read_text, shown
+from cuanto.system.text import quote, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -107,7 +107,7 @@ class Molecule:
     @classmethod
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
-        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quoted(smiles)}: ")
+        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quote(smiles)}: ")
 
     @classmethod
     def _from_parsed(
@@ -177,7 +177,7 @@ def _whole(value: SupportsIndex, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise InputError(f"{what} must be a whole number, not {quoted(value)}") from None
+        raise InputError(f"{what} must be a whole number, not {quote(value)}") from None
 
 
 def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:

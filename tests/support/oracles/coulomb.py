@@ -50,11 +50,11 @@ def quartet_derivatives(shells: Sequence[Shell], R_nx: ArrayLike, Gamma: Array, 
 def differences(function: Callable[[Array], float], R_ax: Array, step: float) -> Array:
     """Derivatives with respect to all coordinates, from four points each."""
     found = np.zeros_like(R_ax)
-    for place in product(*map(range, R_ax.shape)):
+    for index in product(*map(range, R_ax.shape)):
         for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
             moved = R_ax.copy()
-            moved[place] += steps * step
-            found[place] += weight / (12.0 * step) * function(moved)
+            moved[index] += steps * step
+            found[index] += weight / (12.0 * step) * function(moved)
     return found
 
 

@@ -13,7 +13,7 @@ from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.partition import REACH_STEP, Boxes, Groups, envelopes
 from cuanto.grid.points import Points
-from cuanto.grid.weights import Placed, apply_partition
+from cuanto.grid.weights import GroupedPoints, apply_partition
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
@@ -78,6 +78,6 @@ def cell_weights(points: Points, groups: Groups, molecule: Molecule, partition: 
     put = backend.to_device
     position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
-    placed = Placed(position, own, weight, groups.first, Boxes.of(position, groups.first, backend))
+    placed = GroupedPoints(position, own, weight, groups.first, Boxes.of(position, groups.first, backend))
     apply_partition(placed, molecule.R_ax, molecule.numbers, partition, backend)
     return np.asarray(backend.to_host(placed.w_g))

@@ -235,7 +235,7 @@ class CpuBackend:
     def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
         """The best kernel compiled so far, and a better one if it is being compiled."""
         schedule = self._schedule(job)
-        special = self._specialised(job) if schedule != "table" else None
+        special = self._straight_line(job) if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
             return special.variant(job.arguments), None
         better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
@@ -249,7 +249,7 @@ class CpuBackend:
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
-    def _specialised(self, job: Job) -> CpuProgram:
+    def _straight_line(self, job: Job) -> CpuProgram:
         """The straight-line kernel of a class, compiled in the background."""
         spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
         return self.compile(source_of(spec), later=True)

@@ -17,7 +17,7 @@ from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
-from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
@@ -116,7 +116,7 @@ class CudaBackend:
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
-        xp, (*starts, end) = self.xp, _aligned(arrays.values())
+        xp, (*starts, end) = self.xp, _aligned_offsets(arrays.values())
         packed = np.empty(end, dtype=np.uint8)
         for start, array in zip(starts, arrays.values(), strict=True):
             packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -133,7 +133,7 @@ class CudaBackend:
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies in pinned memory, written asynchronously; one wait at the end."""
-        *starts, end = _aligned(arrays)
+        *starts, end = _aligned_offsets(arrays)
         pinned, found = self.xp.cuda.alloc_pinned_memory(end), []
         for start, array in zip(starts, arrays, strict=True):
             host = np.frombuffer(pinned, array.dtype, array.size, start)
@@ -178,7 +178,7 @@ class CudaBackend:
             # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, scratch)
             self._shared[source.hash] = scratch
-        grid, values = (blocks_of(source, items),), typed(source, items, arguments)
+        grid, values = (blocks_of(source, items),), cast_arguments(source, items, arguments)
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
@@ -187,13 +187,13 @@ class CudaBackend:
             one = launches[0]
             self.launch(one.program, one.items, one.arguments, one.scratch)
         else:
-            self._side_by_side([launches])
+            self._concurrently([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """With the best kernels compiled so far, on several streams."""
-        self._side_by_side([self._launch_of(job) for job in group] for group in groups)
+        self._concurrently([self._launch_of(job) for job in group] for group in groups)
 
-    def _side_by_side(self, groups: Iterable[Sequence[Launch]]) -> None:
+    def _concurrently(self, groups: Iterable[Sequence[Launch]]) -> None:
         """On several streams, for which the current one waits: memory freed afterwards is not reused too early."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
         keep = []  # arguments live until the current stream waits for the kernels
@@ -247,6 +247,6 @@ class CudaBackend:
         return self._functions[source.hash]
 
 
-def _aligned(arrays: Iterable[Any]) -> list[int]:
+def _aligned_offsets(arrays: Iterable[Any]) -> list[int]:
     """Where arrays begin in one block of memory, and its size."""
     return list(accumulate((-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays), initial=0))

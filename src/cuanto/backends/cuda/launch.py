@@ -25,7 +25,7 @@ SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 _known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
 
-def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
+def cast_arguments(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
     """Arguments in the kernel's order, scalars in its types; by default `begin` and `end` span all items."""
     known = {"begin": 0, "end": items, **values}
     casts = _known_casts.get(source.hash) or _known_casts.setdefault(source.hash, _casts(source.arguments))

@@ -26,7 +26,7 @@ class CudaLibrary:
 
         return solve_triangular(L, self._cupy.eye(len(L), dtype=L.dtype), lower=True, check_finite=False)
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
         """Each on a stream of its own, for which the current one waits when the result is taken."""
         now, found = self._cupy.cuda.get_current_stream(), []
         begin = now.record()

@@ -101,7 +101,7 @@ class DeviceModule:
             return _from_host(found)
         if self._module is np.linalg and name == "cholesky":
             return _on_device(_cholesky)
-        return _on_device(_marked(found) if name in UNINITIALISED else found)
+        return _on_device(_fill_with_nan(found) if name in UNINITIALISED else found)
 
     @staticmethod
     def asnumpy(array: Any) -> NDArray[Any]:
@@ -122,7 +122,7 @@ class SimtLibrary:
         """Inverse of a lower triangle."""
         return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
         """Results of the calls, one after the other."""
         return iter([call(A) for A in given])
 
@@ -153,7 +153,7 @@ def _cholesky(A: NDArray[Any]) -> NDArray[Any]:
         return np.full_like(A, np.nan)
 
 
-def _marked(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+def _fill_with_nan(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
     def made(*args: Any, **options: Any) -> NDArray[Any]:
         array = function(*args, **options)
         if array.dtype.kind == "f":

@@ -24,7 +24,7 @@ def powers(l: int) -> tuple[Powers, ...]:
     return tuple(cartesian_powers(l))
 
 
-def raised(a: Powers, axis: int, by: int = 1) -> Powers:
+def shift_power(a: Powers, axis: int, by: int = 1) -> Powers:
     """a with the power along `axis` changed by `by`"""
     return (a[0] + by * (axis == 0), a[1] + by * (axis == 1), a[2] + by * (axis == 2))
 

@@ -116,7 +116,7 @@ class _Storage:
         return Program(table, np.array(self.constants or [0.0]), uniforms, self.pool.peak, repeat)
 
 
-def _wanted(stage: Stage) -> dict[int, list[int]]:
+def _output_positions(stage: Stage) -> dict[int, list[int]]:
     """Node -> positions among the outputs; zeros are not written because sums start from zero."""
     wanted: dict[int, list[int]] = {}
     for k, node in enumerate(stage.outputs):
@@ -131,7 +131,7 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
-    wanted = _wanted(stage)
+    wanted = _output_positions(stage)
     code: list[int] = []
 
     def result(node: int) -> None:
@@ -193,7 +193,7 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     level = levels(graph, order)
-    wanted = _wanted(stage)
+    wanted = _output_positions(stage)
     deepest = max(level.values(), default=0)
     leaving: dict[int, list[int]] = {}
     for node in wanted:
