@@ -342,5 +342,5 @@ def test_arrays_with_objects_are_refused(tmp_path: Path) -> None:
     from cuanto.atomic.guess import SavedSpinors
 
     np.savez(tmp_path / "a.npz", relativistic=np.array([print], dtype=object), exponents_0=np.array([1.0]))
-    with pytest.raises(CuantoError, match="holds no spinors"):
+    with pytest.raises(CuantoError, match="does not contain the spinors"):
         SavedSpinors.load(tmp_path / "a.npz")

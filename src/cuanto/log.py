@@ -19,19 +19,19 @@ logger = logging.getLogger("cuanto")
 logger.addHandler(logging.NullHandler())
 _step = ContextVar("step", default="kernels")
 StepListener = Callable[[str, float | None], object]
-"""Called with the name of a step when it begins (None) and when it has ended (seconds)."""
+"""Called with the name of a step: with None when it begins, with its seconds when it ends."""
 _listener: ContextVar[StepListener | None] = ContextVar("listener", default=None)
 
 
 def report_progress(done: float) -> None:
-    """Log how much of the launched kernels of the current step is done."""
+    """Log how far the kernels of the current step have got."""
     logger.info("%s: %.0f %% of the work launched is done", _step.get(), 100 * done)
     _notify(f"{_step.get()}, {done:.0%} of the work launched", None)
 
 
 @contextmanager
 def step_listener(listener: StepListener) -> Iterator[None]:
-    """Steps that are measured inside are reported to the listener."""
+    """Report the steps measured inside to the listener."""
     before = _listener.set(listener)
     try:
         yield

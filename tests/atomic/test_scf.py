@@ -223,7 +223,7 @@ def test_restarts_from_a_file(tmp_path: Path) -> None:
     assert again.iterations <= 3 and again.energy == pytest.approx(first.energy, rel=SAME)
     path.write_bytes(path.read_bytes()[:200])
     for wrong in (path, tmp_path / "missing.npz", Path(__file__)):
-        with pytest.raises(InputError, match="holds no spinors"):
+        with pytest.raises(InputError, match="does not contain the spinors"):
             SavedSpinors.load(wrong)
     np.savez(path, relativistic=np.array(True), exponents_0=np.ones(1), coefficients_0=np.ones((3, 1)))
     with pytest.raises(InputError, match="do not fit"):

@@ -270,7 +270,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="same kind of sources: kinetic"):
         Sources(kinetic=True) + Sources(kinetic=True)
     D_pq = symmetric(basis_at().nbf)
-    with pytest.raises(InputError, match="two atoms are at the same place"):
+    with pytest.raises(InputError, match="two atoms are at the same position"):
         electronic_gradient(basis_at(R_AX[[0, 0, 2]]), D_pq, Sources(kinetic=True), get_backend("cpu"))
 
 

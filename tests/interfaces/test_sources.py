@@ -129,7 +129,7 @@ def test_smiles() -> None:
     methyl, formate = Molecule.from_smiles("[CH3]"), Molecule.from_smiles("C(=O)[O-]")
     assert (methyl.multiplicity, formate.charge) == (2, -1)
     for nonsense in ("", "C(", "water"):
-        with pytest.raises(InputError, match="no valid SMILES"):
+        with pytest.raises(InputError, match="not a valid SMILES"):
             Molecule.from_smiles(nonsense)
 
 

@@ -24,7 +24,7 @@ from cuanto.system.text import quote, read_text, shown
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
 LIMITS = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
-"""Outside of these limits, numbers overflow or nothing is bound."""
+"""Outside these limits, numbers overflow or no electron is bound."""
 SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
 
@@ -41,7 +41,7 @@ class TrustRegion:
 
 @dataclass(frozen=True, eq=False)
 class AtomInput:
-    """A job; `optimise` is None for a single energy."""
+    """A calculation of an atom; `optimise` is None for a single energy."""
 
     title: str
     nucleus: Nucleus
@@ -57,14 +57,14 @@ class AtomInput:
 
 
 def read_input(path: str | os.PathLike[str]) -> AtomInput:
-    """The job in a file whose name ends in .inp."""
+    """Read a job from a file whose name ends in .inp."""
     name = os.fspath(path)
     require(name.lower().endswith(".inp"), f"{quote(name, 200)}: the name of an input file of an atom ends in .inp")
     return parse_input(read_text(path, "input file"), name)
 
 
 def parse_input(text: str, source: str = "input") -> AtomInput:
-    """The job in the text of a file; `source` begins every message."""
+    """Parse the text of an input file; every error message begins with `source`."""
     reader = NamelistReader(text, shown(source))
     if reader.title[:1] in ("$", "&"):
         raise reader.error(f"expected a title, found the group {quote(reader.title.split()[0])}")
@@ -220,7 +220,7 @@ def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], f
 def _read_configurations(
     reader: NamelistReader, nopen: tuple[int, ...], free: float, count: int
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...] | None]:
-    """Lines of occupations, each followed by a weight or none of them."""
+    """Read lines of occupations; either all of them end with a weight, or none."""
     species = [i for i, n in enumerate(nopen) if n]
     rows: list[tuple[float, ...]] = []
     weights: list[float] = []

@@ -28,10 +28,10 @@ from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quote
 
 TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
-"""Thresholds of the density that spinor energies need."""
+"""Density thresholds for accurate spinor energies."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
-"""Thresholds for a relative error of the energy of 1e-13; nearly dependent sets reach no more than this."""
+"""Density thresholds for a relative energy error of 1e-13, the best that nearly dependent sets reach."""
 
 NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
 SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
@@ -53,10 +53,10 @@ def element_job(
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
-    """A calculation of an element in its ground configuration, or another one, in a basis set by name.
+    """Make the job of an element, by default in its ground configuration, in a basis set given by name.
 
     `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
-    Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
+    Exchange (only exponents are used). `parameters` and `ranges` override those of the table.
     """
     symbol = symbol_of(element)
     subshells = _configuration(symbol, configuration, charge)
@@ -128,7 +128,7 @@ def limit_basis(symbol: str, l_max: int) -> AtomBasis:
 
 
 def _library_basis(symbol: str, name: str) -> AtomBasis:
-    """The exponents of a basis set for molecules, without its contractions."""
+    """Return the exponents of a molecular basis set, without its contractions."""
     shells = element_tables(name, [symbol])[symbol].shells
     l_max = max((shell.l for shell in shells), default=-1)
     by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
@@ -140,8 +140,8 @@ def _library_basis(symbol: str, name: str) -> AtomBasis:
 class AtomEnergy:
     """The energy of an atom as a function of its well-tempered set, independent of what was computed before.
 
-    Every SCF starts from the spinors in the set of the job. Those of the previous set would be nearer, but then an
-    interrupted optimisation would continue with slightly different energies and on another path.
+    Every SCF starts from the spinors in the set of the job. The spinors of the previous set would be a better start,
+    but an interrupted optimisation would then continue with slightly different energies.
     """
 
     def __init__(self, job: AtomInput, backend: str = "auto") -> None:
@@ -153,7 +153,7 @@ class AtomEnergy:
         except EnergyFailure:
             if self._origin is None:
                 raise
-            return self._solve(basis, None).energy  # the start was a bad one for this set
+            return self._solve(basis, None).energy  # these initial spinors do not suit this set
 
     @cached_property
     def _origin(self) -> AtomResult | None:
@@ -177,10 +177,10 @@ class AtomEnergy:
 
 
 def energy_converged(step: AtomIteration) -> bool:
-    """Whether the energy is converged to a relative error of 1e-13, which is of second order in the error of DIIS.
+    """Whether the energy is converged to a relative error of 1e-13, judged by the square of the DIIS error.
 
-    It is up to eighty times the square of the largest element of that error (He to Rn). The density would need one to
-    five iterations more, in which the energy does not change.
+    The error of the energy is at most eighty times the square of the largest element of the DIIS error (He to Rn).
+    Converging the density as well would take one to five more iterations, in which the energy does not change.
     """
     return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
@@ -207,7 +207,7 @@ def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str
 
 
 def problem_of(job: AtomInput) -> dict[str, Any]:
-    """Everything that determines the energies of an optimisation, as JSON can hold it."""
+    """Return everything that determines the energies of an optimisation, as JSON data."""
     basis = job.basis
     assert isinstance(basis, WellTempered)
     return {

@@ -46,7 +46,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Kind(Generic[Value]):
-    """A type of value: `parse` returns None for a text that breaks the `rule`."""
+    """A type of value: `parse` returns None for invalid text, and `rule` describes what is valid."""
 
     parse: Callable[[str], Value | None]
     rule: str
@@ -59,7 +59,7 @@ def real(low: float = -math.inf, high: float = math.inf) -> Kind[float]:
 
 
 def integer(low: int, high: int) -> Kind[int]:
-    """Whole numbers within limits."""
+    """Integers within limits."""
     return Kind(lambda text: _within(parse_whole(text), low, high), f"must be a whole number from {low} to {high}")
 
 
@@ -91,7 +91,7 @@ class NamelistReader:
         self._next = 0
 
     def error(self, message: str, line: int | None = None) -> InputError:
-        """An error in a line, the one read last by default."""
+        """Make an error for a line, by default the last one read."""
         return InputError(f"{self.source}, line {line or self.line}: {message}")
 
     def peek(self) -> Token | None:
@@ -99,7 +99,7 @@ class NamelistReader:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def take(self) -> Token | None:
-        """The next token, which is thereby read."""
+        """Read the next token."""
         token = self.peek()
         self._next, self.line = self._next + 1, self._end if token is None else token.line
         return token
@@ -196,12 +196,12 @@ class Group:
                 raise self.reader.error(f"unknown key {quote(key)} in {self.name}; {hint}", line)
 
     def error(self, key: str, message: str) -> InputError:
-        """An error in the value of a key, which need not have been given."""
+        """Make an error about the value of a key; also for keys that were not given."""
         line, _ = self.entries.get(key, (self.line, []))
         return self.reader.error(f"{key} {message}" if key else message, line)
 
     def get(self, key: str, kind: Kind[Value], default: Value | None = None) -> Value:
-        """The value of a key, which is required without a default."""
+        """The value of a key; without a default the key is required."""
         if default is not None and key not in self.entries:
             return default
         values = self._values(key)
@@ -212,7 +212,8 @@ class Group:
     def array(
         self, key: str, kind: Kind[Value], count: int, why: str, default: Value | None = None
     ) -> tuple[Value, ...]:
-        """As many values as `why` needs; further ones, as in arrays of fixed size, must be the default or 0."""
+        """Read `count` values (`why` explains the number); surplus ones must be the default or 0, as in Fortran
+        arrays."""
         if default is not None and key not in self.entries:
             return (default,) * count
         values = self._values(key)

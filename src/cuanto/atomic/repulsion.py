@@ -41,7 +41,7 @@ class Plan:
 
 @cache
 def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Plan:
-    """The plan for these numbers of pairs, made once for all exponents."""
+    """Make the plan for these numbers of pairs; it does not depend on the exponents, and is cached."""
     places = PairOffsets.of(counts)
     layout = LAYOUTS[language](places, relativistic)
     by_source: dict[Source, list[Task]] = {}
@@ -66,7 +66,7 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
 
 
 def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:
-    """Where each array starts when they are concatenated."""
+    """Offset of each array when they are concatenated."""
     return list(accumulate((len(one) for one in arrays[:-1]), initial=0))
 
 
@@ -125,7 +125,7 @@ class Repulsion:
     def both(
         self, D_i: Sequence[Array], D_open: Sequence[Array], chosen: Sequence[int], A_lm: Array
     ) -> tuple[list[Array], list[Array]]:
-        """P and Q; a GPU starts the second product while it computes the first."""
+        """P and Q together; a GPU starts the second product while it computes the first."""
         wait_for_P = self._start(D_i, range(len(self.pairs)), self._equal_weights)
         wait_for_Q = self._start(D_open, chosen, self._open_weights(chosen, A_lm))
         return wait_for_P(), wait_for_Q()
@@ -140,7 +140,7 @@ class Repulsion:
         return {"symmetries": len(weight), **arrays}
 
     def _start(self, D_i: Sequence[Array], chosen: Sequence[int], weights: dict[str, Any]) -> Callable[[], list[Array]]:
-        """Launch a contraction; the function returned waits for its matrices."""
+        """Launch a contraction; the returned function waits for its matrices."""
         components, backend, plan = COMPONENTS[self.relativistic], self.backend, self.plan
         D_cP = np.concatenate([one.vectors(D, components) for one, D in zip(self.pairs, D_i, strict=True)], axis=1)
         P = backend.zeros(D_cP.shape, np.float64)

@@ -55,7 +55,7 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Progress:
-    """Report of one outcome; `known` if it was found on disk, `retry` if it is tried again."""
+    """Report about one outcome; `known`: it was found on disk, `retry`: it will be tried again."""
 
     element: str
     what: str
@@ -71,7 +71,8 @@ Watcher = Callable[[Progress], None]
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Optimise one set, or compute the energy of a named one; plain data in and out, so that any worker can do it."""
+    """Optimise one set, or compute the energy of a named one; input and output are plain data, so that any worker can
+    run it."""
     begin = time.perf_counter()
     named = {TABLE.name: "wtbs", LIMIT.name: "limit"}
     ranges: dict[str, Range] = {letter: (a, b) for letter, (a, b) in task["ranges"].items()}
@@ -94,7 +95,7 @@ def run_task(task: Task) -> dict[str, Any]:
 
 
 def best_start(starts: list[WellTempered], energy_of: EnergyOf, log: EvaluationLog) -> WellTempered:
-    """The start of lowest energy."""
+    """Return the starting parameters of lowest energy."""
     if len(starts) == 1:
         return starts[0]
     found = [evaluate(basis, energy_of, log) for basis in starts]
@@ -130,9 +131,9 @@ class _Batch:
 
 
 class Search:
-    """Feeds the chains of all elements from one pool of workers.
+    """Runs the chains of all elements on one pool of workers.
 
-    Outcomes are kept by key; failures are not, so that the next run tries them again.
+    Outcomes are stored by key; failures are not, so that the next run retries them.
     """
 
     def __init__(self, settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None) -> None:
@@ -188,7 +189,7 @@ class Search:
         return (yield from chain.run())
 
     def _advance(self, symbol: str, steps: Batches, outcomes: Any) -> None:
-        """Start the next batch; outcomes that are on disk need no worker."""
+        """Start the next batch; outcomes found on disk are not computed again."""
         try:
             batch = _Batch(symbol, steps, steps.send(outcomes))
         except (StopIteration, CuantoError) as end:

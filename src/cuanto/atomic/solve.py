@@ -28,7 +28,7 @@ from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 SHIFT_ABOVE = 1e-2
-"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors is above it."""
+"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors exceeds this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ def solve(
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
     `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
-    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `is_converged`:
-    convergence test of an iteration instead of the thresholds of the settings.
+    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored.
+    `is_converged`: convergence test for an iteration, in place of the thresholds of the settings.
     """
     settings = settings or ScfSettings()
     timings = Timings()
@@ -116,7 +116,7 @@ class _Scf:
         return self._result(fields, history)
 
     def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
-        """Fields of occupied spinors in orthonormal functions; converged if nothing changes any more."""
+        """Evaluate occupied spinors in orthonormal functions: densities, potentials, energy and convergence."""
         with self.timings.measure("linear algebra"):
             D_i, D_open = [], []
             for i, one in enumerate(self.cores):
@@ -146,7 +146,7 @@ class _Scf:
         return Fields(U_i, D_i, P_i, Q_i, F_i, e_i, parts, step, converged)
 
     def advance(self, fields: Fields) -> list[Array]:
-        """Spinors of extrapolated Fock matrices."""
+        """Compute the next spinors from extrapolated Fock matrices."""
         with self.timings.measure("linear algebra"):
             F_i = self.extrapolation(fields.F_i, fields.e_i)
             # A shift near convergence would only shorten the steps.
@@ -215,7 +215,7 @@ def _within_thresholds(step: AtomIteration, settings: ScfSettings) -> bool:
 
 
 def block_maxima(matrices: Sequence[Array], sizes: Sequence[int]) -> tuple[float, float, float]:
-    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for blocks that are not there."""
+    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for missing blocks."""
     blocks = [(one[:n, :n], one[n:, :n], one[n:, n:]) for one, n in zip(matrices, sizes, strict=True)]
     LL, SL, SS = (max(float(block.max(initial=0.0)) for block in kind) for kind in zip(*blocks, strict=True))
     return LL, SL, SS

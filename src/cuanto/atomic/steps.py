@@ -23,9 +23,9 @@ Parameters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """A set to optimise: ranges by momentum, and starting parameters, of which the best are taken.
+    """A set to optimise: ranges by momentum, and candidate starting parameters, of which the best are used.
 
-    A trial with a `name` is no optimisation: it asks for the energy of the set of that name.
+    A trial with a `name` is not an optimisation, but the energy of the set of that name.
     """
 
     ranges: dict[str, Range]
@@ -85,7 +85,7 @@ Batches = Generator[list[Trial], list[Outcome], SearchResult]
 
 @dataclass
 class Chain:
-    """The search of one element. `occupied`: number of shells by momentum, s first, the shortest ranges allowed."""
+    """The search of one element. `occupied`: number of shells by momentum, s first; no range may be shorter."""
 
     element: str
     occupied: tuple[int, ...]
@@ -130,7 +130,7 @@ class Chain:
     def _select(
         self, kind: str, letter: str, options: list[Range], current: Trial, outcome: Outcome
     ) -> Generator[list[Trial], list[Outcome], tuple[Trial, Outcome]]:
-        """The first accurate set of the options, which are sorted by size; if there is none, the current set."""
+        """Select the first accurate set of the options, which are sorted by size; the current set if there is none."""
         trials = [self._trial(letter, option, current, outcome.parameters) for option in options]
         known: dict[int, Outcome] = {}
         full = self.scan == "full" or (self.scan == "auto" and self.size <= FULL_SCAN_UP_TO)

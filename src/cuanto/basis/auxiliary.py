@@ -1,9 +1,9 @@
 """Choice of the fitting (auxiliary) basis for density fitting.
 
-Every element takes the first of these that has it:
+Each element uses the first of these sets that contains it:
 1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
    for def2, otherwise what the Basis Set Exchange recommends;
-2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond, it was made for core potentials) and orbital functions
+2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond Kr it is meant for core potentials) and orbital functions
    up to g;
 3. a set generated from the orbital basis (AutoAux).
 
@@ -44,7 +44,7 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """The fitting basis of an orbital basis, spherical if that one is; `name` overrides the choice."""
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice."""
     _check_kind(kind)
     if name is not None:
         return Basis(name, molecule, spherical=orbital_basis.spherical)

@@ -1,7 +1,8 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
+source; in a shell the contraction is the outer index, the component the inner one. docs/reference/conventions.md has
+the rest.
 """
 
 import os
@@ -30,7 +31,7 @@ class Basis:
 
     `name` is a name of the Basis Set Exchange, a file, or a mapping of elements to these (key "default" for
     the rest). `spherical` overrides what the basis says about d, f, ... functions. Where a set mixes both
-    kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is what the set says, and the
+    kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is as the set defines it, and the
     attribute `spherical` is False.
     """
 

@@ -26,7 +26,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether the source is a file; a slash alone is no evidence, since names of the Exchange may contain one."""
+    """Whether the source is a file; a slash alone does not tell, since names of the Exchange may contain one."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
@@ -88,7 +88,7 @@ def shipped_names() -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    """The name as a file name, which cannot lead out of its folder."""
+    """Convert the name to a file name that cannot point outside its folder."""
     plain = name.strip().lower().replace("*", "s").replace("+", "p")
     return plain.replace("/", "_").replace(os.sep, "_")
 

@@ -1,6 +1,5 @@
-"""The work of a worker process: molecules in, numbers out, all as plain data, so that any machine can do it.
-
-An error of one molecule is the result of that molecule.
+"""The work of a worker process. Input and output are plain data, so that it can run on any machine. If a molecule
+fails, the error is its result.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     """Compute the rows of a task.
 
-    It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
+    A task has molecules (plain data or objects), method, basis, keywords, gradient, driver and settings.
     """
     given, alone = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
@@ -39,7 +38,7 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     if len(molecules) > 1 and together:
         try:
             return {"rows": _together(molecules, task)}
-        except Exception as error:  # one by one, the molecule at fault is found
+        except Exception as error:  # one by one, to find the molecule that fails
             logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
 

@@ -53,7 +53,7 @@ ENDINGS = (
     ".out",
     ".log",
 )
-"""Endings of output files, for which other programs have -o."""
+"""Suffixes of output files; other programs use -o for them."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
 PANEL = "Calculation"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
@@ -81,7 +81,7 @@ def _log_to_stderr(wanted: bool) -> bool:
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", callback=_log_to_stderr, help="Report progress on standard error.")
 ]
-"""Taken by every command and by `cuanto` itself, so that it may stand before or after the name of the command."""
+"""Accepted by every command and by `cuanto` itself, so that it may come before or after the name of the command."""
 Setting = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=PANEL),

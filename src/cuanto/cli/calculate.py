@@ -47,7 +47,7 @@ class Job:
 
     `driver`: one of TASKS, with `settings` of its own.
 
-    What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
+    Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
     `file`: the job file, if there is one.
     """
 
@@ -85,7 +85,7 @@ class Job:
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
     def errors_about(self, key: str = "") -> AbstractContextManager[None]:
-        """Errors inside name the job file and the `key`; on the command line, options name themselves."""
+        """Errors raised inside name the job file and the `key`; without a job file they name the option."""
         from cuanto.interfaces.keywords import errors_about
 
         if self.file is None:
@@ -123,7 +123,7 @@ def run_job(job: Job) -> int:
 
 
 def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]], Outcome]:
-    """What computes one molecule of a job."""
+    """Return the function that computes one molecule of a job."""
     if job.driver == "optimize":
         from cuanto.cli.optimize import optimize_source
 
@@ -132,7 +132,7 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
 
 
 def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
-    """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
+    """Output files of every molecule, all different; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
     places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
     seen: dict[str, tuple[str, str]] = {}
@@ -219,7 +219,8 @@ def _prepare(
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:
-    """Run the SCF; every iteration is saved before it is shown, so that what was seen can be restarted from."""
+    """Run the SCF; every iteration is saved before it is printed, so that every printed iteration can be restarted
+    from."""
     from cuanto import api
 
     saved = False
@@ -243,7 +244,7 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
 
 
 def write_files(result: Result, outputs: Mapping[str, str], source: Source, driver: str) -> None:
-    """Write the output files, also of a calculation that did not converge: the files say so."""
+    """Write the output files, even if the calculation did not converge (the files say so)."""
     from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text
     from cuanto.methods import GaussianResult
 

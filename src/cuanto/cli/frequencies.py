@@ -207,7 +207,7 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
         raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
     from cuanto.motion.thermochemistry import Conditions
 
-    Conditions(**analysis.conditions)  # refuses wrong values once, not for every molecule
+    Conditions(**analysis.conditions)  # reports wrong values once, not for every molecule
     settings = {**analysis.conditions, **analysis.work}
     if analysis.isotopes:
         settings["isotopes"] = dict(analysis.isotopes)
@@ -215,7 +215,7 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
 
 
 def run_frequencies(job: Job, analysis: Analysis) -> int:
-    """Compute all molecules of a job; exit status 0, 1 some did not converge, 2 something was wrong."""
+    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 some failed."""
     from cuanto.interfaces.sources import read_source
 
     sources = [read_source(given, job.charge, job.multiplicity) for given in job.sources]

@@ -35,7 +35,7 @@ from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 def status_line(
     console: Console, text: str, hidden: bool = False, redirect: bool = True
 ) -> Iterator[Callable[[str], None]]:
-    """A line below the output, on a terminal only, whose text the function returned replaces."""
+    """Show a status line on a terminal; yields a function that replaces its text."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     hidden = hidden or not console.is_terminal
     with Bar(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
@@ -101,7 +101,7 @@ class OptimisationProgress:
         if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
             self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
         if shrunk:
-            self._radius *= 0.1  # estimated from the steps: the optimisers do not report it
+            self._radius *= 0.1  # estimated from the steps, because the optimisers do not report it
         if self._best is not None:
             self.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
 
@@ -183,7 +183,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
     """Prints a line for every set, above a status line on standard error."""
     searched = f"{symbols[0]} to {symbols[-1]}" if len(symbols) > 1 else symbols[0]
     counts = {"done": 0, "known": 0}
-    together = console.is_terminal  # else the lines go to a file and do not disturb the status line
+    together = console.is_terminal  # otherwise the lines go to a file and do not disturb the status line
     errors = Console(stderr=True, highlight=False)
     with status_line(errors, f"{searched}: the limit is computed", redirect=together) as update:
 

@@ -1,7 +1,7 @@
 """Messages for wrong options and arguments: what was given, what is wrong, what would work.
 
-The errors are typer's, which has no public names for their classes and changes their texts from release to release:
-they are recognised by the names of their classes and by their attributes.
+Typer has no public names for the classes of these errors, and their texts change between releases, so they are
+recognised by class name and attributes.
 """
 
 from __future__ import annotations

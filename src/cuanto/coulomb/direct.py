@@ -52,7 +52,7 @@ class DirectJK:
         self.plan = self._plan(self.options.storage)
 
     def _plan(self, storage: str) -> StorePlan | None:
-        """Store the integrals if they are wanted and fit; None if they are not wanted."""
+        """Store the integrals if that is wanted and they fit; returns None if it is not wanted."""
         can_store = QuartetEngine.can_store(self.backend)
         if storage == "direct" or (storage == "auto" and not can_store):
             return None
@@ -69,7 +69,7 @@ class DirectJK:
 
     @property
     def stored(self) -> bool:
-        """Are all integrals stored?"""
+        """Whether all integrals are stored."""
         return self.plan is not None and self.plan.stored
 
     @cached_property
@@ -156,7 +156,7 @@ class IncrementalJK(JKBuilder):
     """J and K of a sequence of densities, from the change since the last call (unless integrals are stored).
 
     Screening errors accumulate, so J and K are rebuilt from the whole density every `restart` calls, and whenever the
-    change is not smaller than the density. Calls for J, for K and for both are remembered separately.
+    change is not smaller than the density. Histories of calls for J, for K and for both are kept separately.
     """
 
     def __init__(self, direct: DirectJK, restart: int = 8) -> None:
@@ -194,7 +194,8 @@ class IncrementalJK(JKBuilder):
         return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
-        """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""
+        """Whether integrals are stored, and their precision; only for the operator 1/r, since the same holds for
+        others."""
         direct, precision, found = self.direct, self.direct.options.precision, []
         if direct.options.omega is not None:
             return ()

@@ -60,7 +60,7 @@ class CpuExchangeForces:
     """Forces of exact exchange by integrals of derivatives, which are set up in each call."""
 
     def __init__(self, basis: Basis, budget: Budget, options: DirectOptions, engine: QuartetEngine | None) -> None:
-        """`engine`, that of K, is not used: its pairs are those of functions, not of their derivatives."""
+        """`engine` (of K) is not used here: its pairs consist of functions, not of their derivatives."""
         self.basis, self.budget, self.options = basis, budget, options
 
     def __call__(self, D_npq: Array) -> Array:

@@ -33,7 +33,7 @@ COPIES = 64
 SCRATCH_BLOCKS = 4
 """Blocks for each multiprocessor that work in global memory."""
 QUARTET_BYTES = 8
-"""Of a quartet in a list: bra and ket."""
+"""Bytes of a quartet in a list: indices of bra and ket."""
 Window = tuple[float, float]
 """Lower and upper limit of the bounds of the quartets to be evaluated."""
 
@@ -60,7 +60,7 @@ class PairsWithSlopes:
 
 
 class Monomials:
-    """The functions of a basis in terms of monomials: kernels know no others.
+    """The functions of a basis in terms of monomials, the only functions that the kernels know.
 
     `place`: first monomial of each function's shell and column, by that column's first function; `atom` of each
     monomial; `matrix` [function, monomial], None if it is the identity.
@@ -101,7 +101,7 @@ class CudaExchangeForces:
     """Forces of exact exchange for one geometry, by lists of quartets."""
 
     def __init__(self, basis: Basis, budget: Budget, options: DirectOptions, engine: QuartetEngine | None) -> None:
-        """`engine`: that of K, whose pairs and bounds are used; without it one is made."""
+        """`engine`: that of K, whose pairs and bounds are used; created if it is None."""
         self.basis, self.budget, self.backend, self.options = basis, budget, budget.backend, options
         self._engine = QuartetEngine(basis, budget, replace(options, precision="double")) if engine is None else engine
         self._select = self.backend.compile(cuda_select(forces=True))
@@ -125,7 +125,7 @@ class CudaExchangeForces:
         return [(self._pairs_with_slopes(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
 
     def _pairs_with_slopes(self, real: np.dtype[Any]) -> list[PairsWithSlopes]:
-        """The pairs of the engine on the device, made if it has none of this type."""
+        """The pairs of the engine on the device, created if the engine has none of this type."""
         pairs = self._engine.device_pairs.get(real.name)
         if pairs is None:
             hosts = [round_to_single(p) if real == np.float32 else p for p in self._engine.pairs]
@@ -152,7 +152,8 @@ class CudaExchangeForces:
         return -2.0 * self.backend.to_host(gradient.sum(axis=0))
 
     def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
-        """Add the forces of all quartets, as many classes side by side as lists of quartets fit into memory."""
+        """Add the forces of all quartets; as many classes run concurrently as their lists of quartets fit into
+        memory."""
         name = "double" if real == np.float64 else "float"
         meeting = [
             (one, other) if bra_first(one.momenta, other.momenta) else (other, one)
@@ -200,13 +201,13 @@ class CudaExchangeForces:
         return [(self.backend.compile(kernel.source), kernel) for kernel in kernels]
 
     def _room(self) -> int:
-        """Quartets of which lists fit into memory."""
+        """Number of quartets whose lists fit into memory."""
         held = 0 if self._buffer is None else self._buffer.nbytes
         size = min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, (self.budget.available() + held) // 4))
         return size // QUARTET_BYTES
 
     def _memory(self, quartets: int) -> Any:
-        """Memory for lists of quartets, which is reused and grows."""
+        """Return memory for lists of quartets, which is reused and grows as needed."""
         if self._buffer is None or self._buffer.size < 2 * quartets:
             self._buffer = None
             self._buffer = self.backend.xp.empty(2 * quartets, dtype=np.int32)
@@ -226,7 +227,7 @@ class _Work:
 
     @property
     def size(self) -> int:
-        """Quartets at most."""
+        """Largest possible number of quartets."""
         return (self.end - self.begin) * self.ket.host.ket.count
 
     @property

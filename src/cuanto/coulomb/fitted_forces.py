@@ -19,9 +19,9 @@ from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.memory import Budget
 
 ORBITALS_AT_ONCE = 32
-"""Orbitals i at a time, at least, of which pairs with j <= i are computed: enough to be worth the calls."""
+"""Smallest number of orbitals i processed at a time: enough to be worth the calls."""
 SHARE = 0.4
-"""Part of the available memory for Y_ijP, and for the integrals of a pass."""
+"""Fraction of the available memory for Y_ijP, and for the integrals of a pass."""
 
 
 def fitted_exchange_gradient(
@@ -51,7 +51,8 @@ def fitted_exchange_gradient(
     place = backend.to_device(inverse_permutation(forces.order))
     weights = {"coulomb": gamma_PQ[place[:, None], place]}
     two_centre = two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
-    return 2.0 * forces.gradient() - two_centre  # in this order: the device works while the host prepares the metric's
+    # In this order, the device works while the host prepares the gradient of the metric.
+    return 2.0 * forces.gradient() - two_centre
 
 
 def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice, gamma_PQ: Any) -> Any:

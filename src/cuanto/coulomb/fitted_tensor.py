@@ -1,7 +1,7 @@
 """The three-centre integrals of density fitting, behind one protocol for every kind of storage.
 
-All integrals may be stored, as rows of every function (`fitting_rows`) or in blocks of functions (`fitting_blocks`), or
-some or none, and the others computed when they are needed (`fitting_direct`). Consumers see B_pqP = sum_Q (pq|Q)
+All, some or none of the integrals are stored, as rows of every function (`fitting_rows`) or in blocks of functions
+(`fitting_blocks`); the others are computed when they are needed (`fitting_direct`). Consumers use B_pqP = sum_Q (pq|Q)
 (M^-T)_QP with V = M M^T: (pq|rt) = sum_P B_pqP B_rtP, J = `potential(fit(D))`, K = sum_i X_i X_i^T.
 """
 
@@ -92,7 +92,7 @@ class FittedTensor(Protocol):
         return self.sums.potential(self.metric.back_solve(x_sP) if self.sums.raw else x_sP)
 
     def half_transform(self, C_pi: Any) -> Iterator[Any]:
-        """X_ipP = sum_q B_pqP C_qi of `columns` orbitals at a time, in memory that the next ones overwrite."""
+        """Yield X_ipP = sum_q B_pqP C_qi for `columns` orbitals at a time, in memory that the next ones overwrite."""
 
     def exchange(self, C_pi: Any) -> Any:
         """K_pq = sum_iP X_ipP X_iqP, if the order of X is that of the basis."""

@@ -22,7 +22,7 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 THRESHOLD = 1e-13
 """Screening error of a bra; small, because the inverse metric magnifies errors of x."""
 GEOMETRY_NUMBERS = 40
-"""Numbers of a pair that do not depend on its order: geometry, as bra and as ket, and indices."""
+"""Numbers stored for a pair whatever its Hermite order: geometry, as bra and as ket, and indices."""
 STEP_COPIES = 6
 """Copies of the Hermite densities between two steps."""
 MATRIX_COPIES = 4

@@ -1,8 +1,9 @@
 """All of B_pqP in memory: for each function p the rows of its significant partners q.
 
-Blocks of functions (`fitting_blocks`) hold whole rectangles; here a bound of its self-repulsion selects every pair of
-shells individually: of octadecane in cc-pVDZ 111,000 rows instead of 148,000, of taxol in def2-TZVP 106 instead of
-222 GB. The product with M^-T and the first step of K, half of all the work, are proportional to the number of rows.
+Blocks of functions (`fitting_blocks`) hold whole rectangles; here every pair of shells is selected individually, by a
+bound on its self-repulsion: 111,000 rows instead of 148,000 for octadecane in cc-pVDZ, 106 instead of 222 GB for taxol
+in def2-TZVP. The product with M^-T and the first step of K, half of all the work, are proportional to the number of
+rows.
 On a CPU the rows of one function suffice for matrix products at full speed.
 """
 
@@ -32,7 +33,7 @@ from cuanto.kernels.products import rows_kernel
 PAIR = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
 SMALL_PART = 4
-"""Orbitals are split into parts if each part has at most this fraction, 1/4, of the functions."""
+"""Orbitals are split into parts if no part has more than this fraction of the functions."""
 Part = tuple[Ints, Ints]
 """Functions, and the orbitals that vanish elsewhere."""
 
@@ -62,7 +63,7 @@ class Partners:
 def large_pairs(basis: Basis) -> Iterator[BraBatch]:
     """The significant pairs of shells, with rows p n + q (p >= q)."""
     for batch in basis_pairs(basis, RowMap(basis.nbf, packed=False), THRESHOLD):
-        sizes = primitive_sizes(batch, None)  # of 1/r, which is larger than of the attenuated operator
+        sizes = primitive_sizes(batch, None)  # bounds for 1/r, which are larger than those for the attenuated operator
         large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR
         if large.any():
             yield batch if large.all() else select_bras(batch, np.flatnonzero(large))

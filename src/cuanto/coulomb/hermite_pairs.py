@@ -160,7 +160,7 @@ class PairArrays:
     geometry: Any  # [pair, field]: square root of the exponent p, centre
     factor: Any  # weight p^-3/2; weight: 2 for pairs (1 for a primitive with itself), 1 for single functions
     bound: Any  # sqrt (b|b), the largest of all functions
-    along: Any  # place along a curve in space, less than 2^47
+    along: Any  # position along a space-filling curve, less than 2^47
 
     @classmethod
     def empty(cls, count: int, xp: Any) -> PairArrays:
@@ -207,7 +207,7 @@ class PairBlock:
 
     @property
     def places(self) -> dict[str, int]:
-        """Arguments of kernels: where the densities are."""
+        """Arguments of kernels: offsets of the densities."""
         row = self.charges.row
         return {"origin": self.charges.offset + self.bra.first * row + self.ket.first, "row": row}
 
@@ -228,7 +228,7 @@ def pair_counts(groups: Sequence[Primitives], threshold: float, backend: Backend
 
 
 def charge_blocks(sets: Sequence[ChargeSet], threshold: float, backend: Backend) -> list[PairBlock]:
-    """The pairs of several sets, of each by their Hermite order, expanded together."""
+    """Pairs of several sets, each sorted by Hermite order, expanded together."""
     constant = Primitives.of(((0, True),), 0, np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), np.full(1, -1))
     *part, one = upload_primitives([*(group for charges in sets for group in charges.groups), constant], backend)
     starts, found = range_starts([len(charges.groups) for charges in sets]), []
@@ -268,7 +268,7 @@ def _expand(
 
 @dataclass(frozen=True)
 class _Selection:
-    """Pairs of several kinds by their numbers (templates/j_select.h): those of a kind begin at its base."""
+    """Selected pairs of several kinds, by number (templates/j_select.h); the pairs of each kind start at its base."""
 
     kinds: Sequence[tuple[Primitives, Primitives]]
     numbers: Any

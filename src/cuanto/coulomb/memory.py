@@ -16,11 +16,11 @@ from cuanto.errors import InputError
 from cuanto.memory import MIB, Budget
 
 STORED_SHARE = 0.5
-"""Part of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
+"""Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
-"""Occupied orbitals that are transformed at once, if memory allows it: fewer make slow products."""
+"""Occupied orbitals transformed at once, if memory allows it: products are slow with fewer."""
 BUFFER_SHARE = 0.25
-"""Part of the memory besides the fixed arrays for integrals that are recomputed."""
+"""Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
 BUILD_MATRICES = 8
 """Square matrices over the basis that exist at once in a build of J and K."""
 
@@ -37,9 +37,9 @@ class Sizes:
     widest: int
     """Functions of the largest shell of the fitting basis, the smallest slice."""
     metric: int = 0
-    """During the factorisation of the metric, before anything else is allocated."""
+    """Bytes during the factorisation of the metric, before anything else is allocated."""
     engine: int = 0
-    """J engine."""
+    """Bytes of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once if integrals are recomputed: all of them, so that this is done once."""
 

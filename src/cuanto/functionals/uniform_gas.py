@@ -30,7 +30,7 @@ def exchange(s: Spin) -> Value:
 
 
 def define_enhanced(label: str, *citations: Citation) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register exchange by its enhancement factor F of one spin, by which that of the uniform gas is multiplied."""
+    """Register an exchange part, given the enhancement factor F of one spin that multiplies the uniform gas."""
 
     def register(factor: Callable[..., Value]) -> Callable[..., Value]:
         define_exchange(label, *citations)(lambda s: exchange(s) * factor(s))
@@ -145,7 +145,7 @@ def perdew_wang_precise(d: Density) -> Value:
 
 
 def of_one_spin(cube_root: Value, constants: Constants) -> Value:
-    """Energy of an electron where all have the same spin, from rho_s^(1/3)."""
+    """Energy per electron of a fully polarised gas, from rho_s^(1/3)."""
     return pw_fit(radius(cube_root), constants.A[1], SHAPES[1])
 
 
@@ -183,7 +183,7 @@ def _beside_one(p: Polarisation) -> tuple[Value, Value]:
 
 
 def _change_of_fit(root: Value, other: Value, difference: Value, A: float, shape: tuple[float, ...]) -> Value:
-    """Fit of a density less that of another one, from their cube roots and their difference."""
+    """Difference of the fits of two densities, from their cube roots and their difference."""
     alpha, b1, b2, b3, b4 = shape
     rs, rs_other = radius(root), radius(other)
     x, y = sqrt(rs), sqrt(rs_other)

@@ -36,7 +36,7 @@ from cuanto.kernels.grid_values import (
 LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
-"""Points of pieces, the largest first: the choice of least predicted time is taken."""
+"""Numbers of points of a piece, the largest first; the combination with the shortest predicted time is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ class BatchQuadrature(Quadrature):
 
 
 def ensure_on_device(array: Any, backend: Backend) -> Any:
-    """An array on the device; copied unless it is there."""
+    """Copy an array to the device unless it is there already."""
     return array if isinstance(array, backend.xp.ndarray) else backend.to_device(array)
 
 

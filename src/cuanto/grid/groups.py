@@ -29,7 +29,7 @@ from cuanto.system import Molecule
 PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
 """The points of a group are padded to a multiple of this."""
 SCREENED = {"cpu": True, "cuda": False}
-"""Are products of small functions neglected? A GPU multiplies whole matrices."""
+"""Whether products of small functions are neglected, by language; a GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
 """Bounds are rounded up to this resolution; functions of equal bounds keep their order, in longer runs."""
 CURVE_STEP = 2.0

@@ -17,7 +17,7 @@ from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
 
 MOVED = 0.2
-"""Electrons that may move in passes in single precision: errors of a few 1e-9 Hartree, 2e-8 at worst."""
+"""Number of electrons that may move in single-precision passes: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 
 class Integration:

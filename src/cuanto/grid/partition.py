@@ -53,7 +53,7 @@ def divide(points: Points, edge: float, fraction: float) -> Groups:
 
 
 def group_by_key(key_g: Ints) -> Groups:
-    """Points of equal keys together, in their order."""
+    """Group points with equal keys, keeping their order."""
     sorted_keys, order = sort_keys(key_g, int(key_g.max(initial=0)) + 1, np)
     edges = np.flatnonzero(np.diff(sorted_keys)) + 1
     first = np.concatenate([[0], edges, [len(order)]]) if len(order) else np.zeros(1, dtype=np.int64)
@@ -61,7 +61,7 @@ def group_by_key(key_g: Ints) -> Groups:
 
 
 def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
-    """Sorted keys and their original places; sorting values is several times faster than argsort."""
+    """Sorted keys and their original positions; sorting values is several times faster than argsort."""
     points = len(key)
     if keys > np.iinfo(np.int64).max // max(1, points):
         order = xp.argsort(key, kind="stable")

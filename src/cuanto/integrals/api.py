@@ -32,7 +32,7 @@ TRANSPOSE_TILE = 1024
 
 
 def _numbers(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    """Finite numbers of this shape."""
+    """Check that numbers are finite and have this shape."""
     try:
         array = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
@@ -122,7 +122,7 @@ def nuclear(
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
 
-    `algorithm`: `auto`, `md` or `hgp`. `pairs`: `upload_pairs` of the basis, if they have been made.
+    `algorithm`: `auto`, `md` or `hgp`. `pairs`: result of `upload_pairs` for the basis, if available.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     device, n = resolve(backend), check_basis(basis).nbf
@@ -140,7 +140,7 @@ def nuclear(
 
 
 def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
-    """All pairs of shells with their records on the device, for integrals of several kinds; rows are p n + q."""
+    """Upload all pairs of shells, to share them between several kinds of integrals; rows are p n + q."""
     pairs = list(basis_pairs(basis, RowMap(basis.nbf, packed=False), PAIR_THRESHOLD))
     uploaded = upload_groups(backend, [bra_arrays(pair) for pair in pairs])
     return [replace(pair, device=arrays) for pair, arrays in zip(pairs, uploaded, strict=True)]
@@ -263,7 +263,7 @@ def eri_4c(
 ) -> Any:
     """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s].
 
-    `max_memory`: bytes that the arrays of this call may take; all that is free by default.
+    `max_memory`: bytes that the arrays of this call may take; by default all free memory.
     """
     _check_threshold(threshold)
     device, n = resolve(backend), check_basis(basis).nbf

@@ -63,7 +63,7 @@ class KetBatch:
 
 
 def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
-    """Every column of every segment as a ket; the first field is 1/exponent (Coulomb) or the exponent."""
+    """Make a ket from each column of each segment; the first field is 1/exponent (Coulomb) or the exponent."""
     owner, _ = range_members(group.sizes)
     record = np.empty((len(group.exponents), group.columns, 5))
     record[:, :, 0] = (1.0 / group.exponents if coulomb else group.exponents)[:, None]
@@ -90,7 +90,8 @@ def charge_batch(charges: Array, positions: Array) -> KetBatch:
 
 
 def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
-    """Kets sorted by number of primitives in blocks of BLOCK; missing primitives have coefficients of zero.
+    """Sort kets by number of primitives and divide them into blocks of BLOCK; missing primitives have zero
+    coefficients.
 
     `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].
     """

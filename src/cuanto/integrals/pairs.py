@@ -37,7 +37,8 @@ class RowMap:
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: ill-conditioned pairs apart.
+    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: put ill-conditioned pairs in
+    separate batches.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """

@@ -1,4 +1,4 @@
-"""The interface of QCEngine: an AtomicInput in, an AtomicResult or a FailedOperation out."""
+"""The interface of QCEngine: converts an AtomicInput to an AtomicResult or a FailedOperation."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
     """Compute a QCSchema AtomicInput, a dictionary or a model of QCElemental.
 
     Returns an AtomicResult or, if the calculation fails or does not converge, a FailedOperation; with `raise_error` it
-    raises instead. A dictionary is answered by a dictionary and a model by a model, unless `return_dict` says
-    otherwise, and in the same version of the schema, 1 or 2. Keywords are those of `cuanto.energy`. Drivers are energy,
+    raises instead. The result is a dictionary if the input is one, and a model otherwise, unless `return_dict` says
+    otherwise; it has the schema version (1 or 2) of the input. Keywords are those of `cuanto.energy`. Drivers are
+    energy,
     gradient, hessian and properties.
     """
     given = plain(_dictionary(atomic_input))
@@ -75,7 +76,7 @@ def _vibrations(given: dict[str, Any], model: Model) -> dict[str, Any]:
 
 
 def _complete_result(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
-    """Our AtomicResult with the model, keywords, extras and protocols of the input."""
+    """Add the model, keywords, extras and protocols of the input to our AtomicResult."""
     return _as_answer(given, to_qcschema(result, _wants_orbitals(given), driver))
 
 

@@ -1,4 +1,4 @@
-"""Hints for names that are not those of a molecule: what may have been meant, and what would work."""
+"""Hints for names that do not denote a molecule: what may have been meant, and what would work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
 def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
-    """A more helpful `error` if there is one; for a job it does not name options of the command line."""
+    """Return a more helpful error than `error` if possible; in a job it does not mention command-line options."""
     shown, known = quote(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
     if not given.strip():
         return InputError(f"the name of the molecule is empty: give {known}")
@@ -43,7 +43,7 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
 
 
 def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
-    """What can be done with a file of another format, by its ending."""
+    """Advice for a file of another format, by its suffix."""
     suffix = path.suffix.lower()
     if not given.isprintable():
         return None  # no escape sequences in a command that may be copied
@@ -61,7 +61,7 @@ def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
 
 
 def _suggest(given: str, path: Path, known: str) -> str:
-    """What follows 'does not exist': a SMILES without its prefix, or a similar file name."""
+    """Suggestion after 'does not exist': a SMILES without its prefix, or a similar file name."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -42,7 +42,7 @@ def read_value(name: str, value: Any, where: str) -> Any:
 
 @contextmanager
 def errors_about(where: str) -> Iterator[None]:
-    """Errors inside begin with `where` (a file) and the option, unless the message names them already."""
+    """Errors raised inside begin with `where` (a file) and the option, unless the message names them already."""
     try:
         yield
     except InputError as error:
@@ -53,7 +53,7 @@ def errors_about(where: str) -> Iterator[None]:
 
 
 def option_value(text: str) -> Any:
-    """The value of `-o NAME=text`: a number, true or false, a list with commas, else a word."""
+    """The value of `-o NAME=text`: a number, true or false, a comma-separated list, or else a word."""
     if "," in text:
         return [option_value(part.strip()) for part in text.split(",")]
     if text.lower() in ("true", "false"):

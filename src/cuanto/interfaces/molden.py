@@ -67,7 +67,8 @@ def atom_lines(molecule: Molecule) -> list[str]:
 
 
 def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:
-    """Spin, energies, occupations and coefficients; restricted orbitals are alpha with both electrons."""
+    """Spin, energies, occupations and coefficients; restricted orbitals are written as doubly occupied alpha
+    orbitals."""
     eps_sm, n_sm, C_spm = result.orbital_energies, result.occupations, result.coefficients
     if len(C_spm) == 1:
         yield "Alpha", eps_sm[0], n_sm.sum(axis=0), C_spm[0]

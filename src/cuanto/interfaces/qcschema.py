@@ -72,7 +72,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
 
 
 def _set_return_result(schema: dict[str, Any], result: Result) -> None:
-    """Replace the energy by what the driver asks for."""
+    """Set `return_result` to the quantity that the driver requests."""
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
@@ -87,7 +87,7 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
 
 
 def require_driver(driver: str) -> None:
-    """Refuse an unknown driver."""
+    """Raise an error for an unknown driver."""
     if driver not in DRIVERS:
         raise InputError(f"driver {driver!r} is not supported: choose {', '.join(DRIVERS)}")
 
@@ -95,7 +95,8 @@ def require_driver(driver: str) -> None:
 def write_qcschema(
     path: str | os.PathLike[str], result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a JSON file; `input_schema`: the input, if it has version 2; the result then has version 2 as well."""
+    """Write a JSON file; `input_schema`: the input if it has version 2, in which case the result has version 2 as
+    well."""
     write_text(path, qcschema_text(result, driver, input_schema))
 
 

@@ -58,7 +58,7 @@ class Source:
     label: str
     model: Model = field(default_factory=Model)
     input_schema: Mapping[str, Any] | None = None
-    """The input itself if it is QCSchema 2, which is answered in the same version."""
+    """The input itself if it is QCSchema version 2; the result is then written in the same version."""
 
 
 def read_source(
@@ -92,7 +92,8 @@ def source_from_text(
     given: str = STDIN,
     in_a_job: bool = False,
 ) -> Source:
-    """A molecule, and the model of a QCSchema input; where the file `given` has another format, the error says more."""
+    """A molecule, and the model of a QCSchema input; if the file `given` has another format, the error suggests what to
+    do."""
     name = "" if shown == "standard input" else stem
     try:
         molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
@@ -125,7 +126,7 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
 
 
 def choose_model(source: Source, given: Model) -> Model:
-    """What to compute: what is `given`, else what the file asks for, else the defaults.
+    """Choose what to compute: values that are `given`, else those of the file, else the defaults.
 
     Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
     to its method is refused.

@@ -88,7 +88,7 @@ def to_version_2(result: Mapping[str, Any], input_schema: Mapping[str, Any]) -> 
 
 
 def _select(names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the schema, without anything else in the file, such as comments."""
+    """Select the fields of the schema, dropping anything else in the file, such as comments."""
     return {name: given[name] for name in names if name in given}
 
 

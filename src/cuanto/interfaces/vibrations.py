@@ -114,7 +114,7 @@ def read_hessian(source: str | os.PathLike[str] | Mapping[str, Any]) -> Vibratio
 
 
 def is_hessian(schema: Mapping[str, Any]) -> bool:
-    """Whether plain data are a result with a Hessian."""
+    """Whether plain data represent a result with a Hessian."""
     return schema.get("driver") == DRIVER and schema.get("return_result") is not None
 
 

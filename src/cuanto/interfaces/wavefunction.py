@@ -1,4 +1,4 @@
-"""Orbitals in a QCSchema result: its `wavefunction` part, written and read.
+"""Reading and writing of orbitals in a QCSchema result (its `wavefunction` field).
 
 Functions are in the order of the Common Component Architecture, as the schema requires: shells atom by atom, Cartesian
 components by their exponents, pure ones by m = -l .. l. Ours differ in two ways: p functions are x, y, z, which the
@@ -23,7 +23,7 @@ from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
 DIGITS = 12
-"""Decimals of orbital coefficients in a file: more than a picture or a restart needs."""
+"""Decimals of orbital coefficients in a file: more than a plot or a restart needs."""
 MAX_L = 12
 SPINS = ("a", "b")
 

@@ -114,7 +114,7 @@ SKELETONS = {
         for schedule in BLOCK_SCHEDULES
     },
 }
-"""By schedule and consumer: all kernels of integrals that there are."""
+"""All kernels of integrals, by schedule and consumer."""
 
 
 def integral_source(
@@ -130,7 +130,7 @@ def integral_source(
 
 
 def source_of(spec: KernelSpec) -> Source:
-    """The text of a kernel, for all schedules, consumers and derivative orders that there are."""
+    """Return the text of a kernel, for every combination of schedule, consumer and derivative order."""
     if spec.derivative or (spec.schedule, spec.consumer) not in SKELETONS:
         kind = f"schedule {spec.schedule!r}, consumer {spec.consumer!r} and derivative order {spec.derivative}"
         raise InputError(f"there is no kernel of integrals with {kind}")
@@ -167,7 +167,7 @@ def general_source(schedule: str, real: str, consumer: str = "store") -> Source:
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:
-    """Whether straight-line code is the choice for this cost."""
+    """Whether straight-line code is used for this cost."""
     return class_cost.text_operations <= UNROLL_LIMIT[target]
 
 
@@ -179,7 +179,7 @@ def class_name(bra: Shells, ket: Shells) -> str:
 def choose_algorithm(target: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
     """`hgp` or `md`, the faster one for this number of primitive quartets per contracted one.
 
-    HGP has fewer operations in every class, so it is the choice where nothing was measured.
+    HGP has fewer operations in every class, so it is used where nothing was measured.
     """
     if operator not in COULOMB:
         return "os"

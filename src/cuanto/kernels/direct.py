@@ -12,7 +12,7 @@ from cuanto.kernels.text import Source
 LIST_KERNEL = (
     "typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);\n"
 )
-"""Type of the CPU's kernels for lists of quartets, which others call."""
+"""C type of the CPU's kernels for lists of quartets, which other kernels call."""
 QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
 
 CPU_QUARTETS = parse_arguments(
@@ -62,9 +62,9 @@ cpu_digest = partial(_cpu_quartets, "digest", "direct_cpu.h", CPU_DIGEST)
 cpu_forces = partial(_cpu_quartets, "exchange_forces", "exchange_forces_cpu.h", CPU_FORCES)
 """The forces of exchange, from quartets of derivatives."""
 cpu_store = partial(_cpu_quartets, "store", "store_cpu.h", CPU_STORE)
-"""Keeps the integrals of quartets that are significant for any density."""
+"""Stores the integrals of quartets that are significant for any density."""
 cpu_stored = partial(_cpu_quartets, "stored", "stored_cpu.h", CPU_STORED)
-"""J and K from integrals that were kept."""
+"""J and K from stored integrals."""
 
 
 @cache
@@ -77,7 +77,7 @@ def cpu_bounds(real: str) -> Source:
 
 @cache
 def cuda_select(forces: bool = False) -> Source:
-    """The list of quartets that matter, for J and K or for `forces`; a warp takes one bra and a span of kets."""
+    """Lists the significant quartets, for J and K or for `forces`; a warp processes one bra and a span of kets."""
     arguments = CUDA_SELECT_FORCES if forces else CUDA_SELECT
     skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
     entry = "select_for_forces" if forces else "select_quartets"

@@ -18,9 +18,9 @@ WARP = 32
 SHARED_TARGET = 48 * 1024
 """Bytes of shared memory of a block, if a warp needs no more."""
 EXPAND_LIMIT = 20_000
-"""Estimated operations of an expansion from which loops take the place of straight-line code: about (fd|."""
+"""Estimated operations of an expansion above which loops replace straight-line code: about (fd|."""
 MOST_EACH = 2
-"""Products of the ket's functions of a thread at most, while a warp is large enough."""
+"""Maximum number of products of the ket's functions per thread, as long as a warp is large enough."""
 ARGUMENTS = parse_arguments(
     "const int* list, const int* count, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, "
     "int columns, const REAL* bra_shell, const int* ket_first, const REAL* ket_record, const REAL* ket_shell, "
@@ -114,7 +114,7 @@ def shared_source(bra: Momenta, ket: Momenta, real: str, in_scratch: bool = Fals
 
 
 def _tables(order: int, ket: Momenta) -> str:
-    """Place, axis to lower and power left of every entry of R; powers of the monomials of c and d."""
+    """Position, axis to lower and remaining power of every entry of R; powers of the monomials of c and d."""
     entries = []
     for t in hermite_tuples(order):
         axis = cheapest_axis(t) if t != ORIGIN else 0

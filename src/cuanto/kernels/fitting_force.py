@@ -21,7 +21,7 @@ VECTORS = {"cpu": 1, "cuda": 4}
 SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
 """Fitting functions of an item: those of a block of threads; a core takes all."""
 PADDING = 16
-"""Fitting functions come in multiples of this number: of the lanes of all vectors that are contracted at once."""
+"""Fitting functions are padded to a multiple of this number, the lanes of all vectors contracted at once."""
 PAIRS = parse_arguments(
     "INDEX begin, INDEX end, const INDEX* u, const INDEX* v, int a_columns, int b_columns, int rows, int columns, "
     "int same, double smearing, "
@@ -30,7 +30,7 @@ PAIRS = parse_arguments(
     "double* record, double* coefficient, double* bra_coefficient, INDEX* a_place, INDEX* b_place"
 )
 AT_ONCE = 2
-"""Hermite tuples come in multiples of this number."""
+"""Hermite tuples are padded to a multiple of this number."""
 EXPANSION = parse_arguments(
     "INDEX begin, INDEX end, int la, int lb, int a_columns, int b_columns, int a_functions, int b_functions, "
     "const double* record, const double* coefficient, const int* a_start, const int* a_power, const double* a_value, "

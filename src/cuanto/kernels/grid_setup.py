@@ -52,7 +52,7 @@ NEAR = RANGE + parse_arguments(
 )
 SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
-"""A CPU keeps the distances from a block of points; a thread of a GPU recomputes them."""
+"""Templates of the weights: a CPU stores the distances from a block of points; a GPU thread recomputes them."""
 
 
 def _defines(stratmann: bool) -> dict[str, object]:

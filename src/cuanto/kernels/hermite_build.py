@@ -29,10 +29,9 @@ TILE = tuning.size("cuda", "j.tile_kets")
 
 @dataclass(frozen=True)
 class Grouping:
-    """How bras and kets are grouped for a target.
-
-    `bras` that share their range of kets, `kets` interleaved in a record, desired `blocks` of threads per
-    multiprocessor (0: the kets of a job stay together), `shared` bytes of fast memory for a block of the general
+    """How bras and kets are grouped for a target: number of `bras` that share a range of kets, `kets` interleaved in a
+    record, desired `blocks` of threads per multiprocessor (0: the kets of a job stay together), `shared` bytes of fast
+    memory for a block of the general
     kernel; `bra_major`: the potentials of a bra are contiguous.
     """
 
@@ -83,7 +82,7 @@ PRIMITIVES = CENTRES + parse_arguments(
 )
 """Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
 PLACES = parse_arguments("INDEX origin, INDEX row, INDEX size")
-"""Where the densities of the functions of a block of pairs are; `size`: numbers of one density."""
+"""Offsets of the densities of the functions of a block of pairs; `size`: numbers of one density."""
 ATOMS = parse_arguments("const INDEX* a_atom, const INDEX* b_atom")
 POTENTIAL = parse_arguments(
     "INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V"
@@ -141,7 +140,7 @@ STEPS: dict[str, Arguments] = {
 HEADERS: dict[str, tuple[str, ...]] = dict.fromkeys(("j_keys", "j_bras", "j_reach"), ("j_classes.h",))
 HEADERS |= dict.fromkeys(("j_select", "j_expand", "j_collect", "j_force", "j_overlap"), ("j_pair.h",))
 HEADERS["j_density"] = ("j_pair.h", "j_classes.h")
-"""What the templates of steps include."""
+"""Templates that the steps include."""
 TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_bras", "j_force", "j_overlap")
 """Steps in which a team of threads shares an item."""
 FORCE_STEPS = ("j_force", "j_overlap")
@@ -159,7 +158,7 @@ def operations(bra_order: int, ket_order: int, densities: int) -> int:
 
 
 def unrolled(target: str, bra_order: int, ket_order: int, densities: int) -> bool:
-    """Whether straight-line code is the choice for this class."""
+    """Whether straight-line code is used for this class."""
     return operations(bra_order, ket_order, densities) <= UNROLL_LIMIT[target]
 
 
@@ -167,7 +166,7 @@ def unrolled(target: str, bra_order: int, ket_order: int, densities: int) -> boo
 def tuple_table() -> NDArray[np.int32]:
     """Table of all tuples up to the highest order for the general kernels, by rising degree.
 
-    Rows (t, u, v, axis to lower, power left, number of the tuple lowered once, and twice, 0).
+    Rows (t, u, v, axis to lower, remaining power, number of the tuple lowered once, and twice, 0).
     """
     tuples = hermite_tuples(MAX_ORDER)
     number = {t: i for i, t in enumerate(tuples)}
@@ -197,7 +196,8 @@ def _source(
 
 
 def _interact(bra_order: int, ket_order: int, densities: int, real: str) -> str:
-    """`interact(bra, ket, boys_table, acc)`: adds what one ket (a vector of kets) does to the bra's potential."""
+    """`interact(bra, ket, boys_table, acc)`: adds the contribution of one ket (a vector of kets) to the bra's
+    potential."""
     kernel = interaction(bra_order, ket_order)
     fields = GEOMETRY[real]
 

@@ -2,8 +2,9 @@
 
 A kind is the principal quantum numbers of s, p and d; everything else about an element is data, and repulsion and
 exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `columns` atoms of a molecule, of
-molecules of one composition; with `triangle`, both are of one kind and a pair is done once. A CPU takes whole rows at
-once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to G[product on an
+molecules of one composition; with `triangle`, both are of one kind and each pair is computed once. A CPU processes
+whole rows at once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to
+G[product on an
 atom, product on another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of
 a pair reads one block and writes blocks of its own: no two threads add to the same element.
 """
@@ -134,8 +135,8 @@ def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store"
 
 @cache
 def attraction_source(target: str, orbitals: int, consumer: str = "store") -> Source:
-    """What the attraction to cores differs from that to their charge in an s orbital, for all products on atoms with
-    these orbitals, or its `gradient`; B is a core, and every pair is done in this direction only."""
+    """Difference between the attraction to a core and that to its charge in an s orbital, for all products on atoms
+    with these orbitals, or its `gradient`. B is the core; every pair is computed in this direction only."""
     counts, parts = _repulsion_parts(orbitals, 1)
     counts |= {f"RHO_{name.replace(' ', '_').upper()}": f"(ADDITIVE + {k})" for k, name in enumerate(ADDITIVE)}
     parts = [*_products(orbitals, 1), *parts, "nddo_attraction_local.h"]

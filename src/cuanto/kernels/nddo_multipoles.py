@@ -1,6 +1,7 @@
-"""Two-centre repulsion of NDDO methods as straight-line code: point charges of multipoles, equal distances taken once.
+"""Two-centre repulsion of NDDO methods as straight-line code: interactions of point charges, with equal distances
+computed once.
 
-Products of s and p orbitals among their kind follow M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977),
+Integrals over s and p orbitals follow M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977),
 doi:10.1007/BF00548085; integrals with a d function W. Thiel and A. A. Voityuk, J. Phys. Chem. 100, 616 (1996),
 doi:10.1021/jp952148o. Their combinations of multipoles are the products of real harmonics up to l = 2: the
 coefficients are Gaunt integrals in the units of the charge distributions.
@@ -22,8 +23,9 @@ ORBITALS = ((0, 0), (1, 1), (1, -1), (1, 0), (2, 2), (2, 1), (2, 0), (2, -1), (2
 """(l, m) of s, x, y, z, x2-y2, xz, z2, yz, xy."""
 SEPARATIONS = ("sp", "pp", "sd", "pd", "dd")
 ADDITIVE = ("0", "sp", "pp", "sd", "pd", "dd", "0dd", "sp core", "pp core", "core")
-"""Charge separations and additive terms of an atom, by pairs of shells. Those of sp and pp differ in integrals with a d
-function and in the attraction to a core; the core has its own."""
+"""Charge separations and additive terms of an atom, by pairs of shells. The additive terms of sp and pp are different
+in integrals with a d function and in the attraction to a core (`sp core`, `pp core`); the core itself has one as
+well."""
 
 Charge = tuple[float, float, float, float]
 Pole = tuple[str, float, str, str]
@@ -88,7 +90,7 @@ def gaunt(k: int) -> NDArray[np.float64]:
 
 
 def _unit(shells: str) -> tuple[int, float]:
-    """Order of the multipole above the monopole, and the Gaunt integral that counts as one."""
+    """Order of the highest multipole of two shells, and the Gaunt integral that is its unit."""
     i, j, l, m, factor = {
         "sp": (0, 3, 1, 0, 1.0),
         "pp": (1, 3, 2, 1, 1.0),
@@ -140,14 +142,14 @@ def _symmetry_label(shape: str) -> str:
 
 
 def _swap_xy(pole: Pole) -> Pole:
-    """With x and y exchanged; the sign of `t2` does not matter because it only interacts with `t2`."""
+    """Exchange x and y; the sign of `t2` does not matter, because it only interacts with `t2`."""
     shape = pole[0].translate(str.maketrans("xy", "yx"))
     return ("sxy" if shape == "syx" else shape, *pole[1:])
 
 
 @dataclass(frozen=True)
 class Repulsion:
-    """`text` defines local_repulsion (with `slope`: derivatives by R).
+    """`text` defines local_repulsion (with `slope`: derivatives with respect to R).
 
     `entries`: (product of A, product of B, value) where an integral is not zero.
     """
@@ -174,7 +176,7 @@ class _Writer:
         return f"{side}[SEPARATION + {SEPARATIONS.index(shells)}]"
 
     def distance(self, one: Pole, other: Pole, at: tuple[float, ...]) -> str:
-        """1/sqrt((R + u)^2 + v) with u = z_B - z_A and v all that is across, and the additive terms."""
+        """1/sqrt((R + u)^2 + v) with u = z_B - z_A; v contains the perpendicular distances and the additive terms."""
         z_a, z_b, aa, bb, ab = at
         D, E = self.separation("a", one[2]), self.separation("b", other[2])
         rho = f"a[ADDITIVE + {ADDITIVE.index(one[3])}] + b[ADDITIVE + {ADDITIVE.index(other[3])}]"

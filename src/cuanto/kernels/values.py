@@ -25,13 +25,13 @@ FOLD: dict[str, Callable[[float], float]] = {
     "atan": math.atan,
     "erf": math.erf,
 }
-"""Functions of one argument, for folding constants."""
+"""Python functions of one argument, to fold constants."""
 
 Number = int | float | Fraction
 
 
 def _multiple(graph: Graph, node: int) -> tuple[float, int]:
-    """A node as number times node; a number is a multiple of one."""
+    """Split a node into a number times a node; a number is a multiple of one."""
     if graph.kind[node] is Kind.CONST:
         return graph.value[node], graph.one
     pairs = graph.pairs[node]

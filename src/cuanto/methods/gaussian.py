@@ -46,8 +46,8 @@ PSEUDO_ORBITALS = 100
 """With fewer orbitals a full diagonalisation is as fast as rotations (114 orbitals: 0.9 and 0.5 ms on one core)."""
 FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
-flows between atoms, more than in Hartree-Fock. It is about what screening leaves of a change of the potential; 0.35 to
-0.5 are equally good (waters, glycine)."""
+flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
+screening; 0.35 to 0.5 work equally well (waters, glycine)."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 SCF_MEMORY = "matrices of the SCF"
@@ -62,7 +62,7 @@ NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
 class Context:
     """A request together with its device and basis sets.
 
-    `options` have definite values instead of `auto` and None and, except for basis sets, are plain data: with them the
+    In `options`, `auto` and None are replaced by actual values; except for basis sets they are plain data, so that the
     calculation can be repeated from any guess.
     """
 
@@ -94,7 +94,7 @@ class Context:
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
-        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may need too much memory
+        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may take too much memory
             return None
         with self.timings.measure("pairs of shells"):
             return upload_pairs(self.basis, self.backend)
@@ -162,7 +162,7 @@ class Calculation:
         """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
         require_gradient(state, context.request.scf.unconverged_gradient)
-        context.budget.release(SCF_MEMORY)  # its matrices are gone
+        context.budget.release(SCF_MEMORY)  # the matrices of the state have been freed
         common = (context.basis, context.budget, state, self.core.S_pq)
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 

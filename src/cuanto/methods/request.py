@@ -35,7 +35,7 @@ from cuanto.terms import EXTERNAL_OPERATORS, Surroundings
 class Request:
     """One calculation; `model` is None for semiempirical methods.
 
-    `diagonaliser`: makes one that only semiempirical methods have, if the options ask for it.
+    `diagonaliser`: factory of a diagonaliser that only semiempirical methods offer, if the options choose it.
     """
 
     molecule: Molecule
@@ -79,7 +79,7 @@ class Request:
 
 
 def require_molecule(given: object) -> None:
-    """Refuse anything that is not a molecule."""
+    """Raise an error for anything that is not a molecule."""
     if not isinstance(given, Molecule):
         raise InputError(f"molecule must be a cuanto.Molecule, not {type(given).__name__}")
 

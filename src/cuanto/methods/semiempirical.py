@@ -46,7 +46,8 @@ from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
 MAX_STABILITY_ORBITALS = 2000
-"""Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
+"""Largest number of orbitals for which stability is tested by default: the test keeps dozens of vectors of o x v
+numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
 
@@ -56,7 +57,8 @@ class Semiempirical:
     """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes the one to use instead.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: factory of the one to use instead of the
+    default.
     """
 
     molecule: Molecule
@@ -91,7 +93,7 @@ class Semiempirical:
 
     @cached_property
     def scf(self) -> ScfOptions:
-        """The options, with what is chosen automatically."""
+        """The options, with automatic choices made."""
         if self.options.stability != "auto":
             return self.options
         follow = self.layout.ambiguous and self.layout.orbitals <= MAX_STABILITY_ORBITALS and self.options.aufbau
@@ -199,7 +201,8 @@ class Semiempirical:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the parameters of the method lack for this molecule, and which electrons they leave out."""
+        """Warnings about parameters that are missing for this molecule, and about electrons that the method leaves
+        out."""
         notes, multiplicity = [], self.molecule.multiplicity
         if pairs := unknown_pairs(self.layout):
             names = ", ".join("-".join(pair) for pair in pairs)
@@ -312,8 +315,8 @@ def semiempirical_energies(
     """Results of many molecules in the order given; those of one composition are computed together.
 
     Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
-    Results of molecules computed together have no density matrix. With other options than the tolerances of energy and
-    gradient each molecule is computed alone.
+    Results of molecules computed together have no density matrix. If options other than the energy and gradient
+    tolerances are given, each molecule is computed separately.
     """
     checked, diagonaliser = settings(options)
     if not options.keys() <= set(BATCH_OPTIONS):

@@ -22,13 +22,13 @@ from cuanto.units import BOHR_IN_ANGSTROM
 ATOMS = {"atom": 1, "distance": 2, "angle": 3, "dihedral": 4}
 """Kinds of constraints, and their numbers of atoms."""
 VALUE_COUNTS = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
-"""Numbers that follow the atoms."""
+"""Numbers of values that follow the atoms."""
 MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A coordinate with its atoms (numbered from 0); `value`: that which it is set to (Bohr, radians), if it is."""
+    """A coordinate with its atoms (numbered from 0); `value`: the value it is set to (Bohr, radians), or None."""
 
     kind: str
     atoms: tuple[int, ...]
@@ -53,7 +53,7 @@ class Constraint:
 def read_constraints(
     molecule: Molecule, freeze: Iterable[Any] = (), set: Iterable[Any] = (), scan: Iterable[Any] = ()
 ) -> list[list[Constraint]]:
-    """The constraints of every point of a scan; a single list without one. Several scans form a grid."""
+    """Read the constraints of every point of a scan; a single list if nothing is scanned. Several scans form a grid."""
     fixed = [_parse(text, "freeze", molecule)[0] for text in freeze]
     fixed += [_parse(text, "set", molecule)[0] for text in set]
     scans = [_parse(text, "scan", molecule) for text in scan]
@@ -98,7 +98,7 @@ def _atoms(words: Sequence[str], where: str, molecule: Molecule) -> tuple[int, .
 
 
 def _values(numbers: Sequence[float | None], what: str, where: str) -> list[float | None]:
-    """Values in Angstrom or degrees; None keeps the one that is there."""
+    """Values in Angstrom or degrees; None keeps the current value."""
     if any(number is None for number in numbers):
         raise InputError(f"{where}: {', '.join(VALUE_COUNTS[what])} must be numbers")
     if what != "scan":

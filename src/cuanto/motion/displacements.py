@@ -1,8 +1,8 @@
-"""Displacements of atoms for a Hessian: those that symmetry cannot supply, and the Hessian from their gradients.
+"""Displacements of atoms that a Hessian needs in view of symmetry, and the Hessian from their gradients.
 
 If an operation maps the molecule onto itself, it maps the gradient of a displaced molecule onto that of the molecule
 with the image of the displacement. One atom of each set of equivalent ones is displaced, along as few directions as
-reach all of space together with their images, and in one sense only where an operation reverses the direction.
+span space together with their images, and only forwards if an operation reverses the direction.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _candidate_directions(site: Sequence[Array]) -> list[Array]:
 
 
 def _distinct(vectors: Sequence[Array]) -> list[Array]:
-    """Vectors without those that are parallel to an earlier one."""
+    """Drop vectors that are parallel to an earlier one."""
     units = np.array([one / np.linalg.norm(one) for one in vectors])
     parallel = 1 - np.abs(units @ units.T) < SAME**2 + 1e-12
     return [one for k, one in enumerate(vectors) if not parallel[k, :k].any()]

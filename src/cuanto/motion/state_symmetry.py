@@ -1,4 +1,4 @@
-"""The symmetry of a converged state: operations of the nuclei that its density has as well.
+"""The symmetry of a converged state: operations of the nuclei that also preserve its density.
 
 Open shells and broken symmetries may have less symmetry than the nuclei: the unpaired electron of NO is in one of two
 equivalent orbitals, and bending the molecule towards it differs from bending it to the side.

@@ -1,4 +1,4 @@
-"""Gradients of displaced geometries as tasks of plain data, so that any process of any machine can compute them.
+"""Gradients of displaced geometries as tasks of plain data, so that any process on any machine can compute them.
 
 A task starts from the orbitals of the reference geometry, which it contains as text.
 """
@@ -39,7 +39,7 @@ def evaluate_task(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def carry_orbitals(guess: Any, molecule: Molecule, basis: Any) -> Any:
-    """Orbitals with the same coefficients in the functions of a displaced molecule, which follow their atoms.
+    """Use the same coefficients with the functions of a displaced molecule, which move with their atoms.
 
     After a displacement of 0.005 Bohr their error is a half to a quarter of that of projected orbitals.
     """
@@ -51,7 +51,7 @@ def carry_orbitals(guess: Any, molecule: Molecule, basis: Any) -> Any:
 
 
 def slopes_of(result: Result) -> dict[str, Any]:
-    """What a Hessian needs of a result, as plain data."""
+    """Extract what a Hessian needs from a result, as plain data."""
     if not result.converged:
         raise ConvergenceError(f"the SCF did not converge in {result.iterations} iterations")
     return {
@@ -63,7 +63,7 @@ def slopes_of(result: Result) -> dict[str, Any]:
 
 
 def plain_arguments(given: Any) -> Any:
-    """Arguments of `cuanto.energy` as plain data; a `TypeError` for those that only this process has."""
+    """Arguments of `cuanto.energy` as plain data; a `TypeError` for objects that exist only in this process."""
     return json.loads(json.dumps(given, default=_plain_argument))
 
 
@@ -76,7 +76,7 @@ def _plain_argument(value: Any) -> Any:
 
 
 def move_basis(basis: Any, molecule: Molecule) -> Any:
-    """A basis as it was given; functions that are placed already move with their atoms."""
+    """Return a basis for displaced atoms: names are unchanged, placed functions move with their atoms."""
     if not isinstance(basis, Basis):
         return basis
     return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)

@@ -40,14 +40,14 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What a page shows beside a single result."""
+    """What a page shows in addition to a single result."""
 
     vibrations: Vibrations | None = None
     geometries: tuple[Geometry, ...] = ()
     command: str = "energy"
-    """The command that computes it."""
+    """Name of the command that computes it."""
     problem: str = ""
-    """Why it should not be used as it is."""
+    """Why the result should not be used as it is."""
 
     @classmethod
     def of_vibrations(cls, found: Vibrations) -> Motion:

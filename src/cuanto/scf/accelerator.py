@@ -35,14 +35,14 @@ UNDAMPED = 0.01
 class Accelerator:
     """DIIS, and while it diverges ADIIS, an interpolation that lowers the energy.
 
-    `lost`: a `watched` accelerator makes no progress either way, so that a descent is needed.
+    `lost`: a `watched` accelerator makes no progress with either method, so that direct minimisation is needed.
     """
 
     def __init__(
         self, options: ScfOptions, device: Device, watched: bool = False, free: Callable[[], float] = lambda: np.inf
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
-        if self.kind == "descent":  # DIIS finishes what descent began
+        if self.kind == "descent":  # DIIS takes over from descent
             self.kind = "diis"
         self.history = History(int(HISTORY_FACTOR * options.history), device, free)
         self.restart()

@@ -17,7 +17,7 @@ class Diagonaliser(Protocol):
         """Orbitals, their energies, and the name of the step."""
 
     def restart(self) -> None:
-        """Forget earlier calls."""
+        """Discard the history of earlier calls."""
 
 
 class Full:

@@ -21,7 +21,7 @@ FACES = 8
 LARGE = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
-"""Matrices of an iteration beside the history, most of them workspace of the eigensolver."""
+"""Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
 MIN_ENTRIES = 2
 """Fewest entries of a history."""
 
@@ -46,7 +46,7 @@ class History:
         return len(self._slots)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Discard all entries."""
         self._slots, self._densities = [], []
 
     def push(self, F: Any, e: Any, D: Any | None = None) -> Any:
@@ -71,7 +71,7 @@ class History:
             self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
-        """Entries that fit into memory beside the other matrices of an iteration."""
+        """Number of entries that fit into memory along with the other matrices of an iteration."""
         if self.size * entry < LARGE:
             return self.size
         room = self._free() - OTHER_MATRICES * matrix
@@ -164,7 +164,7 @@ def _place(slots: list[int], size: int) -> int:
 def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:
     """The c with c_n >= 0 and sum c = 1 that minimises g.c + c.H.c/2, by trying every face of the simplex.
 
-    Exact also if H is not positive; solves 2^n small systems, n at most a dozen.
+    Exact even if H is not positive definite; solves 2^n small systems, n at most a dozen.
     """
     n = len(g_n)
     best, lowest = np.eye(n)[-1], np.inf

@@ -34,7 +34,7 @@ def superposed_atoms(
     Without `unpaired`, each of two spins has the same fraction of the electrons on every atom.
     """
     charge_a = _per_atom(charges, molecule, "atomic_charges")
-    charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost is an atom without its electrons
+    charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost has basis functions but no electrons
     unpaired_a = _per_atom(unpaired, molecule, "atomic_spins")
     if spins == 2 and unpaired is None:
         shares = np.array([[molecule.n_alpha, molecule.n_beta]]) / molecule.nelectron
@@ -101,7 +101,7 @@ def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
 
 
 def project_density(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
-    """Density of occupied orbitals of another basis or geometry, projected onto this basis."""
+    """Project occupied orbitals of another basis or geometry onto this basis, and return their density."""
     columns = []
     for s, n_m in enumerate(orbitals.n_sm):
         C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, n_m > 0]
@@ -111,9 +111,8 @@ def project_density(orbitals: Orbitals, basis: Basis, spins: int, backend: Backe
 
 
 def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
-    """Orbitals of a restricted open shell with the same occupations, projected onto this basis; None otherwise.
-
-    The density alone is not enough: the mean Fock matrix does not tell which orbitals are closed and which are open.
+    """Orbitals of a restricted open shell with the same occupations, projected onto this basis; None otherwise. The
+    density alone is not enough, because the mean Fock matrix does not distinguish closed from open orbitals.
     """
     frame, n_m = problem.frame, orbitals.n_sm.sum(axis=0)
     ours_m = problem.levels(problem.occupations(np.zeros((1, frame.size)))[0])[0]

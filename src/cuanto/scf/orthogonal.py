@@ -21,7 +21,7 @@ HOST_FUNCTIONS = tuning.size("cuda", "scf.host_functions")
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; linear algebra runs on `device`, which may be the host while terms are on the backend.
+    """X_pm with X^T S X = 1. Linear algebra runs on `device`, which may be the host even if the terms are on a GPU.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
@@ -50,7 +50,7 @@ class Frame:
 
     @property
     def blas_threads(self) -> AbstractContextManager[None]:
-        """Context for linear algebra: one thread for small matrices of a device that are treated on the host."""
+        """Context for linear algebra: one thread for small matrices of a GPU that are processed on the host."""
         return one_thread if self.algebra_on_host else self.linalg.threads(len(self.X_pm))
 
     def to_algebra(self, array: Any) -> Any:
@@ -68,7 +68,7 @@ class Frame:
         return self.device.to_host(array)
 
     def free(self) -> float:
-        """Free bytes at `device`; unlimited for the small matrices treated on the host."""
+        """Free bytes at `device`; unlimited for small matrices processed on the host."""
         return np.inf if self.algebra_on_host else float(self.backend.memory()[0])
 
     def matrix(self, F_spq: Any) -> Any:
@@ -101,14 +101,14 @@ def algebra_device(size: int, backend: Backend) -> Backend:
 
 
 Device = Frame | Backend
-"""Where arrays are: anything with an array module (`xp`) and copies to main memory (`to_host`)."""
+"""A location of arrays: an object with an array module (`xp`) and copies to main memory (`to_host`)."""
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations."""
     device = algebra_device(len(S_pq), backend)
     xp, S_pq = device.xp, S_pq if device is backend else backend.to_host(S_pq)
-    # Cartesian functions are not normalised one by one; a threshold should not depend on that.
+    # Not all Cartesian functions are normalised; the threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
     with one_thread if device is not backend else backend.linalg.threads(len(S_pq)):
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)

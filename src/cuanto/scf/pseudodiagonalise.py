@@ -6,7 +6,8 @@ from any orbitals), when rotations would be large or levels cross, and when F_ov
 
 The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
 is small, F is multiplied with the smaller of the two blocks only; diagonal elements of the other follow from the
-rotations to second order, and their mean from the trace of F: as denominators they need not be exact. Small rotations
+rotations to second order, and their mean from the trace of F: they are only denominators and need not be exact. Small
+rotations
 need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density and all
 products of the iteration (Fock matrix and energy are always in double). The last step in single precision makes the
 orbitals orthonormal in double; it changes the energy by about SETTLED^2, far from convergence.
@@ -34,9 +35,9 @@ NOISE = 1e-6
 REPAIR = 10
 """Rotations after which orbitals are orthonormalised again."""
 MANY_ORBITALS = 300
-"""Orbitals above which saved products are worth an occasional extra iteration."""
+"""Number of orbitals above which saving matrix products is worth an occasional extra iteration."""
 CANONICAL = 0.04
-"""|F_ov| of the first step above which canonicalisation pays."""
+"""|F_ov| of the first step above which canonicalisation is worthwhile."""
 WIDE_GAP = 0.1
 """Hartree: gap above which orbital energies need not be exact."""
 DISTANT_GAP = 0.1
@@ -197,7 +198,7 @@ class Pseudo:
         return Coupling(C, split, F_ov, X, eps, rotations.measure(F_ov, used, X, self.xp))
 
     def _smaller_block(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any]:
-        """F_ov and orbital energies from the product of F with the smaller block; only its energies are exact."""
+        """F_ov and orbital energies from the product of F with the smaller block, whose energies alone are exact."""
         virtual = C.shape[1] - o <= o
         block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
         FC = self.product(F, block)
@@ -212,7 +213,7 @@ class Pseudo:
     ) -> tuple[Any, Any]:
         """Orbitals rotated by angles with their norms, and energies to continue with; `largest`: |F_ov|.
 
-        `canonicalised`: blocks were diagonalised, so that elements between earlier orbitals are void.
+        `canonicalised`: blocks were diagonalised, so that elements between earlier orbitals are no longer valid.
         """
         rotated, energies = [], []
         was_single = parts[0].C.dtype == np.float32

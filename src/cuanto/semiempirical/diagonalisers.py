@@ -15,7 +15,7 @@ from cuanto.semiempirical.purify import Purification
 
 PSEUDO_ORBITALS = tuning.sizes("semiempirical.pseudo_orbitals")
 SINGLE_IS_FASTER = {"cpu": True, "cuda": False}
-"""Whether early rotations in single precision are faster."""
+"""Whether early rotations in single precision are faster, by language."""
 SP2 = "sp2"
 """Name of purification, which only NDDO methods offer."""
 

@@ -64,7 +64,7 @@ class PairEngine:
 
     @property
     def stored(self) -> bool:
-        """Whether G is kept, not recomputed for every Fock matrix."""
+        """Whether G is stored rather than recomputed for every Fock matrix."""
         return len(self.slabs) == 1
 
     def _plan(self, budget: Budget) -> list[Slab]:
@@ -163,7 +163,7 @@ class PairEngine:
         return G
 
     def blocks(self) -> Iterator[tuple[Slab, Any]]:
-        """G in slabs; a single one is kept."""
+        """Yield G in slabs; a single slab is stored."""
         if not self.stored:
             for slab in self.slabs:
                 yield slab, self.repulsion(slab)
@@ -174,7 +174,7 @@ class PairEngine:
 
     @cached_property
     def _difference_lists(self) -> list[tuple[int, Atoms, Atoms]]:
-        """Orbitals and lists of the atoms whose products are attracted otherwise than in G, and of the cores."""
+        """Orbitals and lists of the atoms whose attraction to cores differs from G, and of the cores concerned."""
         own, core = self.layout.differing
         every = np.arange(self.atoms, dtype=np.int32)
         found = []
@@ -189,7 +189,7 @@ class PairEngine:
         ]
 
     def attraction_difference(self) -> Any | None:
-        """What the attraction of products to cores differs from the product of G and the cores; None if nowhere."""
+        """Attraction of products to cores minus the product of G and the cores; None if they are the same."""
         if not self._difference_lists:
             return None
         V_bP = self.backend.zeros((self.molecules, self.layout.products), np.float64)
@@ -239,7 +239,7 @@ class PairEngine:
     def gradient(self, D_bspq: Any) -> Any:
         """dE/dR_bax of pairs at fixed density, without corrections."""
         spins = D_bspq.shape[1]
-        D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single
+        D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single precision
         values = {"D": D_bspq, **self.model, "spins": spins, "factor": 1.0 if spins == 2 else 0.5}
         values["gradient"] = self.backend.zeros((self.molecules, self.atoms, 3), np.float64)
         launches = self._launches(

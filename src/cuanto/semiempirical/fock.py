@@ -5,8 +5,8 @@ leading axis of molecules of one composition (index b).
 
 Attraction and repulsion of electrons and cores in a large system are far larger than its energy (256 waters: 2e5
 Hartree), so that their rounding errors would be seen. The potential is therefore that of electrons and cores together,
-which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the repulsion of
-the cores is only what exceeds the same integrals.
+which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the core
+repulsion is reduced by the same integrals.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Fock:
     """Fock matrices of molecules at given geometries.
 
     `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it;
-    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two
-    charge distributions. Both on the host.
+    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: the same minus the
+    repulsion of the charge distributions in G. Both are on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:
@@ -75,7 +75,7 @@ class Fock:
         self.screened_b = np.array([fsum(row) for row in np.concatenate([repulsion_ba, halves_ba], axis=1)])
 
     def _element(self, symbol: str) -> tuple[Any, Any, Any]:
-        """Places of the products of an element's atoms, and its maps from densities to J and K."""
+        """Indices of the products of an element's atoms, and its maps from densities to J and K."""
         element = self.layout.parameters.element(symbol)
         atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
         count = element.orbitals * (element.orbitals + 1) // 2

@@ -81,7 +81,7 @@ def begin(
 
 def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     """Atoms of each molecule, found from distances (`R_ax` in Angstrom), in the order of their first atoms."""
-    from scipy.sparse import coo_array  # here, because they are slow to import
+    from scipy.sparse import coo_array  # imported here, because they are slow to import
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 

@@ -118,7 +118,7 @@ class Purification:
                 own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
-            if not float(own.L.diagonal().min()) > DEPENDENT:  # also if it is NaN
+            if not float(own.L.diagonal().min()) > DEPENDENT:  # also true for NaN
                 return False
             own.divide(C)
         return True

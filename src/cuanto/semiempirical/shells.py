@@ -64,7 +64,7 @@ class Shells:
         return len(self.n) > 1 and self.n[0] > self.n[1]
 
     def radial(self, k: int, one: str, other: str) -> float:
-        """R^k of two pairs of shells such as `sd` and `pp`, one for each electron."""
+        """R^k of two pairs of shells, such as `sd` and `pp`, one pair for each electron."""
         pairs = {"".join(sorted(pair, key="spd".index)) for pair in (one, other)}
         for name, (order, shells) in REPLACED.items():
             if name in self.given and (k, pairs) == (order, shells):
@@ -127,7 +127,7 @@ class Shells:
         return found
 
     def isolated_d(self, multiples: Sequence[float]) -> float:
-        """The part of an isolated atom's energy that d electrons add, besides U."""
+        """Contribution of d electrons to the energy of an isolated atom, besides U."""
         integrals = (
             self.radial(0, "ss", "dd"),
             self.radial(0, "dd", "dd"),

@@ -95,7 +95,7 @@ class Identity:
 
     @property
     def T(self) -> Identity:
-        """Itself."""
+        """The transpose: the identity itself."""
         return self
 
     def __matmul__(self, other: Any) -> Any:

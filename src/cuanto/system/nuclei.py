@@ -30,7 +30,8 @@ _GHOST = re.compile(
 
 
 def atom_symbol(label: str) -> str:
-    """Symbol of an atom as a person wrote it: 'O' for 'O', 'o1' or '8', 'Gh-O' for any spelling of a ghost."""
+    """Normalise the symbol of an atom as written by a user: 'O' for 'O', 'o1' or '8', 'Gh-O' for any spelling of a
+    ghost."""
     if _DUMMY.fullmatch(label):
         raise InputError(f"dummy atom {quote(label)} has no element: write a ghost atom as Gh-O, or leave it out")
     ghost = _GHOST.fullmatch(label)

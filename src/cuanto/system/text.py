@@ -1,4 +1,4 @@
-"""Parsing of numbers and text files written by people, and quoting in one-line messages.
+"""Parsing of numbers and of hand-written text files, and quoting in one-line messages.
 
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
@@ -15,13 +15,13 @@ _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path for messages: bare if it fits on a line, else quoted."""
+    """Format a path for messages: as it is if it fits on a line, else quoted."""
     text = os.fspath(path)
     return text if text.isprintable() and len(text) <= 200 else quote(text, 200)
 
 
 def quote(text: object, limit: int = 40) -> str:
-    """The text in quotes, on one line, shortened to `limit` characters."""
+    """Put text in quotes, on one line, shortened to `limit` characters."""
     raw = str(text)
     return repr(raw if len(raw) <= limit else raw[: limit - 3] + "...")
 
@@ -70,5 +70,5 @@ def decode(data: bytes, problem: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines ended by any of the three usual line ends (str.splitlines knows exotic ones as well)."""
+    """Split at any of the three usual line endings (str.splitlines also splits at unusual ones)."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

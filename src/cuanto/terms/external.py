@@ -68,7 +68,7 @@ class Surroundings:
     def of(
         cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, **operators: ArrayLike | None
     ) -> Surroundings:
-        """Check what a user gave; `operators` by name, None for those that are not wanted."""
+        """Check user input; `operators` by name, None for those that are not wanted."""
         with errors_about_option("point_charges"):
             if (charges is None) != (positions is None):
                 raise InputError("point charges need both charges and positions")
@@ -86,7 +86,7 @@ class Surroundings:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `cuanto.energy`, as plain data; none for an isolated molecule."""
+        """Keywords of `cuanto.energy` as plain data; empty for an isolated molecule."""
         charges = {"point_charges": [self.charges.tolist(), self.positions.tolist()]} if len(self.charges) else {}
         return {**charges, **self.operators}
 

@@ -86,14 +86,14 @@ def native_flag() -> str:
 
 
 def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Path:
-    """Where the compiled text is, or will be; in the cache unless a folder is given."""
+    """Path of the compiled text, whether it exists yet or not; in the cache unless a folder is given."""
     compiler = find_compiler()
     parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
     return (folder or cache.cache_folder()) / f"{cache.key(parts)}.so"
 
 
 def library_path(source: Source) -> Path:
-    """Where the compiled source is, or will be."""
+    """Path of the compiled source, whether it exists yet or not."""
     return text_path(native_text(source), FLAGS)
 
 
@@ -134,19 +134,19 @@ def _drafts(content: str, final: Path) -> tuple[Path, Path]:
 
 
 def compile_library(source: Source, low_priority: bool = False) -> Path:
-    """The compiled source, from the cache when it is there."""
+    """Return the compiled source, from the cache if possible."""
     return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_priority)
 
 
 def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_priority: bool = False) -> Path:
-    """The compiled text of a kernel `entry` in the file `final`, made unless it is there; an error has the log."""
+    """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log."""
     if cache.complete(final):
         return final
     process, draft, text = start_compiler(content, flags, final, low_priority)
     try:
         log, _ = process.communicate()
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # the compiler below the shell as well
+        os.killpg(process.pid, signal.SIGKILL)  # also the compiler that the shell has started
         raise
     finally:
         draft.unlink(missing_ok=True)

@@ -70,7 +70,7 @@ class NativeLaunch:
 
 
 _loading = threading.Lock()
-"""Held while the pool is compiled, so that other threads wait instead of compiling it again."""
+"""Lock held while the pool is compiled, so that other threads wait instead of compiling it again."""
 
 
 def load_pool() -> ctypes.CDLL:
@@ -85,7 +85,7 @@ def _forget_lock() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)  # its holder does not exist there
+    os.register_at_fork(after_in_child=_forget_lock)  # the thread that held it does not exist in the child
 
 
 @cache
@@ -107,7 +107,7 @@ def _library() -> ctypes.CDLL:
 
 
 class Pool:
-    """Native threads, the calling one included; the others are started at the first need.
+    """Native threads including the calling one; the others are started when first needed.
 
     Safe to use from several Python threads and from forked processes.
     """

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs. The group kernel serves every class at once; straight-line ones take over when compiled."""
+"""NVIDIA GPUs. The group kernel can compute every class immediately; straight-line kernels take over when compiled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN_SHARED = 48 * 1024
 ALIGNMENT = 256
 """Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Fraction of all memory that CuPy's pool may hold back from a memory plan."""
+"""Fraction of all memory that CuPy's pool may keep before a memory plan releases it."""
 STREAMS = tuning.size("cuda", "integrals.streams")
 
 
@@ -115,7 +115,7 @@ class CudaBackend:
         return self.xp.asarray(np.ascontiguousarray(array))
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-        """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
+        """Copy to views of one block of device memory: each transfer costs 30 microseconds, however small."""
         xp, (*starts, end) = self.xp, _aligned_offsets(arrays.values())
         packed = np.empty(end, dtype=np.uint8)
         for start, array in zip(starts, arrays.values(), strict=True):
@@ -151,7 +151,7 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes; memory held by CuPy's pool is released first if it is much."""
+        """Free and total bytes; memory held by CuPy's pool is released first if the pool is large."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         free, total = info()
         if pool.free_bytes() > POOL_SHARE * total:
@@ -182,7 +182,7 @@ class CudaBackend:
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """On several streams, so that small launches run concurrently; a single one on the current stream."""
+        """Run on several streams, so that small launches overlap; a single one runs on the current stream."""
         if len(launches) == 1:
             one = launches[0]
             self.launch(one.program, one.items, one.arguments, one.scratch)
@@ -190,11 +190,11 @@ class CudaBackend:
             self._concurrently([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """With the best kernels compiled so far, on several streams."""
+        """Run jobs with the best kernels compiled so far, on several streams."""
         self._concurrently([self._launch_of(job) for job in group] for group in groups)
 
     def _concurrently(self, groups: Iterable[Sequence[Launch]]) -> None:
-        """On several streams, for which the current one waits: memory freed afterwards is not reused too early."""
+        """Run on several streams; the current one waits for them, so that freed memory is not reused too early."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
         keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
@@ -248,5 +248,5 @@ class CudaBackend:
 
 
 def _aligned_offsets(arrays: Iterable[Any]) -> list[int]:
-    """Where arrays begin in one block of memory, and its size."""
+    """Offsets of arrays in one block of memory, and its size."""
     return list(accumulate((-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays), initial=0))

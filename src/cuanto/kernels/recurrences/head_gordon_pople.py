@@ -117,12 +117,13 @@ def vertical(graph: Graph, bra: Shells, ket: Shells, attenuated: bool) -> Stage:
 
 
 def vertical_monomials(side: Shells) -> list[Powers]:
-    """The monomials that the vertical recurrence yields for a side: all momentum on its first centre."""
+    """Monomials that the vertical recurrence produces for a side, with all angular momentum on its first centre."""
     return [e for l in range(side.l[0], sum(side.l) + 1) for e in powers(l)]
 
 
 def horizontal(graph: Graph, side: Shells, values: list[int], distance: list[int]) -> list[int]:
-    """(e 0| -> (a b| in the functions of the shells (Head-Gordon and Pople, eq. 18); a single shell: its functions."""
+    """Horizontal recurrence (e 0| -> (a b| (Head-Gordon and Pople, eq. 18), in the functions of the shells; a single
+    shell is only transformed."""
     la, lb = as_pair(side.l, 0)
     known = {(e, ORIGIN): x for e, x in zip(vertical_monomials(side), values, strict=True)}
 
@@ -178,5 +179,6 @@ def integrals(bra: Shells, ket: Shells, attenuated: bool = False) -> Integrals:
 
 
 def as_pair(pair: tuple[T, ...], missing: T) -> tuple[T, T]:
-    """Both items of a side; a single shell is paired with an s function of exponent zero (`missing`)."""
+    """Return both items of a side; for a single shell the second one is `missing`, that of an s function of exponent
+    zero."""
     return pair[0], pair[1] if len(pair) == 2 else missing

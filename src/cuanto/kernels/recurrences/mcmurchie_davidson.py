@@ -161,7 +161,7 @@ def monomials(side: Shells) -> int:
 
 
 def to_functions(graph: Graph, side: Shells) -> list[int]:
-    """Accumulated monomials of a side -> its functions; Hermite Gaussians stay what they are."""
+    """Accumulated monomials of a side -> its functions; Hermite Gaussians are not transformed."""
     if side.hermite:
         return inputs(graph, "acc", side_functions(side), uniform=False)
     return accumulated_functions(graph, as_pair(side.l, 0), as_pair(side.pure, True))

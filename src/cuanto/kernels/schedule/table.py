@@ -64,7 +64,7 @@ class Shape:
 
 
 class _Storage:
-    """Assigns places in u and v to nodes."""
+    """Assigns positions in u and v to nodes."""
 
     def __init__(self, graph: Graph, shape: Shape) -> None:
         self.graph, self.shape = graph, shape
@@ -74,7 +74,7 @@ class _Storage:
         self._uniform_index: dict[int, int] = {}
 
     def uniform(self, node: int) -> int:
-        """Place in u: inputs, then numbers and temporaries as they come up."""
+        """Position in u: inputs, then numbers and temporaries in order of appearance."""
         graph = self.graph
         if graph.kind[node] is Kind.INPUT:
             return graph.label[node][1]
