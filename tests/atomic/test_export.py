@@ -1,4 +1,4 @@
-"""Basis sets made here as files: read back by us and by the Basis Set Exchange, used in molecules; pictures."""
+"""Export of basis sets: files can be read by us and by the Basis Set Exchange, and used in molecules; plots."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_format_is_read_back_to_the_last_digit(tmp_path: Path, suffix: str
 
 
 def numbers(table: ElementTable) -> list[tuple[float, ...]]:
-    """Momentum, exponent and coefficient, without regard to the order of the shells."""
+    """Momentum, exponent and coefficient of all shells, in a canonical order."""
     return sorted(
         (shell.l, a, c)
         for shell in table.shells

@@ -1,4 +1,4 @@
-"""Atoms that cannot be computed, and sets that cannot be tried: what is said, and what goes on without them."""
+"""Atoms and sets that cannot be computed: error messages, and calculations that continue without them."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_an_energy_that_cannot_be_had_says_why() -> None:
 def test_spinors_of_the_job_start_every_other_set(
     monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], asked: list[tuple[float, bool]]
 ) -> None:
-    """Where that leads nowhere, the bare nucleus does; the set of the job itself is computed once."""
+    """If that fails, the bare nucleus is used; the set of the job itself is computed once."""
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)")
     calls: list[tuple[float, bool]] = []
 

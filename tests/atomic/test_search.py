@@ -144,7 +144,7 @@ def same(found: SearchResult | CuantoError, expected: SearchResult) -> None:
 
 
 class Crashing(SerialRunner):
-    """Stops in the middle of the search, like a machine that crashes."""
+    """Stops in the middle of the search, as in a crash."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Searc
     same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
     assert sum(event.known for event in events) == 5
     events.clear()
-    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is asked
+    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is used
     assert all(event.known for event in events)
     assert list((tmp_path / "logs").iterdir()) == []
 
@@ -197,7 +197,7 @@ def test_half_an_optimisation_is_not_lost_either(
 
 
 class Losing(SerialRunner):
-    """The first tasks return errors, as those of dead workers do."""
+    """Returns errors for the first tasks, as if their workers had died."""
 
     def __init__(self, times: int) -> None:
         super().__init__()

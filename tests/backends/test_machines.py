@@ -1,4 +1,4 @@
-"""Machines other than this one: another processor or system, a GPU, NVRTC elsewhere or nowhere, packages missing."""
+"""Simulated machines: other processors and systems, GPUs, NVRTC elsewhere or missing, missing packages."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def fresh_nvrtc() -> Iterator[None]:
 
 @pytest.mark.usefixtures("fresh_nvrtc")
 def test_nvrtc_of_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newest first; a file that does not load is passed over."""
+    """The newest is tried first; files that do not load are skipped."""
     wheel = next(nvrtc._candidates(), None)
     if wheel is None:
         pytest.skip("NVRTC is not installed")
@@ -145,7 +145,7 @@ def test_a_call_that_fails_is_named_with_its_reason() -> None:
 
 
 def cupy(devices: int, zeros: Callable[[int], Any] | None = None) -> SimpleNamespace:
-    """As much of CuPy as a diagnosis asks for."""
+    """A stand-in for CuPy with what a diagnosis needs."""
     properties = {"name": b"NVIDIA H200", "totalGlobalMem": 140 * 2**30, "major": 9, "minor": 0}
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices,

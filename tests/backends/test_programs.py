@@ -24,7 +24,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget() -> None:
-    """As in a new process."""
+    """Clear all caches, as in a new process."""
     for function in (class_tables, class_cost, programs._graphs):
         function.cache_clear()
 

@@ -92,7 +92,7 @@ def blocks_on(device: Backend) -> tuple[list[PairBlock], dict[int, Primitives]]:
 
 
 def in_our_order(order: int) -> list[int]:
-    """Places of our tuples among those of the reference."""
+    """Positions of our tuples among those of the reference."""
     places = {t: k for k, t in enumerate(hermite_indices(order))}
     return [places[t] for t in hermite_tuples(order)]
 
@@ -187,7 +187,7 @@ def positions(R_ax: Array, moved: int = -1, step: Array | None = None) -> Array:
 
 
 def energies(kind: str, D_pq: Array, c_P: Array) -> Callable[[Array], float]:
-    """E of the places of atoms and point charges, by other integrals."""
+    """Energy as a function of the positions of atoms and point charges, by independent integrals."""
 
     def energy(R_cx: Array) -> float:
         basis, aux = basis_at(R_cx[:3]), aux_at(R_cx[:3])
@@ -238,7 +238,7 @@ def test_the_attenuated_operator_against_differences() -> None:
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("coulomb", ["fit", "repulsion"])
 def test_sources_are_added(name: str, coulomb: str) -> None:
-    """All at once on a device, and one by one on the CPU; the order of threads does not matter."""
+    """All terms together on a device agree with separate ones on the CPU; the order of threads does not matter."""
     D_pq, c_P = 0.1 * symmetric(basis_at().nbf), np.random.default_rng(1).normal(size=aux_at().nbf)
     device, kinds = get_backend(name), ["points", coulomb, "kinetic", "overlap", "operators"]
     total = sum((sources(kind, D_pq, c_P, device.to_device) for kind in kinds), Sources())

@@ -1,4 +1,4 @@
-"""The metric of a fitting basis in factors: well-behaved ones, and those on which plain Cholesky fails."""
+"""Factorisation of the metric of a fitting basis: well-conditioned ones, and those for which plain Cholesky fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budg
 
 Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
-"""In Hartree, of an energy with a near-singular metric."""
+"""Tolerance of an energy with a near-singular metric, Hartree."""
 ROUNDING = 1e-11
 """Relative, of solves with matrices of modest condition."""
 
@@ -130,7 +130,7 @@ def nearly_doubled(aux: Basis, apart: float = 1e-11) -> Basis:
 
 
 def very_diffuse(aux: Basis) -> Basis:
-    """With s functions on every atom that are alike all over the molecule."""
+    """Add s functions to every atom that are nearly the same throughout the molecule."""
     extra = [
         Shell.from_table(a, 0, [exponent], [[1.0]], True)
         for a in range(len(aux.R_ax))
@@ -146,8 +146,8 @@ def scaled(V_PQ: Array) -> Array:
 
 
 def assert_not_positive(V_PQ: Array) -> None:
-    """Plain Cholesky fails, with and without a unit diagonal: so many pivots are nothing but rounding that one of them
-    is negative wherever this is run."""
+    """Plain Cholesky fails, with and without a unit diagonal: many pivots are pure rounding errors, so that some are
+    negative on any machine."""
     for A_PQ in (V_PQ, scaled(V_PQ)):
         with pytest.raises(np.linalg.LinAlgError):
             np.linalg.cholesky(A_PQ)
@@ -214,7 +214,7 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
 def test_near_singular_metric_in_the_j_engine(spoil: Any) -> None:
-    """Its own errors of screening are magnified by the metric, too."""
+    """The metric magnifies the screening errors of the J engine as well."""
     water = molecule("water_01")
     basis, worse = Basis("cc-pvdz", water), spoil(Basis("cc-pvdz-jkfit", water))
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
@@ -256,7 +256,7 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
 
 
 def test_functions_left_out_are_reported() -> None:
-    """Under the attenuated operator of a functional; the metric of 1/r is sound, and nothing is said of it."""
+    """For the attenuated operator of a functional; the metric of 1/r is well conditioned and not mentioned."""
     water = molecule("water_01")
     options: dict[str, Any] = {"auxbasis": "cc-pvdz-jkfit", "backend": "cpu", "grid": (10, 26), "max_iterations": 1}
     found = cuanto.energy(water, "cam-b3lyp", "cc-pvdz", fitting="jk", **options)

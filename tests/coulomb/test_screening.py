@@ -204,7 +204,7 @@ def test_repeated_builds_agree_on_a_gpu() -> None:
 
 
 def guess_density(molecule: Molecule, basis: Basis) -> Array:
-    """Density of electrons that do not interact: idempotent, like a converged one."""
+    """Density of non-interacting electrons: idempotent, like a converged one."""
     S, T = (function(basis, backend="cpu") for function in (integrals.overlap, integrals.kinetic))
     C_pi = eigh(T + integrals.nuclear(basis, molecule, backend="cpu"), S)[1][:, : molecule.nelectron // 2]
     D: Array = 2.0 * C_pi @ C_pi.T

@@ -132,7 +132,7 @@ def test_high_momenta_against_libcint(omega: float | None) -> None:
 
 
 def test_passes_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass holds one segment and a few pairs only."""
+    """Passes with only one segment and a few pairs give the same result."""
     basis, aux = shells("spdps", "spd")
     whole = forces(backend("cpu-table"), basis, aux)
     monkeypatch.setattr(three_centre_forces, "CANDIDATES", 10)
@@ -149,7 +149,7 @@ def test_bits_do_not_depend_on_threads() -> None:
 
 
 def test_pairs_are_those_of_an_exhaustive_search() -> None:
-    """None is lost by the first, rough selection; pairs of segments come once."""
+    """The first, rough selection loses none; each pair of segments is included once."""
     basis, _ = bundle(Case("pure", "contracted", "distant", "mixed", l_max=2))
     for x, a in enumerate(segments(basis)):
         for b in segments(basis)[: x + 1]:
@@ -183,7 +183,7 @@ def test_the_threshold_bounds_the_error() -> None:
 @pytest.mark.parametrize("omega", [None, OMEGA])
 @on("cpu-table", "simt-group", "cuda-group")
 def test_records_of_pairs(name: str, omega: float | None) -> None:
-    """The same as those of integrals, but for the operator, and the factor 2 for two different segments."""
+    """The same as for integrals, except for the operator and a factor of 2 for different segments."""
     device = backend(name)
     basis, _ = shells("spdps", "s")
     made = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)
@@ -247,7 +247,7 @@ def test_expansions(name: str, la: int, lb: int) -> None:
             expected[k, :, :, : len(t), c] = np.einsum("ma,nb,abt->mnt", Ca, Cb, picked[0] * picked[1] * picked[2])
     contracted = coefficient[:, :, None, None, None, None] * expected[:, None]
     found = device.to_host(E).reshape(contracted.shape)
-    # On one centre, forces are the same whatever the share.
+    # For a pair on one centre, forces do not depend on the share.
     np.testing.assert_allclose(found[:3], contracted[:3], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(found[3, ..., 0], contracted[3, ..., 0], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(device.to_host(arguments["share"])[:3], (alpha / p)[:3], rtol=1e-14)

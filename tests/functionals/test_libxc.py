@@ -71,7 +71,7 @@ def test_parts_at_full_polarisation(label: str) -> None:
 @pytest.mark.parametrize("name", functional_names())
 @pytest.mark.parametrize("spins", [1, 2])
 def test_kernels_are_libxc(name: str, spins: int) -> None:
-    """What a calculation gets, on the CPU."""
+    """The kernels that calculations use, on the CPU."""
     functional = get_functional(name)
     for points in (ordinary(spins, 403), tiny(spins, n=101)):
         found = by_kernel(functional, CPU, points)
@@ -152,7 +152,7 @@ def test_single_precision(name: str) -> None:
 
 
 def awkward() -> Points:
-    """No density, negative ones, no gradient, gradients of the spins that cancel, tau below von Weizsaecker's."""
+    """Zero and negative densities, no gradient, spin gradients that cancel, tau below von Weizsaecker's."""
     rho_sg = np.array(
         [[0.0, -1e-9, 0.3, 0.3, 0.0, 1e-30, 0.2, 1e-15, 0.4], [0.0, 1e-16, 0.2, 0.3, 0.5, 0.1, 0, 1e-15, 0.4]]
     )

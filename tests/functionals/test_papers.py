@@ -1,5 +1,5 @@
-"""Formulas written out from the papers in many digits. They share nothing with the graph of the functionals: they say
-who is right where Libxc differs, at tiny densities, and where one spin is empty or nearly so.
+"""Formulas written out from the papers in many digits. They share no code with the functionals, and decide which result
+is right where Libxc differs: at tiny densities, and where one spin is empty or nearly so.
 
 PW92 10.1103/PhysRevB.45.13244; PW91 10.1103/PhysRevB.46.6671; PBE 10.1103/PhysRevLett.77.3865;
 TPSS 10.1103/PhysRevLett.91.146401; SCAN 10.1103/PhysRevLett.115.036402; r2SCAN 10.1021/acs.jpclett.0c02405;
@@ -34,7 +34,7 @@ from oracles.functionals import numpy_values
 
 DIGITS = 70
 STEP = 1e-15
-"""Of a difference quotient, relative to the variable."""
+"""Step of a difference quotient, relative to the variable."""
 FLOOR_SHOWS = 5e-9
 """Density below which the 1e-24 electrons per Bohr^3 that an empty spin is given show in PBE's phi."""
 Energy = Callable[..., Any]
@@ -297,7 +297,7 @@ def require_the_paper(
 
 @pytest.mark.parametrize("label", PAPERS)
 def test_parts_are_the_formulas_of_the_papers(label: str) -> None:
-    """Every result relative to itself, at the points where Libxc has too few digits and at others."""
+    """Relative errors of every result, at points where Libxc loses digits and at others."""
     functional, energy = part(label), PAPERS[label][0]
     cases = [(ordinary(2), [0, 500, 999]), (tiny(2), [1, 2])]
     for points, chosen in [*cases, DISPUTED[label]] if label in DISPUTED else cases:

@@ -168,7 +168,7 @@ def term_of(functional: str, spins: int, R_ax: Any = None, backend: str = "cpu",
 
 
 def density(spins: int) -> Any:
-    """A density matrix of positive density."""
+    """A density matrix whose density is positive everywhere."""
     C_pi = np.linalg.qr(np.random.default_rng(8).normal(size=(13, 7)))[0]
     C_spi = np.stack([C_pi[:, :5], C_pi[:, 2:]])[:spins] * (np.sqrt(2.0) if spins == 1 else 1.0)
     return C_spi @ C_spi.transpose(0, 2, 1)

@@ -112,7 +112,7 @@ def test_results_of_other_programs(computed: Result) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "no valid JSON"),
+        ("", "not valid JSON"),
         ("[]", "expected a JSON object"),
         ('{"schema_name": "qcschema_molecule"}', "not a result: give the JSON of"),
         ('{"success": false, "error": {}}', "a failed calculation"),

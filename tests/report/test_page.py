@@ -213,9 +213,9 @@ def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no valid JSON"),
-        ("{", "no valid JSON"),
-        ("[" * 100_000, "no valid JSON"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "a.json: expected a JSON object"),
         ('{"schema_name": "qcschema_molecule"}', "'qcschema_molecule', not a result: give the JSON of"),
         ('{"schema_name": "qcschema_output"}', "'qcschema_output', not a result"),

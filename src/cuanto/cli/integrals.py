@@ -25,9 +25,7 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = (
-    "auto: the GPU if there is one, else cpu. reference: the same integrals by independent methods."
-)
+BACKEND_HELP = "auto: the GPU if there is one, else cpu. reference: the same integrals by independent methods."
 
 
 BackendName = StrEnum("BackendName", ["AUTO", "CPU", "CUDA", "REFERENCE"])

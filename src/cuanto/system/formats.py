@@ -30,7 +30,7 @@ def parse_json(text: str, source: str) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source} is no valid JSON: {' '.join(str(error).split())}") from None
+        raise InputError(f"{source} is not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
         raise InputError(f"{source}: expected a JSON object, found {quote(type(found).__name__)}")
     return found
