@@ -175,7 +175,7 @@ def test_unwritable_output_is_not_an_internal_error() -> None:
 
 
 def test_damaged_checkpoints(tmp_path: Path, molecule: cuanto.Molecule, capsys: pytest.CaptureFixture[str]) -> None:
-    """HDF5 itself crashes with some of these."""
+    """The HDF5 library crashes on some of these files."""
     path, basis = tmp_path / "a.h5", cuanto.Basis("sto-3g", molecule)
     keep = Checkpoint(path, molecule, basis, "rhf", get_backend("cpu"))
     cuanto.energy(molecule, "rhf", basis, fitting="none", backend="cpu", on_iteration=keep)
@@ -202,15 +202,15 @@ def test_damaged_checkpoints(tmp_path: Path, molecule: cuanto.Molecule, capsys: 
 
 
 class FakeDriver:
-    """As much of CuPy as loading a kernel needs: binaries that begin with ELF are good."""
+    """A stand-in for CuPy that loads kernels: binaries that begin with ELF are accepted."""
 
     class CUDADriverError(RuntimeError):
-        """Of the driver."""
+        """Error of the driver."""
 
     loaded: list[bytes] = []  # noqa: RUF012
 
     class Module:
-        """Of kernels."""
+        """Module of kernels."""
 
         def load(self, binary: bytes) -> None:
             if not binary.startswith(b"\x7fELF"):
@@ -238,7 +238,7 @@ def test_a_damaged_kernel_of_the_gpu_is_compiled_again(folder: Path, monkeypatch
 
 
 class OutOfMemoryError(MemoryError):
-    """CuPy's is one, too."""
+    """Like CuPy's, a subclass of MemoryError."""
 
 
 class Exhausted(CpuBackend):
@@ -276,7 +276,7 @@ def test_an_exhausted_device_is_one_line(
     device.left = 3
     rows = energies([molecule, molecule], "hf", "sto-3g", workers=0, backend=device)
     assert rows[0].error.startswith("not enough memory") and not rows[0].converged
-    device.left = 10**9  # the same backend goes on when there is room again
+    device.left = 10**9  # the same backend works once memory is available again
     status, out, _ = at_the_command_line(["energy", "h2.xyz", "-b", "sto-3g", "-q"], capsys)
     assert status == 0 and "Hartree" in out
 
@@ -331,7 +331,7 @@ FORBIDDEN = (
 
 
 def test_nothing_that_is_read_can_be_executed() -> None:
-    """Neither pickles nor shells: everything from outside is data."""
+    """External data are never unpickled or passed to a shell."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         found = [line.strip() for line in path.read_text().splitlines() if re.search(FORBIDDEN, line)]
         assert not found, f"{path}: {found}"

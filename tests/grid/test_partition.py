@@ -1,4 +1,4 @@
-"""Groups of points: nothing is lost, no function that matters is left out; the choice of a partition; memory."""
+"""Groups of points: no point and no significant function is lost; the choice of a partition; memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What integrals must not depend on: position, orientation, order of shells, layout of the result; random shells."""
+"""Integrals do not depend on position, orientation, order of shells or layout of the result; random shells."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def functions_of(basis: Basis, order: NDArray[np.int64]) -> NDArray[np.int64]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("momenta", [(2, 0, 1), (2, 1, 2), (3, 1, 0), (3, 2, 4), (4, 0, 3)])
 def test_pairs_the_other_way_round(momenta: tuple[int, int, int], algorithm: str) -> None:
-    """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never asks for, are right as well."""
+    """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never uses, are correct as well."""
     basis, aux = bundle(Case("pure", "contracted", l_max=max(momenta[:2]), aux_max=momenta[2]))
     first, second = (next(g for g in segments(basis) if g.l == l) for l in momenta[:2])
     ket = next(ket_batch(g, coulomb=True) for g in segments(aux) if g.l == momenta[2])
@@ -151,7 +151,7 @@ def representation(basis: Basis, R: Array) -> Array:
 
 
 def test_rotation_and_translation() -> None:
-    """A molecule turned and moved has the same integrals over functions that are turned and moved with it."""
+    """Integrals do not change if molecule and functions are rotated and translated together."""
     basis, aux = bundle(Case("both", "contracted", l_max=3, aux_max=4))
     R, shift = rotation(), np.array([1.0, -2.0, 0.5])
     moved, moved_aux = (Basis.from_shells(b.shells, b.R_ax @ R.T + shift) for b in (basis, aux))

@@ -182,7 +182,7 @@ def test_labels_are_safe(text: str) -> None:
 
 
 def test_inputs_of_compute_that_are_no_schema() -> None:
-    """Anything but a mapping or a model is refused; a schema of version 2 is a mapping."""
+    """Anything but a mapping or a model is refused."""
     with pytest.raises(InputError, match="takes an AtomicInput or a dictionary, not int"):
         compute(3, raise_error=True)
     assert not is_version_2([1, 2])

@@ -305,7 +305,7 @@ def test_every_spec_has_a_name_of_its_own() -> None:
 
 
 def test_kernels_did_not_change_unnoticed() -> None:
-    """A change of the generator that should not change kernels shows here; one that should changes golden.json."""
+    """Detects unintended changes of kernels; after an intended change, golden.json has to be updated."""
     known, now = json.loads(GOLDEN.read_text()), fingerprints()
     assert known.keys() == now.keys()
     different = [spec for spec in now if known[spec] != now[spec]]

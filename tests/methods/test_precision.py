@@ -12,9 +12,9 @@ import cuanto
 from scf_cases import basis, molecule
 
 MIXED = 1e-7
-"""Hartree."""
+"""Tolerance of mixed precision, Hartree."""
 ROUNDED = 0.06
-"""A note has two digits."""
+"""Relative rounding of a note, which has two digits."""
 SECOND_ORDER = 1e-8
 """Hartree: energy of a density in single precision, converged to a gradient of 1e-4, above the minimum."""
 

@@ -1,4 +1,4 @@
-"""Symmetry saves displacements and changes no derivative."""
+"""Symmetry reduces the number of displacements without changing derivatives."""
 
 from __future__ import annotations
 

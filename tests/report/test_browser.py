@@ -53,7 +53,7 @@ def picture(page: Browser, selector: str = "#viewer") -> np.ndarray:
 
 
 def complaints(page: Browser) -> list[str]:
-    """Messages of the console; those of the software renderer about its own speed are none of ours."""
+    """Messages of the console, without those of the software renderer about its speed."""
     return [entry["message"] for entry in page.log("browser") if "GL Driver Message" not in entry["message"]]
 
 
@@ -73,7 +73,7 @@ def test_it_draws_without_errors_or_requests(page: Browser) -> None:
         width, height = page.run("const b = document.getElementById(arguments[0]).getBoundingClientRect();"
                                  "return [b.width, b.height]", plot)  # fmt: skip
         assert width > 200 and height > 40, plot
-    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # but deep ones
+    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # except deep ones
 
 
 def test_the_molecule_can_be_rotated(page: Browser) -> None:

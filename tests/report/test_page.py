@@ -37,7 +37,7 @@ MALICIOUS = "</script><script>window.hacked=1</script><img src=x onerror=window.
 
 
 class Page(HTMLParser):
-    """Every element is closed where it should be; text by class and by element."""
+    """Parser that checks that every element is closed, and collects tags, ids, addresses and text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ def test_text_of_a_file_is_escaped(schema: dict[str, Any]) -> None:
 
 
 def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
-    """As another program writes it, and with values that are not numbers."""
+    """Results as written by other programs, and values that are not numbers."""
     bare = {key: schema[key] for key in ("schema_name", "molecule", "model", "return_result", "success")}
     page = Page(report_html({**bare, "provenance": {"creator": "Other", "version": "1.0"}}))
     for words in ("no orbitals", "iterations are not", "Timings are not", "charges are not", "Other 1.0"):
@@ -203,7 +203,7 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
 
 
 def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """To every value of a dictionary, however deep; of lists the first ones."""
+    """Paths to all values of nested dictionaries, and to the first elements of lists."""
     inner = value.items() if isinstance(value, dict) else list(enumerate(value))[:4] if isinstance(value, list) else ()
     for key, below in inner:
         yield (*way, key)
@@ -287,7 +287,7 @@ def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch:
 
 
 def stored_result(method: str, basis: str, **keywords: Any) -> Result:
-    """A result of water as a file would have it, with these keywords."""
+    """A result of water as read from a file, with these keywords."""
     model = {"method": method, "basis": basis}
     about = {"molecule": molecule_schema(molecule("water_01")), "model": model, "keywords": keywords}
     return cuanto.read({**about, "return_result": -1.0, "success": True})
@@ -308,7 +308,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("keywords", "basis", "comment"), BEYOND)
 def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
-    """In both cases `cuanto.energy` gets the same arguments as before."""
+    """Either way, `cuanto.energy` gets the same arguments as in the original calculation."""
     result = stored_result("pbe", basis, **keywords)
     line = reproduce.command_line(result)
     assert (line == comment) if comment else line.startswith("cuanto energy")
@@ -330,7 +330,7 @@ def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: 
 
 
 def unpack(data: bytes, shape: tuple[int, int, int]) -> np.ndarray:
-    """What the script of the page does."""
+    """Decode an orbital as the script of the page does."""
     split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
     change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
     return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)

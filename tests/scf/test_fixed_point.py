@@ -20,7 +20,7 @@ class Value:
 
 @dataclass
 class Cosine:
-    """Gives up below `lowest`; notes how often it was asked for a next point."""
+    """Stops below `lowest`; counts how often the next point was requested."""
 
     lowest: float = -1.0
     asked: list[int] = field(default_factory=list)
@@ -42,7 +42,7 @@ def test_until_it_is_converged() -> None:
 
 
 def test_no_step_follows_the_last_iteration() -> None:
-    """Nor is one taken before it is asked for."""
+    """Steps are only taken when needed."""
     map_ = Cosine()
     states = iterations(map_, 1.0, 5)
     next(states)

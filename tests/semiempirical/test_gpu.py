@@ -1,4 +1,4 @@
-"""NDDO methods on a GPU: the energies of the CPU and of the reference."""
+"""NDDO methods on a GPU: agreement with the CPU and the reference."""
 
 from __future__ import annotations
 

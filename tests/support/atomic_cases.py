@@ -23,7 +23,7 @@ from places import DATA
 
 Array = NDArray[np.float64]
 TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)
-"""For spinor energies and virial ratios, whose error is of first order."""
+"""Settings for spinor energies and virial ratios, whose error is of first order."""
 MODELS = {"point": "point", "gauss": "gaussian", "sphere": "sphere"}
 """Names of nuclear models in the stored values and ours."""
 PLANE_NAMES = ("LL", "SS", "LS", "SL", "K_pqrs", "K_pqsr", "K_qprs", "K_qpsr")
@@ -88,7 +88,7 @@ def random_densities(basis: AtomBasis, seed: int = 0) -> list[Array]:
 
 
 def planes(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
-    """Integrals as the kernels left them, [pair of i, pair of j], halves of diagonals and triangles undone."""
+    """Integrals computed by the kernels, [pair of i, pair of j], expanded from halved diagonals and triangles."""
     plan = repulsion.plan
     if isinstance(plan.layout, Triangle):
         return _triangular(repulsion, i, j)
@@ -116,7 +116,7 @@ def _triangular(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
 
 
 def slow_planes(basis: AtomBasis, i: int, j: int, sizes: bool = False) -> dict[str, Array]:
-    """The same from the slow twin, or the sizes of the numbers that are added up."""
+    """The same from the slow oracle, or the sums of absolute contributions (`sizes`)."""
     one, other = SPECIES[i], SPECIES[j]
     z, y = basis.exponents[i], basis.exponents[j]
     made = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)

@@ -58,7 +58,7 @@ def molecule_of(name: str) -> Molecule:
 
 
 def basis_of(system: System) -> Basis:
-    """From the files of the test data when CUANTO_BASIS_PATH names them."""
+    """The basis of a system, from the test data if CUANTO_BASIS_PATH points there."""
     return Basis(system.basis, molecule_of(system.molecule), spherical=system.spherical)
 
 
@@ -78,7 +78,7 @@ def distances(basis: Basis) -> Array:
 
 
 def fingerprint(M_pq: Array, D_pq: Array, places: NDArray[np.int64]) -> Record:
-    """What is stored of J and K."""
+    """The numbers that are stored of J and K."""
     return {
         "frobenius": float(np.linalg.norm(M_pq)),
         "trace_with_D": float((M_pq * D_pq).sum()),
@@ -107,7 +107,7 @@ def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
 
 
 def densities(nbf: int) -> dict[str, Array]:
-    """One of every symmetry."""
+    """One density of every symmetry."""
     A = np.random.default_rng(3).normal(size=(nbf, nbf))
     return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}
 

@@ -46,10 +46,10 @@ LIBXC = {
 }
 LABELS = tuple(labels())
 LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
-"""Results in a set of points, at most, where Libxc has too few digits; all others have none. SCAN's are derivatives by
-tau near alpha = 1, nothing in Libxc and less than 1e-13 in truth."""
+"""Maximum number of results in a set of points for which Libxc loses digits; zero for all other functionals. For SCAN
+these are derivatives with respect to tau near alpha = 1, which are zero in Libxc and actually below 1e-13."""
 NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
-"""Fractions of a minority spin."""
+"""Fractions of a minority spin close to zero."""
 
 
 @cache
@@ -222,7 +222,7 @@ def require_exact(
     scale: Sequence[Array],
     places: Sequence[tuple[int, int]],
 ) -> None:
-    """Require what a calculation with 40 digits gives, for these results at these points."""
+    """Require agreement with a 40-digit calculation, for these results at these points."""
     known: dict[int, list[Any]] = {}
     for k, g in places:
         if g not in known:

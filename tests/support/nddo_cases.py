@@ -29,7 +29,7 @@ WAYS = {
     "block": {"diagonaliser": "pseudo", "variant": "block"},
     "sp2": {"diagonaliser": "sp2"},
 }
-"""Options of every diagonaliser."""
+"""Options that select each diagonaliser."""
 
 
 @lru_cache
@@ -58,7 +58,7 @@ def made(record: dict[str, Any], method: str = "") -> Molecule:
 
 
 def molecule(name: str, method: str = "") -> Molecule:
-    """From either reference."""
+    """A molecule of either reference."""
     molecules = reference()["molecules"]
     return made(molecules[name] if name in molecules else elements()["molecules"][name], method)
 
@@ -98,12 +98,12 @@ def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, 
 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:
-    """Where things stand, and positions of one molecule with a leading axis."""
+    """Layout of a molecule, and its positions with a leading batch axis."""
     return Layout(parameters(method.lower()), mol.symbols), positions([mol])
 
 
 def moved(mol: Molecule, seed: int) -> Molecule:
-    """Turned and shifted."""
+    """The molecule rotated and translated."""
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     Q = Q * np.linalg.det(Q)

@@ -138,7 +138,8 @@ def _record(record: NDArray[np.int32]) -> Statement:
 
 @dataclass
 class Machine:
-    """Executes statements; a place that was not written is never read, and none lies outside the program's storage."""
+    """Executes statements; checks that every slot is written before it is read and lies inside the program's
+    storage."""
 
     program: Program
     uniform_inputs: Array
@@ -152,13 +153,13 @@ class Machine:
         self.values |= {("v", i): x for i, x in enumerate(self.lane_inputs)}
 
     def forget(self, statements: list[Statement]) -> None:
-        """Temporaries among the uniform values are no numbers of the program."""
+        """Mark temporaries among the uniform values as not yet written."""
         for statement in statements:
             if statement.operation == "uniform":
                 self.values.pop(statement.writes[0], None)
 
     def execute(self, statement: Statement) -> None:
-        """One statement."""
+        """Execute one statement."""
         missing = statement.reads - self.values.keys()
         assert not missing, f"{statement} reads {missing} before it is written"
         limits = {"u": self.program.uniforms, "v": self.program.slots}
@@ -176,7 +177,7 @@ class Machine:
 
 
 def run_depth_first(program: Program, uniform: Array, lane: Array) -> dict[int, Array]:
-    """Outputs by position; zero ones do not leave."""
+    """Run a depth-first program; returns its outputs by position, without zeros."""
     machine = Machine(program, uniform, lane)
     statements = list(depth_first_statements(program))
     machine.forget(statements)
@@ -186,7 +187,7 @@ def run_depth_first(program: Program, uniform: Array, lane: Array) -> dict[int, 
 
 
 def run_levels(program: Program, uniform: Array, lane: Array, seed: int = 0) -> dict[int, Array]:
-    """The statements of a level in random order; none reads or writes what another of its level writes."""
+    """Run a program by levels, statements in random order; none may read or write what another of its level writes."""
     machine = Machine(program, uniform, lane)
     levels = level_statements(program)
     machine.forget([statement for level in levels for statement in level])

@@ -1,4 +1,4 @@
-"""Molecules and XYZ files: what is read, and the one line of every complaint."""
+"""Molecules and XYZ files: reading, and one-line error messages."""
 
 import pickle
 import subprocess

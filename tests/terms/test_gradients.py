@@ -42,7 +42,7 @@ NAMES = [
 ]
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
 SLOW = ("nuclear repulsion", "exchange", "long-range exchange", "coulomb fitted for j")
-"""Not on `simt`: no kernel, tests/coulomb/test_exchange_forces.py, and nothing of its own."""
+"""Terms not tested on `simt`: without kernels, or covered by tests/coulomb/test_exchange_forces.py."""
 
 
 @cache
@@ -52,7 +52,7 @@ def device_of(name: str) -> Backend:
 
 
 def make_term(name: str, R_ax: Any, around: Any = AROUND, backend: str = "cpu", orbital: str = "6-31g*") -> Term:
-    """A term with atoms and point charges at these places."""
+    """A term with atoms and point charges at these positions."""
     mol, device = Molecule(list(SYMBOLS), R_ax), device_of(backend)
     surroundings = Surroundings.of(CHARGES, around, field=FIELD)
     functions = basis(orbital, mol)

@@ -54,7 +54,7 @@ def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
 
 
 def test_a_term_only_needs_a_name_and_a_fock_matrix() -> None:
-    """The rest has defaults; dispersion has a gradient, and builders have notes of their own."""
+    """Everything else has defaults; dispersion implements a gradient, and builders have notes."""
 
     class Own(Term):
         name = "own"

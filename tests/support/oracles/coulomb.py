@@ -78,7 +78,7 @@ def hermite_coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:
 
 
 def hermite_potential(bra: HermiteExpansion, ket: HermiteExpansion, H_lt: Array) -> Array:
-    """V_kt: what every Hermite Gaussian of the bra sees of the Hermite density H_lt of the ket (HJO 9.9.32)."""
+    """V_kt: potential of the Hermite density H_lt of the ket in every Hermite Gaussian of the bra (HJO 9.9.32)."""
     p_kl, q_kl = bra.zeta_k[:, None], ket.zeta_k[None, :]
     P_kx, Q_lx = bra.weights_kn @ bra.centres_nx, ket.weights_kn @ ket.centres_nx
     X_xkl = P_kx.T[:, :, None] - Q_lx.T[:, None, :]

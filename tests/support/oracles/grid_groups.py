@@ -1,4 +1,4 @@
-"""Extents of groups and the shells that matter in them, in NumPy: the twin of the kernels that make a grid."""
+"""Extents of groups and their significant shells in NumPy: the oracle of the kernels that set up a grid."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reaches(shells: Sequence[Shell], threshold: float) -> Array:
 
 
 def significant(basis: Basis, reach_s: Array, where: Extents) -> NDArray[np.bool_]:
-    """For every group the shells that matter."""
+    """Significant shells of every group."""
     atom_s = np.array([shell.atom for shell in basis.shells])
     near: NDArray[np.bool_] = where.distances(basis.R_ax, slice(None))[:, atom_s] < reach_s
     return near
