@@ -1,4 +1,4 @@
-"""Every gradient of the references (PySCF 2.14, tests/data/gradient_references.json) calculated here.
+"""Compare our gradients with all references (PySCF 2.14, tests/data/gradient_references.json).
 
     python tools/compare_gradients.py                                  # all rows on the CPU
     python tools/compare_gradients.py --backend cuda --json FILE
@@ -31,7 +31,7 @@ from gradient_cases import Row, calculate, difference, key, references, toleranc
 
 RESULTS = ROOT / "benchmarks" / "results"
 LARGEST_SUM = 1e-8
-"""Hartree/Bohr."""
+"""Largest sum of forces, Hartree/Bohr."""
 
 
 def compare(row: Row, backend: str) -> Row:
@@ -73,7 +73,7 @@ def right(made: Row) -> bool:
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind: number of rows, largest difference and largest sum of forces."""
+    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         entry = found.setdefault(row["kind"], {"rows": 0, "gradient_difference": 0.0, "sum_of_forces": 0.0})

@@ -35,7 +35,7 @@ from direct_reference import (  # noqa: E402
 from oracle import _libcint_arrays  # noqa: E402
 
 TOLERANCE = 1e-15
-"""Quartets that PySCF leaves out add less than this."""
+"""Bound on the contribution of quartets that PySCF neglects."""
 
 
 def pyscf_jk(basis: Basis, D_pq: Array) -> tuple[Array, Array]:
@@ -54,7 +54,7 @@ def pyscf_jk(basis: Basis, D_pq: Array) -> tuple[Array, Array]:
 
 
 def record(system: System, rng: np.random.Generator) -> Record:
-    """One system: random places, the elements there, norms and traces."""
+    """Record of one system: random positions, the elements there, norms and traces."""
     basis = basis_of(system)
     D_pq = density(basis)
     places = rng.integers(basis.nbf, size=(ELEMENTS, 2))
@@ -73,7 +73,7 @@ def record(system: System, rng: np.random.Generator) -> Record:
 
 
 def main() -> None:
-    """All systems."""
+    """Write the records of all systems."""
     import pyscf
 
     rng = np.random.default_rng(23)

@@ -118,7 +118,7 @@ FUNCTIONALS = """
     copper hydride / wb97x / def2-svp / jk
 """
 GRID = (50, 194)
-"""Radial shells, and points of each: the same grid here and there, which need not be fine."""
+"""Radial shells and points per shell: both programs use the same grid, which need not be fine."""
 
 
 def cases() -> list[Row]:
@@ -160,7 +160,7 @@ def mean_field(row: Row, mol: Any) -> Any:
 
 
 def converge(method: Any) -> float:
-    """Converge a method, by DIIS that begins anew and then by second-order steps: the norm of the orbital gradient."""
+    """Converge a method by restarted DIIS, then by second-order steps; returns the norm of the orbital gradient."""
     method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, ORBITALS, 40, None
     method.kernel()
     for _ in range(4):

@@ -44,7 +44,7 @@ ELEMENTS = 10
 """Stored elements of a block, the largest one among them."""
 PRIMITIVES = 2
 AGREEMENT = 0.3
-"""Part of what tests allow in which libcint and the reference must agree."""
+"""Fraction of the test tolerance within which libcint and the reference must agree."""
 SETS = (L_MAX, L_MAX, AUX_MAX, AUX_MAX)
 RANGES = {  # exponents of both orbital and of both auxiliary sets, and the spread of their centres in Bohr
     "near": ([(0.6, 1.1), (0.6, 1.1), (0.5, 2.0), (0.5, 2.0)], 0.8),
@@ -78,7 +78,7 @@ def shells(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def check_delicate(stored: dict[str, Any]) -> None:
-    """Only one setting has pairs that are left to McMurchie and Davidson; the others test what was asked for."""
+    """Check that only one setting has ill-conditioned pairs, which always use McMurchie-Davidson."""
     for setting in SETTINGS:
         here = scene_of(stored, setting, "pure")
         rows = RowMap(here.second.nbf, packed=False)
@@ -89,7 +89,7 @@ def check_delicate(stored: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One block: what oracles are asked for."""
+    """One block of integrals, as described to the oracles."""
 
     operator: str
     shells: list[Shell]
@@ -129,7 +129,7 @@ def cases(stored: dict[str, Any], operator: str) -> list[Case]:
 
 
 def main() -> None:
-    """All settings, forms, operators and classes."""
+    """Write the blocks of all settings, forms, operators and classes."""
     rng = np.random.default_rng(11)
     stored = shells(rng)
     check_delicate(stored)
