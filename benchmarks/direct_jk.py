@@ -57,7 +57,7 @@ SYSTEMS = [
 ]
 TARGET_RATIO = 0.5
 """Target time relative to PySCF, on the CPU."""
-ASKED_FIRST = {"cpu": 20.0, "cuda": 15.0}
+TARGET_FIRST = {"cpu": 20.0, "cuda": 15.0}
 FIRST = """
 import sys, time
 import numpy as np
@@ -89,29 +89,29 @@ def measure(basis: cuanto.Basis, D_pq: Any, precision: str, options: argparse.Na
     """Setup and warm times of one precision, and J and K themselves."""
     settings = {"backend": backend, "threshold": options.threshold, "precision": precision}
     found: dict[str, Any] = {}
-    made: dict[str, DirectJK] = {}
+    result: dict[str, DirectJK] = {}
     for name, one_pass in (("jk", False), ("one_pass", True)):
         start = time.perf_counter()
-        direct = made[name] = DirectJK(basis, one_pass=one_pass, **settings)
+        direct = result[name] = DirectJK(basis, one_pass=one_pass, **settings)
         if not one_pass:
             assert direct.j_engine is not None and direct.quartets is not None  # created on first access
             backend.synchronize()
             found["setup"] = time.perf_counter() - start
         direct(D_pq)
     backend.finish_compiling()
-    for direct in made.values():
+    for direct in result.values():
         direct.finish_compiling()
         direct(D_pq)
     calls = {
-        "j": lambda: made["jk"].j(D_pq),
-        "k": lambda: made["jk"].k(D_pq),
-        "jk": lambda: made["jk"](D_pq),
-        "one_pass": lambda: made["one_pass"](D_pq),
+        "j": lambda: result["jk"].j(D_pq),
+        "k": lambda: result["jk"].k(D_pq),
+        "jk": lambda: result["jk"](D_pq),
+        "one_pass": lambda: result["one_pass"](D_pq),
     }
     for name, call in calls.items():
         found[name] = best(call, backend, options.repeats)
-    J, K = (backend.to_host(M) for M in made["jk"](D_pq))
-    said = made["jk"].statistics
+    J, K = (backend.to_host(M) for M in result["jk"](D_pq))
+    said = result["jk"].statistics
     found["quartets"] = said.quartets.quartets if said.quartets else 0
     found["interactions"] = said.coulomb.interactions if said.coulomb else 0
     return found, J, K
@@ -225,7 +225,7 @@ def main() -> None:
     record["threshold"] = options.threshold
     if options.first:
         record["first_seconds"] = first_call(options.backend)
-        target = ASKED_FIRST[options.backend]
+        target = TARGET_FIRST[options.backend]
         print(f"first J and K of benzene/6-31g**, empty cache: {record['first_seconds']:.1f} s (target: {target:.0f})")
     wanted = options.only
     if wanted is None:

@@ -110,7 +110,7 @@ class Sample:
     backend: Any
     per_integral: bool
     part: float = 1.0
-    target: float = 0.0
+    requested: float = 0.0
     done: float = 0.0
     name: str = field(init=False)
 
@@ -131,7 +131,7 @@ class Sample:
             for job in group:
                 bras = max(1, round(self.part * job.bras))
                 per_bra = job.kets * job.primitives * (job.columns * functions_of(job) if self.per_integral else 1)
-                self.target, self.done = self.target + job.bras * per_bra, self.done + bras * per_bra
+                self.requested, self.done = self.requested + job.bras * per_bra, self.done + bras * per_bra
                 mine.append(replace(job, bras=bras))
             yield mine
 
@@ -195,7 +195,7 @@ def paper_schedule(basis: cuanto.Basis, backend: Any, per_integral: bool, budget
     for part in (0.001, 0.01, 0.1, 1.0):
         sample = Sample(backend, per_integral, part)
         seconds = min(timed(basis, sample, 0) for _ in range(2)) if part < 1.0 else timed(basis, sample, 0)
-        fraction = sample.done / sample.target
+        fraction = sample.done / sample.requested
         if fraction == 1.0 or seconds * min(10.0, 1.0 / fraction) > budget:
             break
     return {"seconds": seconds / fraction, "sampled": fraction}

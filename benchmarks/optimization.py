@@ -128,8 +128,8 @@ def optimise(name: str, folder: Path, about: dict[str, Any], backend: str) -> di
 
 def check(row: dict[str, Any], molecule: cuanto.Molecule) -> None:
     """Energies of both minima by PySCF."""
-    places = [np.reshape(row[key], (-1, 3)) for key in ("positions", "tight_positions")]
-    normal, tight = (pyscf_energy(cuanto.Molecule(molecule.symbols, R_ax)) for R_ax in places)
+    positions = [np.reshape(row[key], (-1, 3)) for key in ("positions", "tight_positions")]
+    normal, tight = (pyscf_energy(cuanto.Molecule(molecule.symbols, R_ax)) for R_ax in positions)
     row |= {"pyscf_excess": normal - tight, "pyscf_difference": row["energy"] - normal}
     excess, difference = row["pyscf_excess"], row["pyscf_difference"]
     print(

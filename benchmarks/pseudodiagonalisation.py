@@ -73,9 +73,9 @@ def clocked(backend: Any, call: Callable[..., Any], *given: Any) -> tuple[Any, f
     """Result of a call, and its seconds."""
     synchronize(backend)
     start = time.perf_counter()
-    made = call(*given)
+    result = call(*given)
     synchronize(backend)
-    return made, time.perf_counter() - start
+    return result, time.perf_counter() - start
 
 
 def best(call: Callable[[], Any], backend: Any, repeat: int) -> float:
@@ -129,26 +129,26 @@ class Timed(Pseudo):
 
     def couple(self, *given: Any) -> Any:
         """The first part of a step."""
-        made, self.began = clocked(self.backend, super().couple, *given)
-        return made
+        result, self.began = clocked(self.backend, super().couple, *given)
+        return result
 
     def apply(self, *given: Any) -> Any:
         """The second."""
-        made, seconds = clocked(self.backend, super().apply, *given)
+        result, seconds = clocked(self.backend, super().apply, *given)
         self.seconds.append(self.began + seconds)
-        return made
+        return result
 
 
 def rotations(molecule: cuanto.Molecule, backend: Any) -> list[float]:
     """Seconds of every rotation of an SCF."""
-    made: list[Timed] = []
+    result: list[Timed] = []
 
     def timed(frame: Any) -> Timed:
-        made.append(Timed(frame))
-        return made[-1]
+        result.append(Timed(frame))
+        return result[-1]
 
     Semiempirical(molecule, "pm6", backend, diagonaliser=timed).run()
-    seconds = made[-1].seconds
+    seconds = result[-1].seconds
     print("    rotations of an SCF", ", ".join(f"{one:.4f}" for one in seconds), "s", flush=True)
     return seconds
 

@@ -95,12 +95,12 @@ def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: 
     make = programs.class_tables.__wrapped__
     with monkeypatch.context() as patch:
         patch.setattr(step, refusing(errno.ENOSPC))
-        made = make(*arguments)
+        result = make(*arguments)
     assert drafts(folder) == finals(folder) == []
     for damage in (None, b"", b"no archive", 0.3, 0.9):
         again = make(*arguments)  # kept, damaged, made again
         (path,) = finals(folder)
-        for one, other in zip(made.programs, again.programs, strict=True):
+        for one, other in zip(result.programs, again.programs, strict=True):
             np.testing.assert_array_equal(one.table, other.table)
         whole = path.read_bytes()
         if damage is not None:
@@ -296,8 +296,8 @@ def test_names_of_files_are_only_names(
         ["energy", *CALL, "-q", "--json", "{name}.json", "--", f"./{name}.xyz"], capsys
     )
     assert status == 0, err
-    made = {path.name for path in tmp_path.iterdir()} - {f"{name}.xyz"}
-    assert len(made) == 1 and all(one.isprintable() and one.endswith(".json") for one in made)
+    result = {path.name for path in tmp_path.iterdir()} - {f"{name}.xyz"}
+    assert len(result) == 1 and all(one.isprintable() and one.endswith(".json") for one in result)
     status, _, err = at_the_command_line(["energy", *CALL, "--", f"./{name}/none.xyz"], capsys)
     assert status == 2 and err.count("\n") == 1
 
@@ -308,8 +308,8 @@ def test_names_of_basis_sets_are_only_names(
 ) -> None:
     """No file outside the folders of basis sets is read, unless its own name is given."""
     (tmp_path / "sets" / "inner").mkdir(parents=True)
-    for place in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
-        place.write_text("H S\n 1.0 1.0\n")
+    for position in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
+        position.write_text("H S\n 1.0 1.0\n")
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(tmp_path / "sets" / "inner"))
     with pytest.raises(InputError) as caught:
         cuanto.Basis(name, molecule)

@@ -112,10 +112,13 @@ def compare(options: argparse.Namespace) -> int:
         if time.perf_counter() - start > options.seconds:
             print("no time is left: run again to go on")
             break
-        made = kept[key(row)] = calculate(row, options.backend, options.peer)
-        words = f"{made['difference']:9.1e} Hartree, electrons {made['electrons_relative']:8.1e}"
-        peer = f", PySCF's {made['electrons_pyscf'] - made['electrons']:8.1e} more" if options.peer else ""
-        print(f"{made['row']:58} {words}{peer}, {made['iterations']} iterations, {made['seconds']:.1f} s", flush=True)
+        result = kept[key(row)] = calculate(row, options.backend, options.peer)
+        words = f"{result['difference']:9.1e} Hartree, electrons {result['electrons_relative']:8.1e}"
+        peer = f", PySCF's {result['electrons_pyscf'] - result['electrons']:8.1e} more" if options.peer else ""
+        print(
+            f"{result['row']:58} {words}{peer}, {result['iterations']} iterations, {result['seconds']:.1f} s",
+            flush=True,
+        )
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
     total = len(list(rows(10**9, "")))
@@ -154,10 +157,10 @@ def table(found: dict[str, dict[str, Row]]) -> str:
     for (name, basis_name, grid), members in groups.items():
         cells = [f"{name}, {basis_name}", str(members[0]["nbf"]), grid, ", ".join(row["functional"] for row in members)]
         there = {b: [kept[key(row)] for row in members if key(row) in kept] for b, kept in found.items()}
-        for made in there.values():
-            partly = "" if len(made) == len(members) else f" ({len(made)} of {len(members)})"
-            cells.append(f"{max(abs(row['difference']) for row in made):.0e}{partly}" if made else "")
-        lines.append([*cells, *counts(members, [row for made in there.values() for row in made])])
+        for result in there.values():
+            partly = "" if len(result) == len(members) else f" ({len(result)} of {len(members)})"
+            cells.append(f"{max(abs(row['difference']) for row in result):.0e}{partly}" if result else "")
+        lines.append([*cells, *counts(members, [row for result in there.values() for row in result])])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 

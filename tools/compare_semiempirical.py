@@ -132,10 +132,10 @@ def of_timing_geometry(name: str) -> Differences:
 def against_full(mol: Molecule, method: str, variants: tuple[str, ...]) -> tuple[float, float]:
     """Largest difference of energies (infinite where one did not converge), and ratio of iterations."""
     full = run(mol, method, diagonaliser="full")
-    made = [run(mol, method, diagonaliser="pseudo", variant=variant) for variant in variants]
-    sound = full.converged and all(one.converged for one in made)
-    energy = max(abs(one.energy - full.energy) for one in made)
-    return energy if sound else np.inf, max(one.iterations for one in made) / full.iterations
+    result = [run(mol, method, diagonaliser="pseudo", variant=variant) for variant in variants]
+    sound = full.converged and all(one.converged for one in result)
+    energy = max(abs(one.energy - full.energy) for one in result)
+    return energy if sound else np.inf, max(one.iterations for one in result) / full.iterations
 
 
 def largest(found: Any, known: Any) -> float:

@@ -57,7 +57,7 @@ def record(system: System, rng: np.random.Generator) -> Record:
     """Record of one system: random positions, the elements there, norms and traces."""
     basis = basis_of(system)
     D_pq = density(basis)
-    places = rng.integers(basis.nbf, size=(ELEMENTS, 2))
+    positions = rng.integers(basis.nbf, size=(ELEMENTS, 2))
     start = time.perf_counter()
     J_pq, K_pq = pyscf_jk(basis, D_pq)
     print(f"{system}: {basis.nbf} functions, {time.perf_counter() - start:.0f} s", flush=True)
@@ -66,9 +66,9 @@ def record(system: System, rng: np.random.Generator) -> Record:
         "basis": system.basis,
         "cartesian": not system.spherical,
         "nbf": basis.nbf,
-        "places": places.tolist(),
-        "J": fingerprint(J_pq, D_pq, places),
-        "K": fingerprint(K_pq, D_pq, places),
+        "places": positions.tolist(),
+        "J": fingerprint(J_pq, D_pq, positions),
+        "K": fingerprint(K_pq, D_pq, positions),
     }
 
 
@@ -78,8 +78,8 @@ def main() -> None:
 
     rng = np.random.default_rng(23)
     systems = [record(system, rng) for system in SYSTEMS]
-    made = {"program": f"PySCF {pyscf.__version__}", "direct_scf_tol": TOLERANCE, "systems": systems}
-    FILE.write_text(json.dumps(made) + "\n")
+    result = {"program": f"PySCF {pyscf.__version__}", "direct_scf_tol": TOLERANCE, "systems": systems}
+    FILE.write_text(json.dumps(result) + "\n")
     print(f"{FILE.name}: {FILE.stat().st_size} bytes")
 
 

@@ -127,11 +127,11 @@ def cases() -> list[Row]:
     for lines, grid in ((HARTREE_FOCK, None), (FUNCTIONALS, list(GRID))):
         for line in lines.strip().splitlines():
             name, method, basis, fitting = (part.strip() for part in line.rstrip(" *").split("/"))
-            places, charge, multiplicity = MOLECULES[name]
+            positions, charge, multiplicity = MOLECULES[name]
             rows.append(
                 {
                     "molecule": name,
-                    "geometry": places,
+                    "geometry": positions,
                     "charge": charge,
                     "multiplicity": multiplicity,
                     "method": method,
@@ -154,9 +154,9 @@ def mean_field(row: Row, mol: Any) -> Any:
     if row["grid"] is None:
         return {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}[name](mol)
     restricted = name in LIBXC
-    made = (dft.RKS if restricted else dft.UKS)(mol, xc=LIBXC[name if restricted else name[1:]])
-    made.grids.atom_grid, made.grids.prune = tuple(row["grid"]), None
-    return made
+    result = (dft.RKS if restricted else dft.UKS)(mol, xc=LIBXC[name if restricted else name[1:]])
+    result.grids.atom_grid, result.grids.prune = tuple(row["grid"]), None
+    return result
 
 
 def converge(method: Any) -> float:
@@ -203,7 +203,7 @@ def calculate(row: Row) -> Row:
         slope.auxbasis_response = True
     gradient = np.asarray(slope.kernel())
     found = {"program": f"PySCF {pyscf.__version__}", "energy": float(method.e_tot), "orbital_gradient": norm}
-    return row | found | {"gradient": [[round(x, 11) for x in place] for place in gradient.tolist()]}
+    return row | found | {"gradient": [[round(x, 11) for x in position] for position in gradient.tolist()]}
 
 
 def main() -> None:

@@ -60,17 +60,17 @@ def shells(rng: np.random.Generator) -> dict[str, Any]:
     for setting in SETTINGS:
         ranges, spread = RANGES[setting]
         limits = [(l, *np.log(limit)) for l_max, limit in zip(SETS, ranges, strict=True) for l in range(l_max + 1)]
-        made = [
+        result = [
             Shell.from_table(
                 0, l, np.exp(rng.uniform(low, high, PRIMITIVES)), rng.uniform(0.3, 1, (PRIMITIVES, 1)), True
             )
             for l, low, high in limits
         ]
-        centres = spread * rng.normal(size=(len(made), 3))
+        centres = spread * rng.normal(size=(len(result), 3))
         if setting == "shared centre":
             centres[: 2 * (L_MAX + 1)] = centres[0]
-        found["exponents"].append([shell.exponents for shell in made])
-        found["coefficients"].append([shell.coefficients[:, 0] for shell in made])
+        found["exponents"].append([shell.exponents for shell in result])
+        found["coefficients"].append([shell.coefficients[:, 0] for shell in result])
         found["centres"].append(centres)
         # One charge on a shell's centre, one near it, one far away.
         found["positions"].append(centres[0] + np.array([[0, 0, 0], [0.2, -0.4, 0.3], [4.0, 7.0, -5.0]]))

@@ -37,9 +37,9 @@ def morton_codes(r_gx: Array, cell: float) -> Ints:
 
 def inverse_permutation(order: Any, xp: Any = np) -> Any:
     """Return the position of every element in an order."""
-    place = xp.empty_like(order)
-    place[order] = xp.arange(len(order))
-    return place
+    position = xp.empty_like(order)
+    position[order] = xp.arange(len(order))
+    return position
 
 
 def add_transpose(matrix: Any, tile: int) -> None:

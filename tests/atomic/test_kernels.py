@@ -95,8 +95,8 @@ def test_potential_is_that_of_the_twin(name: str) -> None:
         for j in range(basis.nsym):
             one, other = SPECIES[i], SPECIES[j]
             z, y = basis.exponents[i], basis.exponents[j]
-            made = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other))
-            classes[i, j] = slow.potential(made, D_i[j])
+            result = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other))
+            classes[i, j] = slow.potential(result, D_i[j])
     for i, P in enumerate(found):
         expected = sum(classes[i, j] for j in range(basis.nsym))
         assert np.abs(P - expected).max() < INTEGRAL_REL * np.abs(expected).max()

@@ -428,8 +428,8 @@ def test_views_share_device_memory() -> None:
 
 def test_uninitialised_memory_is_nan() -> None:
     xp = SimtBackend.xp
-    made = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
-    assert all(bool(xp.isnan(array).all()) for array in made)
+    result = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
+    assert all(bool(xp.isnan(array).all()) for array in result)
 
 
 def test_a_matrix_without_a_factor_gives_none() -> None:

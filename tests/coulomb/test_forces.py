@@ -77,7 +77,7 @@ def pairs_of(block: PairBlock, host: dict[int, Primitives]) -> Iterator[tuple[in
     """For every pair: its number, the range of functions, shell and centre of both sides."""
     to_host = np.asarray if isinstance(block.E_kft, np.ndarray) else lambda array: array.get()
     a, b = host[id(block.bra)], host[id(block.ket)]
-    for k, (u, v) in enumerate(zip(to_host(block.part("u")), to_host(block.own("v")), strict=True)):
+    for k, (u, v) in enumerate(zip(to_host(block.part("u")), to_host(block.part("v")), strict=True)):
         for rows, one in shells_of(a, u):
             for columns, other in shells_of(b, v):
                 yield k, (rows, one, a.centres[u]), (columns, other, b.centres[v]), (u, v)
@@ -93,8 +93,8 @@ def blocks_on(device: Backend) -> tuple[list[PairBlock], dict[int, Primitives]]:
 
 def in_our_order(order: int) -> list[int]:
     """Positions of our tuples among those of the reference."""
-    places = {t: k for k, t in enumerate(hermite_indices(order))}
-    return [places[t] for t in hermite_tuples(order)]
+    positions = {t: k for k, t in enumerate(hermite_indices(order))}
+    return [positions[t] for t in hermite_tuples(order)]
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -180,10 +180,10 @@ FIELD = [0.3, -0.2, 0.1]
 
 def positions(R_ax: Array, moved: int = -1, step: Array | None = None) -> Array:
     """The atoms and two point charges."""
-    places = np.concatenate([R_ax, [[3.0, 1.0, 0.5], [-2.0, -2.5, 1.5]]])
+    positions = np.concatenate([R_ax, [[3.0, 1.0, 0.5], [-2.0, -2.5, 1.5]]])
     if step is not None:
-        places[moved] += step
-    return np.asarray(places)
+        positions[moved] += step
+    return np.asarray(positions)
 
 
 def energies(kind: str, D_pq: Array, c_P: Array) -> Callable[[Array], float]:

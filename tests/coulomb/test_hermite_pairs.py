@@ -49,7 +49,7 @@ def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatc
     wanted = {(a.first, b.first): found for found, (a, b) in zip(exact, kinds, strict=True)}
     assert len(blocks) == len(kinds)
     for block in blocks:
-        u, v = device.download([block.part("u"), block.own("v")])
+        u, v = device.download([block.part("u"), block.part("v")])
         assert list(zip(u, v, strict=True)) == wanted[block.bra.first, block.ket.first]
 
 

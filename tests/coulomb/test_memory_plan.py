@@ -223,8 +223,8 @@ def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatc
         backend = device()
         budget = Budget(backend, 1000 * MIB)
         omega = Model.of(method, hydrogen).omega
-        made = make_builders(basis, backend, options, Timings(), omega=omega, budget=budget)
-        first, second = made.coulomb, made.long_range
+        result = make_builders(basis, backend, options, Timings(), omega=omega, budget=budget)
+        first, second = result.coulomb, result.long_range
         assert isinstance(first, FittedJK)
         if method == "b3lyp":
             assert second is None and first.plan.limit == 1000 * MIB

@@ -168,7 +168,7 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
     assert fit.metric.method == "modified cholesky" and fit.metric.raised > 0
     assert 0.0 < fit.metric.perturbation < 1e-4
     assert "raised" in str(fit.metric)
-    J, K = (fit.backend.to_host(made) for made in fit(*map(fit.backend.to_device, (D_spq, C_spi))))
+    J, K = (fit.backend.to_host(result) for result in fit(*map(fit.backend.to_device, (D_spq, C_spi))))
     expected_J, expected_K = pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])
     assert np.abs(J[0] - expected_J).max() < 1e-8
     assert np.abs(K[0] - expected_K).max() < 1e-8
@@ -238,12 +238,14 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
     assert found.converged and found.iterations <= plain.iterations + 1
     assert not any("metric" in note for note in plain.notes)
     (note,) = [note for note in found.notes if "metric" in note]
-    told = re.fullmatch(r"fitting metric: modified cholesky, (\d+) eigenvalues raised to (\S+), norm of E (\S+)", note)
-    assert told is not None
+    output = re.fullmatch(
+        r"fitting metric: modified cholesky, (\d+) eigenvalues raised to (\S+), norm of E (\S+)", note
+    )
+    assert output is not None
     V_PQ = integrals.eri_2c(worse, backend="cpu")
-    assert int(told[1]) == FittingMetric(V_PQ, CpuBackend()).report.raised > 0
-    assert float(told[2]) == pytest.approx(default_delta(scaled(V_PQ)), rel=0.05)
-    assert 0.0 < float(told[3]) < metric.LARGEST_PERTURBATION
+    assert int(output[1]) == FittingMetric(V_PQ, CpuBackend()).report.raised > 0
+    assert float(output[2]) == pytest.approx(default_delta(scaled(V_PQ)), rel=0.05)
+    assert 0.0 < float(output[3]) < metric.LARGEST_PERTURBATION
     D_pq, C_pi = found.density[0], np.sqrt(2.0) * found.coefficients[0][:, : water.nelectron // 2]
     H_pq = integrals.kinetic(basis, backend="cpu") + integrals.nuclear(basis, water, backend="cpu")
     J_pq, K_pq = pseudo_inverse_jk(basis, worse, D_pq, C_pi)
@@ -261,10 +263,10 @@ def test_functions_left_out_are_reported() -> None:
     options: dict[str, Any] = {"auxbasis": "cc-pvdz-jkfit", "backend": "cpu", "grid": (10, 26), "max_iterations": 1}
     found = cuanto.energy(water, "cam-b3lyp", "cc-pvdz", fitting="jk", **options)
     (note,) = [note for note in found.notes if "metric" in note]
-    told = re.fullmatch(r"fitting metric at long range: pivoted cholesky, (\d+) functions left out .*", note)
+    output = re.fullmatch(r"fitting metric at long range: pivoted cholesky, (\d+) functions left out .*", note)
     basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
     fit = FittedJK(basis, aux, backend=CpuBackend(), omega=0.33)
-    assert told is not None and int(told[1]) == fit.metric.left_out > 0
+    assert output is not None and int(output[1]) == fit.metric.left_out > 0
 
 
 def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tuple[Array, Array]:

@@ -59,17 +59,17 @@ def orbitals(basis: Basis, aux: Basis, count: int = 3) -> tuple[Array, Array, Ar
 def forces(device: Backend, basis: Basis, aux: Basis, parts: int = 1, omega: float | None = None, **more: Any) -> Array:
     """The gradient from `orbitals`, added up in several parts."""
     C_pi, Y_ijP, _ = orbitals(basis, aux)
-    made = ThreeCentreForces(ThreeCentre(basis, aux, device, omega), **{"threshold": 1e-16, **more})
-    Y = np.zeros((*Y_ijP.shape[:2], made.width))
-    Y[:, :, : aux.nbf] = Y_ijP[:, :, made.order]
+    result = ThreeCentreForces(ThreeCentre(basis, aux, device, omega), **{"threshold": 1e-16, **more})
+    Y = np.zeros((*Y_ijP.shape[:2], result.width))
+    Y[:, :, : aux.nbf] = Y_ijP[:, :, result.order]
     some = np.array_split(np.arange(len(Y)), parts)
     all_parts = [tuple(device.to_device(x) for x in (C_pi[:, i], C_pi, Y[i])) for i in some]
     if parts == 2:
-        made.add(all_parts)
+        result.add(all_parts)
     else:
         for part in all_parts:
-            made.add([part])
-    return made.gradient()
+            result.add([part])
+    return result.gradient()
 
 
 @cache
@@ -102,8 +102,8 @@ def by_libcint(basis: Basis, aux: Basis, omega: float | None) -> Array:
 
     kind = "_cart" if any(shell.l > 1 and not shell.pure for shell in basis.shells) else "_sph"
     every = [*basis.shells, *aux.shells]
-    places = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
-    atm, bas, env = _libcint_arrays(every, places)
+    positions = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
+    atm, bas, env = _libcint_arrays(every, positions)
     env[gto.mole.PTR_RANGE_OMEGA] = omega or 0.0
     count = len(bas) * len(basis.shells) // len(every)
     columns = sum(shell.coefficients.shape[1] > 1 for shell in every)
@@ -186,10 +186,10 @@ def test_records_of_pairs(name: str, omega: float | None) -> None:
     """The same as for integrals, except for the operator and a factor of 2 for different segments."""
     device = backend(name)
     basis, _ = shells("spdps", "s")
-    made = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)
-    for x, a in enumerate(made.all):
-        for y, b in enumerate(made.all[: x + 1]):
-            pairs = made.pairs(x, y)
+    result = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)
+    for x, a in enumerate(result.all):
+        for y, b in enumerate(result.all[: x + 1]):
+            pairs = result.pairs(x, y)
             (batch,) = pair_batches(a, b, x == y, lambda p, q: p * basis.nbf + q, 0.0, split=False)
             first, second = (np.repeat(np.arange(c.count), c.sizes) for c in (a, b))
             u, v = (device.to_host(pairs.arrays[key]) for key in ("u", "v"))
@@ -281,8 +281,8 @@ def test_contraction(name: str, order: int) -> None:
     np.testing.assert_allclose(found[: 3 * width].reshape(3, width), -expected.sum(axis=0), rtol=0.0, atol=1e-12)
     on_A = (share[:, None, None] * expected + by_R).sum(axis=2)
     on_both = expected.sum(axis=2)
-    places = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
-    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), places, rtol=0.0, atol=1e-11)
+    positions = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
+    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), positions, rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("make", [kernels.fit_pairs_source, kernels.fit_expand_source, kernels.fit_force_source])

@@ -302,8 +302,8 @@ def test_parts_are_the_formulas_of_the_papers(label: str) -> None:
     cases = [(ordinary(2), [0, 500, 999]), (tiny(2), [1, 2])]
     for points, chosen in [*cases, DISPUTED[label]] if label in DISPUTED else cases:
         found = numpy_values(functional, points.rows(functional.family))
-        places = [(k, g) for g in chosen for k in range(len(found))]
-        require_the_paper(energy, functional.family, points, found, places)
+        positions = [(k, g) for g in chosen for k in range(len(found))]
+        require_the_paper(energy, functional.family, points, found, positions)
 
 
 @pytest.mark.parametrize("label", PAPERS)
@@ -312,8 +312,8 @@ def test_parts_at_full_polarisation(label: str) -> None:
     functional = part(label)
     for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
         found = numpy_values(functional, points.rows(functional.family))
-        places = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
-        require_the_paper(PAPERS[label][0], functional.family, points, found, places)
+        positions = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
+        require_the_paper(PAPERS[label][0], functional.family, points, found, positions)
 
 
 @pytest.mark.parametrize("label", PAPERS)
@@ -321,8 +321,8 @@ def test_parts_near_full_polarisation(label: str) -> None:
     """All derivatives, relative to what exchange and correlation have together in a functional."""
     points, functional, (energy, name) = polarised(28, -9.0, NEARLY_NOTHING), part(label), PAPERS[label]
     found = numpy_values(functional, points.rows(functional.family))
-    places = [(k, g) for g in range(0, 28, 4 if functional.needs_tau else 2) for k in range(len(found))]
-    require_the_paper(energy, functional.family, points, found, places, sizes(get_functional(name), points))
+    positions = [(k, g) for g in range(0, 28, 4 if functional.needs_tau else 2) for k in range(len(found))]
+    require_the_paper(energy, functional.family, points, found, positions, sizes(get_functional(name), points))
 
 
 def test_pbe_by_the_kernel_at_full_polarisation() -> None:
@@ -334,7 +334,7 @@ def test_pbe_by_the_kernel_at_full_polarisation() -> None:
     found, scale = by_kernel(functional, get_backend("cpu"), points), sizes(functional, points)
     rho_g = points.rho_sg.sum(axis=0)
     assert (rho_g < FLOOR_SHOWS).sum() == 1
-    places = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
+    positions = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
     for low, high, share in ((FLOOR_SHOWS, 100.0, 1e-6), (0.0, FLOOR_SHOWS, 1e-2)):
-        some = [place for place in places if low <= rho_g[place[1]] < high]
+        some = [position for position in positions if low <= rho_g[position[1]] < high]
         require_the_paper(pbe, "gga", points, found, some, [share * row for row in scale])

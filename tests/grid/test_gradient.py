@@ -128,10 +128,10 @@ def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.Monkey
     orbital, grid = case("cpu")
     C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
     settings = GridSettings(**SETTINGS)
-    made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, "double", settings, LIMIT)
-    assert made._blocks.local
+    result = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, "double", settings, LIMIT)
+    assert result._blocks.local
     for orbitals in (None, C_spi):
-        found = made.gradient(D_spq, orbitals, v_scg, True)
+        found = result.gradient(D_spq, orbitals, v_scg, True)
         assert abs(found - expected[True]).max() < EXACT * abs(expected[True]).max()
 
 

@@ -182,13 +182,13 @@ def test_rotation_and_translation() -> None:
 def placed_shells(draw: st.DrawFn, count: int) -> tuple[list[Shell], list[Array]]:
     """Shells to f, 1e-3 to 1e6, on a few centres that they may share."""
     shells, centres = [], []
-    places = [np.zeros(3), *(np.array(draw(st.tuples(*[st.floats(-8.0, 8.0)] * 3))) for _ in range(2))]
+    positions = [np.zeros(3), *(np.array(draw(st.tuples(*[st.floats(-8.0, 8.0)] * 3))) for _ in range(2))]
     for i in range(count):
         nprim, ncol = draw(st.integers(1, 3)), draw(st.integers(1, 2))
         exponents = [10.0 ** draw(st.floats(-3.0, 6.0)) for _ in range(nprim)]
         coefficients = [[draw(st.floats(0.2, 1.0)) for _ in range(ncol)] for _ in range(nprim)]
         shells.append(Shell.from_table(i, draw(st.integers(0, 3)), exponents, coefficients, draw(st.booleans())))
-        centres.append(places[draw(st.integers(0, 2))])
+        centres.append(positions[draw(st.integers(0, 2))])
     return shells, centres
 
 

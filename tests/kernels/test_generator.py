@@ -278,8 +278,8 @@ def test_assembled_texts() -> None:
         assert macros.pop("PARAMETERS") == "INDEX begin, const REAL* x" and macros.pop("ARGUMENTS") == "begin, x"
         assert macros == {"REAL": "float", "ENTRY": "entry_point", "WIDTH": "3", "LANES": "4"}
         parts = ["LANES 4", template(prelude), body[0], template("boys.h")]
-        places = [source.text.index(part) for part in parts]
-        assert places == sorted(places) and source.text.endswith(parts[-1])
+        positions = [source.text.index(part) for part in parts]
+        assert positions == sorted(positions) and source.text.endswith(parts[-1])
         assert (source.entry, source.target, source.arguments) == ("entry_point", target, arguments)
 
 

@@ -184,12 +184,12 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
-    places = list(paths(small))
+    positions = list(paths(small))
     random = np.random.default_rng(5)
     pages = 0
     for _ in range(60):
         bad = changed(small)
-        *way, last = places[int(random.integers(len(places)))]
+        *way, last = positions[int(random.integers(len(positions)))]
         inner: Any = bad
         for key in way:
             inner = inner[key]
@@ -236,8 +236,8 @@ def test_other_files_are_refused_in_one_line(
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(SystemExit) as stopped:
         run(["report", str(tmp_path / "a.json")])
-    told = capsys.readouterr()
-    assert stopped.value.code == 2 and told.err.count("\n") == 1 and message in told.err
+    output = capsys.readouterr()
+    assert stopped.value.code == 2 and output.err.count("\n") == 1 and message in output.err
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -325,8 +325,8 @@ def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: 
         assert GridSettings.of(named["grid"]).plain == GridSettings.of(keywords["grid"]).plain
     if comment is None:
         words = shlex.split(line.replace("\\\n", ""))
-        told = parse_options([word for word, before in zip(words[1:], words, strict=False) if before == "-o"])
-        assert told == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
+        output = parse_options([word for word, before in zip(words[1:], words, strict=False) if before == "-o"])
+        assert output == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
 
 
 def unpack(data: bytes, shape: tuple[int, int, int]) -> np.ndarray:

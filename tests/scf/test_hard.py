@@ -210,7 +210,7 @@ def test_dipole_moments_must_converge() -> None:
     assert asked.dipole_converged(7e-7, 1e-5) and not asked.dipole_converged(2e-6, 1e-5)
     assert asked.dipole_converged(2e-7, 1e-7) and not asked.dipole_converged(
         7e-7, 8e-7
-    )  # steps that hardly shrink go on for long
+    )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
     careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
     assert careless.iterations < careful.iterations

@@ -75,8 +75,8 @@ def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -
     differing = engine.attraction_difference()
     differing = engine.backend.zeros((1, layout.products), np.float64) if differing is None else differing
     arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), differing]
-    found, attraction, energy, made, beside = get_backend(backend).download(arrays)
-    assert np.abs(made[0] - G).max() < SMALL
+    found, attraction, energy, result, beside = get_backend(backend).download(arrays)
+    assert np.abs(result[0] - G).max() < SMALL
     assert np.abs(found[0] - H).max() < SMALL
     assert np.abs(attraction[0] - G @ layout.cores).max() < 10 * SMALL
     assert np.abs(attraction[0] - beside[0] - slow_attraction(layout, R_bax[0])).max() < 10 * SMALL
@@ -138,11 +138,11 @@ def test_exchange_and_slabs(name: str, method: str, backend: str) -> None:
     potentials = [engine.coulomb_and_exchange(q_b, D_b, F_b, 0.7)]
     engine.slabs = [Slab(0, 1), Slab(1, len(layout.symbols))]
     potentials.append(engine.coulomb_and_exchange(q_b, D_b, again_b, 0.7))
-    G, kept, anew, potential, again = device.download([G_b, F_b, again_b, *potentials])
+    G, kept, recomputed, potential, again = device.download([G_b, F_b, again_b, *potentials])
     for s in (0, 1):
         assert np.abs(kept[0, s] - 0.7 * slow_exchange(layout, G[0], D[0, s])).max() < 1e-12
     assert np.abs(potential[0] - G[0] @ q[0]).max() < 1e-12
-    assert np.abs(again - potential).max() < 1e-12 and np.abs(kept - anew).max() < 1e-12
+    assert np.abs(again - potential).max() < 1e-12 and np.abs(kept - recomputed).max() < 1e-12
 
 
 def budget_with(left: int) -> Budget:

@@ -328,9 +328,9 @@ def test_purification_as_an_option() -> None:
 
 def test_recomputed_integrals_give_the_same_energy() -> None:
     kept = run(molecule("ribavirin"), "pm6")
-    anew = run(molecule("ribavirin"), "pm6", max_memory=2e5)
-    assert anew.converged and abs(kept.energy - anew.energy) < 1e-10
-    assert "recomputed in" in anew.notes[0] and kept.notes == ()
+    recomputed = run(molecule("ribavirin"), "pm6", max_memory=2e5)
+    assert recomputed.converged and abs(kept.energy - recomputed.energy) < 1e-10
+    assert "recomputed in" in recomputed.notes[0] and kept.notes == ()
 
 
 @pytest.mark.parametrize(

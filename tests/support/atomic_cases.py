@@ -119,15 +119,15 @@ def slow_planes(basis: AtomBasis, i: int, j: int, sizes: bool = False) -> dict[s
     """The same from the slow oracle, or the sums of absolute contributions (`sizes`)."""
     one, other = SPECIES[i], SPECIES[j]
     z, y = basis.exponents[i], basis.exponents[j]
-    made = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)
+    result = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)
     p, q = np.tril_indices(len(z))
     r, s = np.tril_indices(len(y))
     P, Q, R, S = p[:, None], q[:, None], r[None, :], s[None, :]
     sign = 1.0 if sizes else -1.0
-    found = {"LS": made["J_LS"][P, Q, R, S], "SL": made["J_SL"][P, Q, R, S]}
+    found = {"LS": result["J_LS"][P, Q, R, S], "SL": result["J_SL"][P, Q, R, S]}
     for X in ("LL", "SS"):
-        K = made[f"K_{X}"]
-        found[X] = made[f"J_{X}"][P, Q, R, S] + sign * 0.5 * (K[P, Q, R, S] + K[P, Q, S, R])
-    K = made["K_LS"]
+        K = result[f"K_{X}"]
+        found[X] = result[f"J_{X}"][P, Q, R, S] + sign * 0.5 * (K[P, Q, R, S] + K[P, Q, S, R])
+    K = result["K_LS"]
     orders = {"K_pqrs": K[P, Q, R, S], "K_pqsr": K[P, Q, S, R], "K_qprs": K[Q, P, R, S], "K_qpsr": K[Q, P, S, R]}
     return found | {name: sign * values for name, values in orders.items()}

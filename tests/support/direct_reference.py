@@ -116,10 +116,10 @@ def stored_errors(system: System, device: str) -> dict[str, float]:
     """Largest error of elements, errors of the rest relative to their size; with threshold 1e-12."""
     record, basis = stored()[str(system)], basis_of(system)
     assert basis.nbf == record["nbf"]
-    D, places = density(basis), np.array(record["places"])
+    D, positions = density(basis), np.array(record["places"])
     errors = {}
     for letter, M in zip("JK", ours(DirectJK(basis, backend=device, threshold=1e-12), D), strict=True):
-        found, expected = fingerprint(M, D, places), record[letter]
+        found, expected = fingerprint(M, D, positions), record[letter]
         errors[f"{letter} elements"] = float(np.abs(np.subtract(found["elements"], expected["elements"])).max())
         for name in ("frobenius", "trace_with_D"):
             errors[f"{letter} {name}"] = abs(found[name] / expected[name] - 1.0)

@@ -198,21 +198,21 @@ def require_equal(found: Sequence[Array], expected: Sequence[Array], scale: Sequ
 def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> list[tuple[int, int]]:
     """Numbers of results and points at which they are outside the tolerance."""
     assert len(found) == len(expected)
-    places = []
+    positions = []
     for k, (a, b, c) in enumerate(zip(found, expected, scale, strict=True)):
         assert np.isfinite(a).all(), f"result {k} is not finite"
         tolerance = (DERIVATIVE_REL if k else ENERGY_REL) * np.maximum(np.abs(b), c) + 1e-30
-        places += [(k, int(g)) for g in np.flatnonzero(np.abs(a - b) > tolerance)]
-    return places
+        positions += [(k, int(g)) for g in np.flatnonzero(np.abs(a - b) > tolerance)]
+    return positions
 
 
 def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
     """Require the results of Libxc; where it loses digits, those of a calculation with 40 digits."""
-    places = differing(found, from_libxc(code, functional.family, points), scale)
-    assert len(places) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(places)} results differ: {places[:9]}"
-    require_exact(functional, points, found, scale, places)
+    positions = differing(found, from_libxc(code, functional.family, points), scale)
+    assert len(positions) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(positions)} results differ: {positions[:9]}"
+    require_exact(functional, points, found, scale, positions)
 
 
 def require_exact(

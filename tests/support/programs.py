@@ -92,8 +92,8 @@ class Statement:
 def _calls(operation: str, destination: int, source: int, order: int) -> Statement:
     if operation == "out":
         return Statement(operation, (), source=("v", source), result=destination)
-    places = tuple(("v", destination + m) for m in range(order + 1 if operation == "boys" else 1))
-    return Statement(operation, places, source=("v", source))
+    positions = tuple(("v", destination + m) for m in range(order + 1 if operation == "boys" else 1))
+    return Statement(operation, positions, source=("v", source))
 
 
 def depth_first_statements(program: Program) -> Iterator[Statement]:

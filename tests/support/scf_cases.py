@@ -151,8 +151,8 @@ class InCore:
 
     def __call__(self, D_spq: Any, C_spi: Any, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         flat = D_spq.reshape(len(D_spq), -1)
-        made = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
-        return made[0] if want_j else None, made[1] if want_k else None
+        result = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
+        return result[0] if want_j else None, result[1] if want_k else None
 
 
 @lru_cache(maxsize=4)

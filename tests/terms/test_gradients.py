@@ -164,9 +164,9 @@ def shells_to(l_max: int, backend: Backend) -> tuple[Basis, Any]:
     rng = np.random.default_rng(9)
     shells = [random_shell(rng, l, nprim=2, ncol=1, pure=l % 2 == 0) for l in range(l_max + 1)]
     placed = [replace(shell, atom=k % 3) for k, shell in enumerate(shells)]
-    made = Basis.from_shells(placed, PLACES)
-    A = rng.normal(size=(made.nbf, made.nbf)) / made.nbf
-    return made, backend.to_device(A + A.T)
+    result = Basis.from_shells(placed, PLACES)
+    A = rng.normal(size=(result.nbf, result.nbf)) / result.nbf
+    return result, backend.to_device(A + A.T)
 
 
 @pytest.mark.parametrize("l_max", [2, 4])

@@ -45,10 +45,10 @@ def symmetric(rng: np.random.Generator, spins: int) -> Any:
     "name", ["core", "nuclear repulsion", "coulomb", "exchange", "coulomb fitted", "exchange fitted"]
 )
 def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
-    rng, made = np.random.default_rng(3), term(name)
+    rng, result = np.random.default_rng(3), term(name)
     D, V, h = symmetric(rng, spins), symmetric(rng, spins), 1e-3
-    _, F = made.fock(D, None)
-    slope = (float(made.fock(D + h * V, None)[0]) - float(made.fock(D - h * V, None)[0])) / (2 * h)
+    _, F = result.fock(D, None)
+    slope = (float(result.fock(D + h * V, None)[0]) - float(result.fock(D - h * V, None)[0])) / (2 * h)
     expected = 0.0 if F is None else float((F * V).sum())
     assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
 

@@ -41,11 +41,11 @@ class SavedSpinors:
     def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:
         """Read a file written by `save`."""
         try:
-            with Path(path).open("rb") as file, np.load(file) as kept:
-                count = sum(name.startswith("exponents_") for name in kept.files)
-                basis = AtomBasis(tuple(kept[f"exponents_{i}"] for i in range(count)))
-                coefficients = tuple(kept[f"coefficients_{i}"] for i in range(count))
-                relativistic = bool(kept["relativistic"])
+            with Path(path).open("rb") as file, np.load(file) as data:
+                count = sum(name.startswith("exponents_") for name in data.files)
+                basis = AtomBasis(tuple(data[f"exponents_{i}"] for i in range(count)))
+                coefficients = tuple(data[f"coefficients_{i}"] for i in range(count))
+                relativistic = bool(data["relativistic"])
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise InputError(
                 f"{os.fspath(path)} does not contain the spinors of an atom ({error}): give a file saved by cuanto"

@@ -52,7 +52,7 @@ class PairIndices:
 def pair_indices(n: int) -> PairIndices:
     """Pair indices for n functions; they do not depend on the exponents, and are cached."""
     p, q = np.tril_indices(n)
-    places = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
+    positions = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
     same = p == q
     twice, once = np.where(same, 1.0, 2.0), np.ones(len(p))
     weights = np.stack([twice, twice, once, np.where(same, 0.0, 1.0)])
@@ -62,9 +62,9 @@ def pair_indices(n: int) -> PairIndices:
     origin[n + p, n + q] = origin[n + q, n + p] = SS
     origin[q, n + p] = origin[n + p, q] = SL
     origin[p, n + q] = origin[n + q, p] = LS  # last, because it also holds for p = q
-    for array in (p, q, places, weights, origin):
+    for array in (p, q, positions, weights, origin):
         array.flags.writeable = False
-    return PairIndices(p, q, places, weights, origin)
+    return PairIndices(p, q, positions, weights, origin)
 
 
 @dataclass(frozen=True, eq=False)

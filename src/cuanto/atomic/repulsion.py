@@ -42,8 +42,8 @@ class Plan:
 @cache
 def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Plan:
     """Make the plan for these numbers of pairs; it does not depend on the exponents, and is cached."""
-    places = PairOffsets.of(counts)
-    layout = LAYOUTS[language](places, relativistic)
+    positions = PairOffsets.of(counts)
+    layout = LAYOUTS[language](positions, relativistic)
     by_source: dict[Source, list[Task]] = {}
     tables = {}
     for task in layout.tasks():
@@ -62,7 +62,7 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
             items += task.items
         parts.append((source, slice(begin, len(records)), items))
     joined: dict[str, NDArray[Any]] = {"shape": np.concatenate(shapes), "table": np.concatenate(values)}
-    return Plan(places, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
+    return Plan(positions, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
 
 
 def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:

@@ -113,6 +113,6 @@ class GroupTables:
         """Return cached arguments by key; `make` creates them at the first call, and arrays are copied to the
         device."""
         if key not in self._known:
-            made = make().items()
-            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in made}
+            created = make().items()
+            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in created}
         return self._known[key]

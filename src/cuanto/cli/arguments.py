@@ -113,8 +113,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     types = {name: Setting if name == "option" else flag_type(name) for name in names}
     flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
     *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
-    place = [one.name for one in own].index("charge")
-    shown = [*own[:place], *flags, *own[place:]]
+    position = [one.name for one in own].index("charge")
+    shown = [*own[:position], *flags, *own[position:]]
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in shown}
     return command

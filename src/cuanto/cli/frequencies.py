@@ -35,9 +35,9 @@ EXAMPLES = examples(
 )
 SUMMARY = """Compute vibrations, infrared intensities and thermochemistry from differences of gradients.
 
-Finished displacements are kept in NAME_freq.journal until the end: after an interruption the same command goes on. The
-Hessian is written to NAME_hessian.json. Exit status 0, 1 where an SCF or --follow-imaginary did not converge, 2 bad
-input.
+Finished displacements are kept in NAME_freq.journal until the end; after an interruption, the same command continues.
+The Hessian is written to NAME_hessian.json. Exit status 0 converged, 1 an SCF or --follow-imaginary did not converge, 2
+bad input.
 """
 THERMOCHEMISTRY, HESSIAN = "Thermochemistry", "Hessian"
 
@@ -222,10 +222,10 @@ def run_frequencies(job: Job, analysis: Analysis) -> int:
     if len(sources) > 1 and analysis.journal is not None and "{name}" not in analysis.journal:
         raise InputError(f"--journal {analysis.journal} would hold several molecules: write {{name}} in its name")
     named = {"hessian": "{name}_hessian.json", **job.outputs}
-    places = output_paths(replace(job, outputs=named), [source.label for source in sources])
+    positions = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors, status = Console(highlight=False, stderr=True), 0
-    for given, source, outputs in zip(job.sources, sources, places, strict=True):
+    for given, source, outputs in zip(job.sources, sources, positions, strict=True):
         try:
             status = max(status, _compute(console, given, source, job, analysis, outputs))
         except CuantoError as error:

@@ -58,15 +58,15 @@ def optimise_job(
         trust = replace(trust, maxfun=max_evaluations)
     problem = problem_of(job)
     path = _default_log(job, problem) if log is None else log
-    kept = EvaluationLog(path, problem)
+    evaluations = EvaluationLog(path, problem)
     method = resolve_method(method)
-    known = f", {len(kept.known)} evaluations known" if kept.known else ""
+    known = f", {len(evaluations.known)} evaluations known" if evaluations.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
     rounds, energy_of = 1 if job.optimise else 3, AtomEnergy(job, device)
     try:
         with status_line(console, "optimising", hidden=trust.iprint >= 3) as update:
             progress = OptimisationProgress(console, trust, update)
-            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=kept, watch=progress)
+            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=evaluations, watch=progress)
     except KeyboardInterrupt:
         console.print(f"interrupted; the same command with --log {path} continues", markup=False)
         raise

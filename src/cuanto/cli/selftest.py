@@ -128,13 +128,13 @@ def _basis(name: str, data: dict[str, Any], molecule: Molecule) -> Basis:
     return Basis.from_tables(name, parse_basis("\n".join(data["basis_sets"][name]), name), molecule)
 
 
-def _run_with_progress(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
+def _run_with_progress(console: Console, results: Iterator[Outcome]) -> Iterator[Outcome]:
     """Show progress on a terminal."""
     if not console.is_terminal:
-        yield from made
+        yield from results
         return
     with console.status("compiling kernels that are not in the cache") as status:
-        for number, outcome in enumerate(made, start=1):
+        for number, outcome in enumerate(results, start=1):
             status.update(f"{number} done, last: {outcome.title} on {outcome.backend}")
             yield outcome
 

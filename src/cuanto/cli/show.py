@@ -129,12 +129,12 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
         console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
     for line in (*_lines(result, driver), *result.notes):
         console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
-    made = count(result.iterations, "iteration")
+    iterations = count(result.iterations, "iteration")
     if result.converged:
-        console.print(f"converged in {made}", style="bold green")
+        console.print(f"converged in {iterations}", style="bold green")
         return
     change = result.state.energy_change
-    line = f"NOT converged in {made}: "
+    line = f"NOT converged in {iterations}: "
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
     line += "try -o max_iterations=..., level_shift=0.3 or damping=0.5"

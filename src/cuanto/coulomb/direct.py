@@ -173,11 +173,11 @@ class IncrementalJK(JKBuilder):
         age, last_D, last = self._last.get((want_j, want_k), (self.restart, None, (None, None)))
         if age < self.restart and last_D.shape == D.shape and float(abs(D - last_D).max()) < float(abs(D).max()):
             changes = self.direct(D - last_D, want_j=want_j, want_k=want_k)
-            made = tuple(None if M is None else old + M for old, M in zip(last, changes, strict=True))
+            matrices = tuple(None if M is None else old + M for old, M in zip(last, changes, strict=True))
         else:
-            age, made = 0, self.direct(D, want_j=want_j, want_k=want_k)
-        self._last[want_j, want_k] = age + 1, D, (made[0], made[1])
-        J, K = (None if M is None else M.copy() for M in made)
+            age, matrices = 0, self.direct(D, want_j=want_j, want_k=want_k)
+        self._last[want_j, want_k] = age + 1, D, (matrices[0], matrices[1])
+        J, K = (None if M is None else M.copy() for M in matrices)
         return J, K
 
     def coulomb_sources(self, D_pq: Any) -> Sources | None:

@@ -48,8 +48,8 @@ def fitted_exchange_gradient(
                 parts.clear()
     if parts:
         forces.add(parts)
-    place = backend.to_device(inverse_permutation(forces.order))
-    weights = {"coulomb": gamma_PQ[place[:, None], place]}
+    position = backend.to_device(inverse_permutation(forces.order))
+    weights = {"coulomb": gamma_PQ[position[:, None], position]}
     two_centre = two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
     # In this order, the device works while the host prepares the gradient of the metric.
     return 2.0 * forces.gradient() - two_centre

@@ -170,9 +170,9 @@ class _Classes:
         sizes = {"record": COULOMB_BRA, "coefficient": a.columns * b.columns, "bra_coefficient": 1}
         arrays |= {name: backend.xp.empty((len(u), size)) for name, size in sizes.items()}
         arrays |= {name: backend.xp.empty(len(u), dtype=np.int64) for name in ("a_place", "b_place")}
-        made = _Pairs(a, b, i, j, first, arrays)
-        backend.launch(self._program, len(u), {**arrays, **made.sizes, "smearing": self._smearing})
-        return made
+        result = _Pairs(a, b, i, j, first, arrays)
+        backend.launch(self._program, len(u), {**arrays, **result.sizes, "smearing": self._smearing})
+        return result
 
 
 class ThreeCentreForces:
@@ -217,9 +217,11 @@ class ThreeCentreForces:
                 some = slice(begin, min(begin + step, c.count))
                 p = self._classes.functions(x, some)
                 # Z_jpP = sum_i C_pi Y_ijP
-                made = [product(C_pi[p], Y.reshape(len(Y), -1)).reshape(len(p), -1, self.width) for C_pi, _, Y in parts]
-                Z = xp.concatenate([Z_pjP.transpose(1, 0, 2) for Z_pjP in made]).reshape(C_qj.shape[1], -1)
-                del made
+                result = [
+                    product(C_pi[p], Y.reshape(len(Y), -1)).reshape(len(p), -1, self.width) for C_pi, _, Y in parts
+                ]
+                Z = xp.concatenate([Z_pjP.transpose(1, 0, 2) for Z_pjP in result]).reshape(C_qj.shape[1], -1)
+                del result
                 for y in range(x + 1):
                     self._add_classes((x, y), some, C_qj, Z)
 

@@ -100,18 +100,18 @@ def _molecular_groups(
         "low": low_x,
         "cubes": ((high_ax.max(axis=0) - low_x) / edge).astype(np.int64) + 1,
     }
-    made = {
+    arrays = {
         "position": xp.empty((3, total)),
         "own": xp.empty(total, dtype=np.int32),
         "weight": xp.empty(total),
         "key": xp.empty(total, dtype=np.int64),
     }
     sizes = {"points": total, "atoms": len(Z_a), "edge": edge, "fraction": fraction}
-    launch(backend, "place", total, {**backend.upload(tables), **made, **sizes})
-    key, order = sort_keys(made["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
+    launch(backend, "place", total, {**backend.upload(tables), **arrays, **sizes})
+    key, order = sort_keys(arrays["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
     edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
     first = np.concatenate([[0], edges, [total]]).astype(np.int64)
-    return xp.ascontiguousarray(made["position"][:, order]), made["own"][order], made["weight"][order], first
+    return xp.ascontiguousarray(arrays["position"][:, order]), arrays["own"][order], arrays["weight"][order], first
 
 
 def _within_reach(

@@ -154,26 +154,26 @@ class ShellReaches:
     def count(self, boxes: Boxes) -> tuple[Ints, Ints, NDArray[np.uint64]]:
         """Numbers of significant shells and functions of each group, and the mark of its list (on the host)."""
         xp, groups = self.backend.xp, len(boxes.radius)
-        made = {
+        arrays = {
             "group_shells": xp.empty(groups, dtype=np.int32),
             "group_functions": xp.empty(groups, dtype=np.int32),
             "group_mark": xp.empty(groups, dtype=np.uint64),
         }
-        launch(self.backend, "count", groups, {**self._arguments, **boxes.arguments, **made})
-        shells, functions, marks = self.backend.download(list(made.values()))
+        launch(self.backend, "count", groups, {**self._arguments, **boxes.arguments, **arrays})
+        shells, functions, marks = self.backend.download(list(arrays.values()))
         return shells.astype(np.int64), functions.astype(np.int64), marks
 
     def fill(self, boxes: Boxes, chosen: Ints, list_first: Ints, ao_first: Ints) -> dict[str, Any]:
         """The shells of the chosen groups, where their functions begin in the list, and the functions."""
         xp = self.backend.xp
-        made = {
+        arrays = {
             "list_shell": xp.empty(int(list_first[-1]), dtype=np.int32),
             "list_row": xp.empty(int(list_first[-1]), dtype=np.int32),
             "ao": xp.empty(int(ao_first[-1]), dtype=np.int32),
         }
         tables = self.backend.upload({"chosen": chosen, "list_first": list_first, "ao_first": ao_first})
-        launch(self.backend, "fill", len(chosen), {**self._arguments, **boxes.arguments, **tables, **made})
-        return made
+        launch(self.backend, "fill", len(chosen), {**self._arguments, **boxes.arguments, **tables, **arrays})
+        return arrays
 
     def bounds(self, boxes: Boxes, list_first: Ints, list_shell: Any) -> Any:
         """Upper bounds of the functions of each shell of a list at the points of its group."""

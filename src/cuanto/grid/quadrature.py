@@ -42,10 +42,10 @@ def make_quadrature(
 ) -> tuple[Quadrature, StorePlan]:
     """Make the quadrature of the backend; values of functions are stored if that is faster and fits the budget."""
     limit = budget.available()
-    made: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
-    plan = plan_values(settings.store, made.kept_bytes, limit, reading_is_faster=made.reading_is_faster)
+    quadrature: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
+    plan = plan_values(settings.store, quadrature.kept_bytes, limit, reading_is_faster=quadrature.reading_is_faster)
     if plan.stored:
         budget.reserve("values of functions", plan.needed)
-        made.keep_values()
+        quadrature.keep_values()
     logger.info("quadrature: %s", plan)
-    return made, plan
+    return quadrature, plan

@@ -129,13 +129,13 @@ def nuclear(
     V = _allocate(Budget(device), "nuclear attraction", (n * n,))
     if len(Z_a):
         kets = charge_batch(Z_a, R_ax)
-        made = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
-        for bras in _portions(made, kets.count):
+        all_pairs = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
+        for bras in _portions(all_pairs, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
-            place = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
+            position = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
             attraction = -_potentials(bras, kets, device, algorithm)
-            V[place["pq"]] = attraction
-            V[place["qp"]] = attraction
+            V[position["pq"]] = attraction
+            V[position["qp"]] = attraction
     return V.reshape(n, n)
 
 

@@ -103,8 +103,8 @@ def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols
     lanes = np.concatenate([order, np.repeat(order[-1:], blocks * BLOCK - count)]).reshape(blocks, BLOCK)
     longest = sizes[lanes].max(axis=1)
     sorted_primitives = np.argsort(owner, kind="stable")
-    block, place = range_members(longest)
-    within, ket = place[:, None], lanes[block]  # [primitive, lane]
+    block, position = range_members(longest)
+    within, ket = position[:, None], lanes[block]  # [primitive, lane]
     valid = within < sizes[ket]
     source = sorted_primitives[range_starts(sizes)[ket] + np.minimum(within, sizes[ket] - 1)]
     padded = record[source]  # [primitive, lane, field]

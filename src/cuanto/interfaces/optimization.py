@@ -20,7 +20,7 @@ NAME = "qcschema_optimization_output"
 
 def to_qcschema(optimization: OptimizationResult) -> dict[str, Any]:
     """Convert an optimisation to plain data, checked by QCElemental if it is installed."""
-    kept = [step for step in optimization.steps if step.accepted]
+    accepted = [step for step in optimization.steps if step.accepted]
     provenance = {"creator": "cuanto", "version": __version__, "routine": "cuanto.optimize"}
     model = {"method": optimization.result.method, "basis": optimization.result.basis_name}
     specification = {"driver": "gradient", "model": model, "keywords": plain(optimization.result.keywords)}
@@ -31,8 +31,8 @@ def to_qcschema(optimization: OptimizationResult) -> dict[str, Any]:
         "keywords": {"program": "cuanto", **plain(optimization.settings.plain())},
         "initial_molecule": molecule_schema(optimization.initial),
         "final_molecule": molecule_schema(optimization.molecule),
-        "trajectory": [_atomic_result(step, specification, provenance) for step in kept],
-        "energies": [step.energy for step in kept],
+        "trajectory": [_atomic_result(step, specification, provenance) for step in accepted],
+        "energies": [step.energy for step in accepted],
         "success": optimization.converged,
         "provenance": provenance,
         "extras": {"cuanto": plain(_extras(optimization))},

@@ -65,28 +65,28 @@ def is_checkpoint(path: Path) -> bool:
 
 def _from_checkpoint(path: Path) -> GaussianResult:
     """Make a result with occupied orbitals only, without their energies."""
-    kept = read_checkpoint(path)
-    C_spm, n_sm = kept.orbitals.C_spm, kept.orbitals.n_sm
+    checkpoint = read_checkpoint(path)
+    C_spm, n_sm = checkpoint.orbitals.C_spm, checkpoint.orbitals.n_sm
     state = State(
-        iteration=kept.iteration,
-        energy=kept.energy,
+        iteration=checkpoint.iteration,
+        energy=checkpoint.energy,
         energies={},
-        gradient=kept.gradient,
-        converged=kept.converged,
+        gradient=checkpoint.gradient,
+        converged=checkpoint.converged,
         step="checkpoint",
         C_spm=C_spm,
         n_sm=n_sm,
         D_spq=_density(C_spm, n_sm),
     )
     return GaussianResult(
-        molecule=kept.molecule,
-        method=kept.method,
+        molecule=checkpoint.molecule,
+        method=checkpoint.method,
         state=state,
         backend=get_backend("cpu"),
         options=ScfOptions(),
         timings=Timings(),
         notes=(FROM_CHECKPOINT,),
-        basis=kept.orbitals.basis,
+        basis=checkpoint.orbitals.basis,
     )
 
 

@@ -116,5 +116,5 @@ def failed_operation(input_schema: Any, error: Mapping[str, Any]) -> dict[str, A
 def _keeps_orbitals(input_schema: Mapping[str, Any]) -> bool:
     """Whether the protocols of the input allow orbitals in the result."""
     protocols = (input_schema.get("specification") or {}).get("protocols")
-    kept = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
-    return str(getattr(kept, "value", kept)) != "none"
+    protocol = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
+    return str(getattr(protocol, "value", protocol)) != "none"

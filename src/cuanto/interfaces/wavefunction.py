@@ -163,7 +163,7 @@ def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
 
 def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
     """Index of our function at each position of the schema, and the factor of each of our coefficients."""
-    places = [
+    positions = [
         np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf)
         for atom in shells_by_atom(basis)
         for i in atom
@@ -172,4 +172,4 @@ def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
         np.full(shell.nbf, np.sqrt(4 * np.pi / (2 * shell.l + 1)) if shell.l >= 2 and not shell.pure else 1.0)
         for shell in basis.shells
     ]
-    return np.concatenate(places).astype(np.int64), np.concatenate(factors)
+    return np.concatenate(positions).astype(np.int64), np.concatenate(factors)

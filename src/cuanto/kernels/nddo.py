@@ -89,11 +89,11 @@ def _products(orbitals_a: int, orbitals_b: int) -> Texts:
 
 
 def _repulsion_parts(orbitals_a: int, orbitals_b: int) -> tuple[dict[str, object], Texts]:
-    made = repulsion(orbitals_a, orbitals_b)
+    code = repulsion(orbitals_a, orbitals_b)
     names = ("entry_a", "entry_b", "entry_value")
-    columns = zip(*made.entries, strict=True)
+    columns = zip(*code.entries, strict=True)
     tables = [_table(name, column) for name, column in zip(names, columns, strict=True)]
-    return {"VALUES": made.values, "ENTRIES": len(made.entries)}, [*tables, made.text]
+    return {"VALUES": code.values, "ENTRIES": len(code.entries)}, [*tables, code.text]
 
 
 def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:

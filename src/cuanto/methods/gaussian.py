@@ -224,8 +224,8 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
-            kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
-            return kept or guesses.project_density(guess, basis, model.spins, backend)
+            orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
+            return orbitals or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
             return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins

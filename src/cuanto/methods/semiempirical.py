@@ -140,14 +140,14 @@ class Semiempirical:
         occupations = choose_occupations(options, filled, self.layout.orbitals)
         problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
-        made = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
+        diagonaliser = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
-        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start, self.budget)
+        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, diagonaliser, start, self.budget)
         done = 0
-        if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
-            steps = RotationStep(problem, made, moment, int(options.history))
+        if isinstance(diagonaliser, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
+            steps = RotationStep(problem, diagonaliser, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 final = options.stability == "none" or state.iteration == options.max_iterations
@@ -156,10 +156,10 @@ class Semiempirical:
             if final and (state.converged or done == options.max_iterations):
                 return
             options = replace(options, max_iterations=options.max_iterations - done)
-            made.restart()
+            diagonaliser.restart()
             with self.timings.measure("diagonalisation"), frame.blas_threads:
-                begin = made.first(state.F_spq)
-        for state in search(problem, begin, options, made, criteria, frame.X_pm):
+                begin = diagonaliser.first(state.F_spq)
+        for state in search(problem, begin, options, diagonaliser, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step
             yield replace(state, iteration=state.iteration + done, step=step)
 

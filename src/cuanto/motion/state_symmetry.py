@@ -54,10 +54,10 @@ def _preserving_density(result: GaussianResult, operations: Sequence[Operation])
 def _preserving_bonds(result: SemiempiricalResult, operations: Sequence[Operation]) -> list[Operation]:
     """Compare charges and bond orders of equivalent atoms."""
     bonds_ab = result.bond_orders
-    kept = []
+    preserved = []
     for one in operations:
         image = one.image_a
         same = np.abs(bonds_ab[np.ix_(image, image)] - bonds_ab).max() < DIFFERENCE
         if same and np.abs(result.charges[image] - result.charges).max() < DIFFERENCE:
-            kept.append(one)
-    return kept
+            preserved.append(one)
+    return preserved

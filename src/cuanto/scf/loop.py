@@ -166,8 +166,8 @@ def evaluate(
     if not problem.occupations.integer:
         named["entropy"] = entropy
     energy = sum(named.values())
-    about = (iteration, energy, named, energy - energy_before, gradient, False, label)
-    return Evaluation(State(*about, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
+    fields = (iteration, energy, named, energy - energy_before, gradient, False, label)
+    return Evaluation(State(*fields, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
 
 
 class ExtrapolationStep:

@@ -124,11 +124,11 @@ class Pool:
         try:
             pending = {(k, i): better for k, launch in enumerate(launches) for i, better in launch.better.items()}
             alive = _take_over(job, pending)
-            told = time.monotonic()
+            last_report = time.monotonic()
             while (status := library.pool_run(job, SLICE)) == 0:
                 alive += _take_over(job, pending)
-                if time.monotonic() > told + PROGRESS:
-                    told = time.monotonic()
+                if time.monotonic() > last_report + PROGRESS:
+                    last_report = time.monotonic()
                     report_progress(library.pool_progress(job))
         finally:
             library.pool_end(job)
@@ -139,13 +139,13 @@ class Pool:
 def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
     """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
     found = []
-    for place, better in list(pending.items()):
+    for position, better in list(pending.items()):
         try:
             variant = next(better)
         except StopIteration:
-            del pending[place]
+            del pending[position]
             continue
         if variant is not None:
             found.append(variant)
-            load_pool().pool_replace(job, *place, variant.address)
+            load_pool().pool_replace(job, *position, variant.address)
     return found

@@ -36,9 +36,9 @@ class CudaLibrary:
                 found.append((call(A), stream.record(), A))  # keeps A alive until then
 
         def taken() -> Iterator[Any]:
-            for made, done, _ in found:
+            for result, done, _ in found:
                 now.wait_event(done)
-                yield made
+                yield result
 
         return taken()
 

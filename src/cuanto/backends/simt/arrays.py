@@ -50,8 +50,8 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.get("out")
-        made = _call(getattr(ufunc, method), inputs, options)
-        return made if out is None else out[0]
+        result = _call(getattr(ufunc, method), inputs, options)
+        return result if out is None else out[0]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in HOST_ONLY:
@@ -154,13 +154,13 @@ def _cholesky(A: NDArray[Any]) -> NDArray[Any]:
 
 
 def _fill_with_nan(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
-    def made(*args: Any, **options: Any) -> NDArray[Any]:
+    def filled(*args: Any, **options: Any) -> NDArray[Any]:
         array = function(*args, **options)
         if array.dtype.kind == "f":
             array.fill(np.nan)
         return array
 
-    return made
+    return filled
 
 
 def _unwrap(x: Any) -> Any:
