@@ -24,7 +24,7 @@ from cuanto.atomic.wtbs import WellTempered, table_set
 FEWER = 8  # functions of every angular momentum
 
 
-def shortened(symbol: str) -> WellTempered:
+def shortened_set(symbol: str) -> WellTempered:
     """The table's set with fewer functions over the same range."""
     found = table_set(symbol)
     last = found.ranges[0][1]
@@ -39,7 +39,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     for spinor in table.spinors:
         print(f"  {spinor.label:<4} {spinor.occupation:4g} {spinor.energy:14.8f}  <r> = {spinor.r:.6f} Bohr")
 
-    job = element_job(symbol, shortened(symbol), nucleus="point")
+    job = element_job(symbol, shortened_set(symbol), nucleus="point")
     start = job.basis
     assert isinstance(start, WellTempered)
     found = optimise_basis(start, AtomEnergy(job), TrustRegion(rhoend=1e-3))
