@@ -175,6 +175,12 @@ def test_a_compiler_that_writes_no_library_is_an_error(
     assert drafts(folder) == []
 
 
+def test_inside_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `sys.executable` is not Python the library is sealed by this process."""
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    assert cache.complete(compiler.compile_library(SMALL)) and drafts(folder) == []
+
+
 @pytest.mark.usefixtures("choose_again")
 def test_a_compiler_with_an_unclosed_quotation_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_CXX", '"unclosed')

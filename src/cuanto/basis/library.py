@@ -33,6 +33,12 @@ def is_file(source: BasisSource) -> bool:
     return has_folder or source.lower().endswith(FILE_SUFFIXES)
 
 
+def names_file(text: str, folder: str = "") -> bool:
+    """Whether a text from a stranger means a file, perhaps one in `folder`; names of sets may contain a slash."""
+    looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
+    return is_file(text) or looks_like_path or (os.sep in text and os.path.isfile(os.path.join(folder, text)))
+
+
 def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
     """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
     if isinstance(choice, str | os.PathLike):
@@ -99,6 +105,11 @@ def _folder_files(name: str, symbol: str) -> Iterable[Path]:
             path = os.path.join(folder, _file_name(name) + ending)
             if folder and os.path.isfile(path):
                 yield Path(path)
+
+
+def files_of_set(name: str, symbols: Iterable[str]) -> list[Path]:
+    """Files of a set in the folders of CUANTO_BASIS_PATH, for these elements."""
+    return list(dict.fromkeys(path for symbol in sorted(set(symbols)) for path in _folder_files(name, symbol)))
 
 
 @lru_cache(maxsize=16)

@@ -17,7 +17,7 @@ from cuanto.errors import (
     import_optional,
 )
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
-from cuanto.interfaces.sources import HESSIAN, Model, read_model
+from cuanto.interfaces.sources import HESSIAN, Model, confined_basis, read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
 from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
 from cuanto.methods import SEMIEMPIRICAL, Result
@@ -57,6 +57,9 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if asked is None or asked.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
     require_driver(asked.driver)
+    for key, name in (("basis", asked.basis), ("auxbasis", asked.keywords.get("auxbasis"))):
+        if isinstance(name, str):
+            confined_basis(name, key)
     if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
         raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
     if asked.driver == HESSIAN:

@@ -111,9 +111,10 @@ def start_compiler(
     """Compile in a session of its own, which outlives this process; `polite`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
-    # The child seals and renames the result, so that it is complete or absent whatever happens to this process.
-    publish = '"$PYTHON" -I -S "$SEAL" "$OUT" "$FINAL"'
-    script = f'if "$@" && [ -s "$OUT" ] && {publish}; then rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
+    # The child seals and renames the result, so that it is complete or absent whatever happens to this process, which
+    # publishes it itself where Python cannot be called (inside another program).
+    publish = '"$PYTHON" -I -S "$SEAL" "$OUT" "$FINAL" 2>/dev/null || true'
+    script = f'if "$@" && [ -s "$OUT" ]; then rm -f "$TEXT"; {publish}; else rm -f "$OUT" "$TEXT"; exit 1; fi'
     places = {"OUT": draft, "FINAL": final, "TEXT": text, "PYTHON": sys.executable, "SEAL": seal.__file__}
     prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
     process = subprocess.Popen(
@@ -137,10 +138,14 @@ def _drafts(content: str, final: Path) -> tuple[Path, Path]:
     except OSError as error:
         if text is not None:
             text.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise CompilerError(
-            f"kernels cannot be compiled in {final.parent}: {reason}; make room, or set CUANTO_CACHE to another folder"
-        ) from error
+        raise _no_room(final, error) from error
+
+
+def _no_room(final: Path, error: OSError) -> CompilerError:
+    reason = error.strerror or str(error)
+    return CompilerError(
+        f"kernels cannot be compiled in {final.parent}: {reason}; make room, or set CUANTO_CACHE to another folder"
+    )
 
 
 def compile_library(source: Source, polite: bool = False) -> Path:
@@ -155,6 +160,10 @@ def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, po
     process, draft, text = start_compiler(content, flags, final, polite)
     try:
         log, _ = process.communicate()
+        if process.returncode == 0 and draft.exists():
+            seal.publish(str(draft), str(final))
+    except OSError as error:
+        raise _no_room(final, error) from error
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)  # the compiler below the shell as well
         raise
