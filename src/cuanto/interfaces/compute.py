@@ -22,6 +22,7 @@ from cuanto.interfaces.versions import failed_operation, is_version_2, to_versio
 from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.motion.frequencies import frequencies
+from cuanto.system.text import quoted
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """QCEngine's names for our errors."""
@@ -57,6 +58,9 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if asked is None or asked.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
     require_driver(asked.driver)
+    for key in ("protocols", "extras"):
+        if not isinstance(given.get(key) or {}, Mapping):
+            raise InputError(f"{key} must be an object, such as {{}}, not {quoted(given[key])}")
     for key, name in (("basis", asked.basis), ("auxbasis", asked.keywords.get("auxbasis"))):
         if isinstance(name, str):
             confined_basis(name, key)

@@ -18,7 +18,7 @@ def parse_smiles(smiles: str) -> Structure:
     if len(smiles) > LONGEST:
         raise InputError(f"a SMILES of {len(smiles)} characters is too long, {LONGEST} are possible: give an XYZ file")
     with base.BlockLogs():
-        molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
+        molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
         if molecule is None or molecule.GetNumAtoms() == 0:
             raise InputError(f"{quoted(smiles)} is no valid SMILES; write, for ethanol, smiles:CCO")
         molecule = chem.AddHs(molecule)
