@@ -150,7 +150,10 @@ class Paths:
     def of_basis(self, text: str, key: str) -> str:
         """Path of a basis file, or the name of a basis set unchanged."""
         from cuanto.basis.library import names_file
+        from cuanto.basis.names import split_names
 
+        if (parts := split_names(text)) is not None:
+            return ",".join(f"{symbol}={self.of_basis(part, key)}" for symbol, part in parts.items())
         return self.of(text, key) if names_file(text, str(self.folder)) else text
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.basis.library import names_file
+from cuanto.basis.names import split_names
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
@@ -55,6 +56,8 @@ class Model:
 
 def confined_basis(text: str, key: str, folder: Path = Path()) -> str:
     """The name of a basis, or a file in the working folder or in the `folder` of the input; others are refused."""
+    if (parts := split_names(text)) is not None:
+        return ",".join(f"{symbol}={confined_basis(part, key, folder)}" for symbol, part in parts.items())
     target = Path(os.path.expanduser(text)).resolve()
     if names_file(text) and not any(target.is_relative_to(one.resolve()) for one in (Path(), folder)):
         raise InputError(

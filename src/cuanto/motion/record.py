@@ -19,6 +19,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.library import files_of_set, is_file
+from cuanto.basis.names import split_names
 from cuanto.files import draft_of
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
@@ -57,6 +58,8 @@ def content_of(basis: object, elements: Sequence[str] = ()) -> object:
         basis = os.fspath(basis)
     if not isinstance(basis, str):
         return basis
+    if (parts := split_names(basis)) is not None:
+        return content_of(parts, elements)
     files = [Path(os.path.expanduser(basis))] if is_file(basis) else files_of_set(basis, elements)
     try:
         contents = [file_bytes(path) for path in files]
