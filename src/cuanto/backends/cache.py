@@ -62,7 +62,7 @@ def _chosen() -> Path | None:
 
 @cache
 def _writable(folder: Path) -> bool:
-    """By trying: permission bits may say yes to root where writing fails."""
+    """Whether files can be created there; permission bits do not tell, for example for root."""
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -188,7 +188,7 @@ def clear() -> tuple[int, int]:
         try:
             bytes_ = path.stat().st_size
             path.unlink()
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has deleted it
             continue
         count, size = count + 1, size + bytes_
     return count, size

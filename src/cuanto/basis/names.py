@@ -1,11 +1,11 @@
 """Names of basis sets as people write them: other spellings, and different sets for different elements."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _POPLE = re.compile(r"6-?(31|311)(\+{0,2})g(\(d\)|\(d,p\)|\*{0,2})")
 _POLARISED = {"(d)": "*", "(d,p)": "**"}
-_SPELLINGS = (
+_SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(ma-?)?def2[-_ ]?(sv\(p\)|sv|tzv|qzv|universal)(.*)"), lambda m: _joined(m[1], "def2", m[2] + m[3])),
     (
         re.compile(r"(d-?aug|aug|heavy-?aug|jul|jun|may|apr)?-?cc-?p(w?c)?v(\(?[dtq56](?:\+d\))?z)(.*)"),
@@ -39,7 +39,8 @@ def split_names(text: str) -> Mapping[str, str] | None:
     others = [part for part, match in zip(parts, found, strict=True) if match is None]
     if not any(found) or len(others) > 1 or not all(others):
         return None
-    return {match[1]: match[2] for match in found if match} | {"default": part for part in others}
+    names = {match[1]: match[2] for match in found if match}
+    return {**names, "default": others[0]} if others else names
 
 
 def _joined(prefix: str | None, family: str, rest: str) -> str:

@@ -23,7 +23,7 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import LARGEST_FILE, decoded, quoted, read_text
+from cuanto.system.text import LARGEST_FILE, decode, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -61,7 +61,7 @@ def confined_basis(text: str, key: str, folder: Path = Path()) -> str:
     target = Path(os.path.expanduser(text)).resolve()
     if names_file(text) and not any(target.is_relative_to(one.resolve()) for one in (Path(), folder)):
         raise InputError(
-            f"{key} {quoted(text, 200)} is a file outside the folder of the input: copy it there, or name it "
+            f"{key} {quote(text, 200)} is a file outside the folder of the input: copy it there, or name it "
             "yourself with --basis or --auxbasis"
         )
     return text
@@ -74,8 +74,8 @@ class Source:
     molecule: Molecule
     label: str
     model: Model = field(default_factory=Model)
-    asked: Mapping[str, Any] | None = None
-    """The input itself if it is QCSchema 2, which is answered in the same version."""
+    input_schema: Mapping[str, Any] | None = None
+    """The input itself if it is QCSchema version 2; the result is then written in the same version."""
     basis_path: Callable[[str, str], str] = confined_basis
     """Path of a basis that the input names, which may come from a stranger; arguments: its text and its key."""
 
@@ -98,7 +98,7 @@ def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
         text = read_text(given, "file")
     except InputError as error:
         raise not_a_molecule(given, error, in_a_job) from None
-    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
+    shown = given if given.isprintable() and len(given) <= 200 else quote(given, 200)
     return text, shown, Path(given).stem
 
 
@@ -111,7 +111,8 @@ def source_from_text(
     given: str = STDIN,
     in_a_job: bool = False,
 ) -> Source:
-    """A molecule, and the model of a QCSchema input; where the file `given` has another format, the error says more."""
+    """A molecule, and the model of a QCSchema input; if the file `given` has another format, the error suggests what to
+    do."""
     name = "" if shown == "standard input" else stem
     try:
         molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
@@ -145,17 +146,17 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
 
 
 def choose_model(source: Source, given: Model) -> Model:
-    """What to compute: what is `given`, else what the file asks for, else the defaults.
+    """Choose what to compute: values that are `given`, else those of the file, else the defaults.
 
     Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
     to its method is refused.
     """
-    asked = source.model
-    method = given.method or asked.method or DEFAULT_METHOD
-    driver = asked.driver if given.driver == "energy" else given.driver
+    requested = source.model
+    method = given.method or requested.method or DEFAULT_METHOD
+    driver = requested.driver if given.driver == "energy" else given.driver
     if driver != OPTIMIZE:
         require_driver(driver)
-    kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
+    kept = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
     if isinstance(kept.get("auxbasis"), str):
         kept["auxbasis"] = source.basis_path(kept["auxbasis"], "auxbasis")
     if given.basis is not None or given.keywords.get("fitting") == "none":
@@ -163,13 +164,13 @@ def choose_model(source: Source, given: Model) -> Model:
     if given.method is not None:
         kind = kind_of(method)
         kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
-    elif asked.method is not None:
-        require_applicable(method, kind_of(method), {"basis": asked.basis})
+    elif requested.method is not None:
+        require_applicable(method, kind_of(method), {"basis": requested.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
-        basis = source.basis_path(asked.basis, "basis") if asked.basis else DEFAULT_BASIS
+        basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
     return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
 
 
@@ -187,4 +188,4 @@ def read_stdin() -> str:
     data = sys.stdin.read(LARGEST_FILE + 1).encode() if raw is None else raw.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise InputError(f"standard input is longer than {LARGEST_FILE >> 20} MiB: give a file with one molecule")
-    return decoded(data, "standard input is not text")
+    return decode(data, "standard input is not text")
