@@ -6,7 +6,9 @@ Stricter than float() and int(): Python would accept '1_0', digits of other scri
 import math
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cuanto.errors import InputError, require
 
@@ -42,6 +44,20 @@ def parse_finite(text: str) -> float | None:
 def parse_whole(text: str) -> int | None:
     """A whole number of at most nine digits, or None."""
     return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def parse_numbers(tokens: Sequence[str]) -> list[float]:
+    """Finite real numbers; the first token that is none is named in the error."""
+    values = [parse_finite(token) for token in tokens]
+    if None in values:
+        raise InputError(f"expected a number, found {quoted(tokens[values.index(None)])}")
+    return [value for value in values if value is not None]
+
+
+def listed_numbers(values: Any) -> list[float]:
+    """Numbers of a list in JSON, which may be strings."""
+    require(isinstance(values, list), f"expected a list of numbers, found {quoted(values)}")
+    return parse_numbers([str(value).strip() for value in values])
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
