@@ -1,9 +1,9 @@
 """Coupling numbers: projections of polynomials times Gaussians on spherical harmonics about another centre.
 
 About the centre C, with r = |r - C|, directions Omega and d = A - C, a function of a shell at A is a polynomial in
-r Omega - d times a Gaussian. With exp(2 a r d.Omega) = 4 pi sum_n i_n(2 a r d) sum_m Y_nm(d) Y_nm(Omega) its projection is
-<Y_lm|f> = exp(-a (r^2 + d^2)) sum_kn X_lmf,kn r^k i_n(2 a r d): McMurchie and Davidson, J. Comput. Phys. 44, 289
-(1981), doi:10.1016/0021-9991(81)90053-X.
+r Omega - d times a Gaussian. With exp(2 a r d.Omega) = 4 pi sum_n i_n(2 a r d) sum_m Y_nm(d) Y_nm(Omega) its projection
+is <Y_lm|f> = exp(-a (r^2 + d^2)) sum_kn X_lmf,kn r^k i_n(2 a r d): McMurchie and Davidson, J. Comput. Phys. 44,
+289 (1981), doi:10.1016/0021-9991(81)90053-X.
 """
 
 from __future__ import annotations

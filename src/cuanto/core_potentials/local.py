@@ -1,7 +1,8 @@
 """The local part of a core potential: its potential in the Hermite Gaussians of pairs of primitives.
 
-As for an electrostatic potential, products of basis functions are expanded in Hermite Gaussians (`coulomb.hermite_pairs`)
-and matrix elements and forces follow from the derivatives of the potential of a Gaussian charge (templates/core_local.h).
+As for an electrostatic potential, products of basis functions are expanded in Hermite Gaussians
+(`coulomb.hermite_pairs`), and matrix elements and forces follow from the derivatives of the potential of a Gaussian
+charge (templates/core_local.h).
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Radial quadrature about a core potential: panels of Gauss points as narrow as the functions there need them.
 
 An integrand is a product of exponentials, powers and Bessel functions, an entire function of r: a panel of PANEL points
-integrates exp(-s r^2) to rounding where s (width/2)^2 <= RESOLUTION. Panels are halved until this holds for all primitives
-and terms of the potential whose bounds are significant on them.
+integrates exp(-s r^2) to rounding where s (width/2)^2 <= RESOLUTION. Panels are halved until this holds for all
+primitives and terms of the potential whose bounds are significant on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class _Bounds:
 
     def momentum_sums(self, terms: Array) -> Array:
         """Sums of terms by momentum."""
-        return np.bincount(self.owner, terms, self.momenta)
+        return np.asarray(np.bincount(self.owner, terms, self.momenta), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,6 @@ def significant_entries(terms: Terms, shells: ContractedShells, distances: Array
     if not len(bounds.owner) or not shells.count:
         return np.zeros(0, dtype=np.int64)
     edges = bounds.end() * np.linspace(0.0, 1.0, 17)
-    panels = [_panel(bounds, low, high)[0] for low, high in zip(edges, edges[1:], strict=False)]
+    panels = [_panel(bounds, low, high)[0] for low, high in pairwise(edges.tolist())]
     largest = np.array([panel.shells.max() for panel in panels])
     return _entries(panels, largest, np.array([panel.momenta for panel in panels]))
