@@ -34,6 +34,7 @@ from cuanto.system import Molecule
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
     CoreHamiltonian,
+    CorePotentials,
     Coulomb,
     Dispersion,
     Exchange,
@@ -138,7 +139,11 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     """The terms of the energy."""
     model, request, options = context.model, context.request, context.options
     functional, separation = model.functional, model.functional.range_separation
-    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core, Coulomb(builders.coulomb)]
+    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core]
+    if any(context.basis.core_potentials):
+        with context.timings.measure("core potentials"):
+            terms.append(CorePotentials(context.basis, context.backend))
+    terms.append(Coulomb(builders.coulomb))
     if functional.exact_exchange:
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
     if separation is not None and builders.long_range is not None:
@@ -241,7 +246,8 @@ class Calculation:
             kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
             return kept or guesses.projected(guess, basis, model.spins, backend)
         if guess == "core":
-            return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
+            h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)
+            return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins
         molecule = self.context.request.molecule
         start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
