@@ -214,7 +214,8 @@ def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
             entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
             shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
     atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
-    about = {"charge": mol.charge, "spin": mol.multiplicity - 1, "ecp": _oracle_potentials(orbital)}
+    unpaired = mol.with_core_electrons(orbital.core_electrons).valence_multiplicity - 1
+    about = {"charge": mol.charge, "spin": unpaired, "ecp": _oracle_potentials(orbital)}
     return gto.M(atom=atoms, unit="Bohr", basis=shells, verbose=0, **about)
 
 
