@@ -11,7 +11,7 @@ from pyscf import gto
 from cuanto.basis import Basis
 from cuanto.basis.core_potential import CorePotential, RadialTerm
 from cuanto.basis.formats import parse_basis
-from cuanto.basis.potential_formats import potential_from_exchange, potential_to_exchange
+from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.errors import InputError
 from cuanto.system import Molecule
 from sample import sample
@@ -66,8 +66,9 @@ def test_nwchem_block() -> None:
     potential = parse_basis(NWCHEM)["I"].core_potential
     s = (RadialTerm(0, 2.0, 3.0), RadialTerm(2, 1.0, 20.0))
     assert potential == CorePotential(46, (RadialTerm(1, 1.5, -10.0),), (s, (), (RadialTerm(2, 1.0, 5.0),)), True)
-    entry = {"ecp_electrons": 46, "ecp_potentials": potential_to_exchange(potential)}
-    assert potential_from_exchange("I", entry) == CorePotential(46, potential.local, potential.projected)
+    assert potential_from_exchange("I", potential_entry(potential)) == CorePotential(
+        46, potential.local, potential.projected
+    )
 
 
 def test_gaussian_block_of_two_elements() -> None:
@@ -108,7 +109,7 @@ BAD_FILES = {
     "library": ("ecp\nI library def2-ecp\n", "line 2: 'library' lines are not supported"),
     "short row": ("ecp\nI ul\n2 1.0\n", "line 3: expected 'power exponent coefficient'"),
     "fraction": ("ecp\nI ul\n1.5 1.0 2.0\n", "line 3: expected 'power exponent coefficient'"),
-    "power": ("ecp\nI nelec 28\nI ul\n99 1.0 1.0\n", "power 99 of r is not one of 0 to 8"),
+    "power": ("ecp\nI nelec 28\nI ul\n99 1.0 1.0\n", "power 99 of r is not one of 0 to 4"),
     "exponent": ("ecp\nI nelec 28\nI ul\n2 -1.0 1.0\n", "exponents of a core potential must be positive"),
     "word": ("ecp\nI ul\n2 1.0 x\n", "line 3: expected a number, found 'x'"),
     "gaussian cut": (f"{GAUSSIAN}I-ECP 1 28\np potential\n1\n2 1.0 1.0\n", "the last core potential is not complete"),

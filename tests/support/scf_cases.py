@@ -214,4 +214,21 @@ def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
             entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
             shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
     atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
-    return gto.M(atom=atoms, unit="Bohr", basis=shells, charge=mol.charge, spin=mol.multiplicity - 1, verbose=0)
+    unpaired = mol.with_core_electrons(orbital.core_electrons).valence_multiplicity - 1
+    about = {"charge": mol.charge, "spin": unpaired, "ecp": _oracle_potentials(orbital)}
+    return gto.M(atom=atoms, unit="Bohr", basis=shells, verbose=0, **about)
+
+
+def _oracle_potentials(orbital: cuanto.Basis) -> dict[str, Any]:
+    """Core potentials in the form of PySCF: for each part the terms of every power of r."""
+    found: dict[str, Any] = {}
+    for symbol, potential in zip(orbital.symbols, orbital.core_potentials, strict=True):
+        if potential is not None:
+            parts = []
+            for l, terms in enumerate((potential.local, *potential.projected), start=-1):
+                powers: list[list[list[float]]] = [[] for _ in range(7)]
+                for term in terms:
+                    powers[term.power].append([term.exponent, term.coefficient])
+                parts.append([l, powers])
+            found[symbol] = [potential.core_electrons, parts]
+    return found

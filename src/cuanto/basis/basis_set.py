@@ -125,6 +125,18 @@ class Basis:
         counts = [0 if potential is None else potential.core_electrons for potential in self.core_potentials]
         return np.array(counts, dtype=np.int64)
 
+    @property
+    def core_summary(self) -> str | None:
+        """A line for output, such as 'core potentials (def2-svp): Au 60, I 28 core electrons'; None without them."""
+        counts = {
+            symbol: potential.core_electrons
+            for symbol, potential in zip(self.symbols, self.core_potentials, strict=True)
+            if potential is not None
+        }
+        names = dict.fromkeys(self.sources.get(symbol, self.name) for symbol in counts)
+        listed = ", ".join(f"{symbol} {count}" for symbol, count in counts.items())
+        return f"core potentials ({', '.join(names)}): {listed} core electrons" if counts else None
+
     def ao_labels(self) -> list[str]:
         """One label per function: '0 C 2px', '0 C 3dx2-y2', '1 O 4f-3', counted by atom and l."""
         labels = []

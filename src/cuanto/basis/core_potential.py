@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 
-HIGHEST_POWER = 8
-"""Largest power n of a term; tabulated potentials have 0, 1, 2 and 4."""
+HIGHEST_POWER = 4
+"""Largest power n of a term; those of the Basis Set Exchange have 0, 1, 2 and 4."""
 
 
 @dataclass(frozen=True, slots=True)

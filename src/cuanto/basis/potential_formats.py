@@ -3,7 +3,7 @@
 Spin-orbit parts are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cuanto.basis.core_potential import CorePotential, RadialTerm
@@ -81,7 +81,7 @@ def potential_from_exchange(symbol: str, entry: Mapping[str, Any]) -> CorePotent
     potentials = entry.get("ecp_potentials") or []
     good = isinstance(potentials, list) and all(isinstance(part, Mapping) for part in potentials)
     require(good, "'ecp_potentials' is not a list of objects")
-    scalar = [part for part in potentials if part.get("ecp_type", "scalar_ecp") == "scalar_ecp"]
+    scalar = [part for part in potentials if str(part.get("ecp_type", "scalar")).startswith("scalar")]
     if not scalar:
         return None
     parts = PotentialParts()
@@ -104,15 +104,16 @@ def potential_from_exchange(symbol: str, entry: Mapping[str, Any]) -> CorePotent
     return parts.potential(symbol)
 
 
-def potential_to_exchange(potential: CorePotential, number: Callable[[float], str] = repr) -> list[dict[str, Any]]:
-    """The parts of a core potential in the data structure of the Basis Set Exchange, the local one first."""
-    return [
+def potential_entry(potential: CorePotential) -> dict[str, Any]:
+    """A core potential in the data structure of the Basis Set Exchange and of QCSchema, the local part first."""
+    parts = [
         {
-            "ecp_type": "scalar_ecp",
+            "ecp_type": "scalar",
             "angular_momentum": [l],
             "r_exponents": [term.power for term in terms],
-            "gaussian_exponents": [number(term.exponent) for term in terms],
-            "coefficients": [[number(term.coefficient) for term in terms]],
+            "gaussian_exponents": [term.exponent for term in terms],
+            "coefficients": [[term.coefficient for term in terms]],
         }
         for l, terms in [(len(potential.projected), potential.local), *enumerate(potential.projected)]
     ]
+    return {"ecp_electrons": potential.core_electrons, "ecp_potentials": parts}

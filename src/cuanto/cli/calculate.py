@@ -215,7 +215,8 @@ def _prepare(
     if "checkpoint" in outputs:
         checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
     request = replace(request, basis=orbital, options=replace(request.options, **found))
-    return request, f"/{orbital.name}, {orbital.nbf} functions", checkpoint
+    cores = "" if orbital.core_summary is None else f", {orbital.core_summary}"
+    return request, f"/{orbital.name}, {orbital.nbf} functions{cores}", checkpoint
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:

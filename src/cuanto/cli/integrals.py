@@ -54,6 +54,7 @@ def integrals(
         require_writable(out, molecule, basis, auxbasis)
     it = read_source(molecule, charge, multiplicity).molecule
     orbital = Basis(basis, it)
+    it = it.with_core_electrons(orbital.core_electrons)
     fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
     timings = Timings()
     arrays = {}

@@ -30,6 +30,7 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import Orbitals, State
+from cuanto.system import Molecule
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
     CoreHamiltonian,
@@ -77,15 +78,19 @@ class Context:
 
     @classmethod
     def of(cls, request: Request) -> Context:
-        """Find the device and make the basis sets of a request."""
-        assert request.model is not None
+        """Find the device and make the basis sets of a request.
+
+        From here on the molecule has no electrons that core potentials replace.
+        """
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
         timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
         with timings.measure("basis sets"):
             basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            request = _without_cores(request, basis)
             aux = None
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
+        assert request.model is not None
         grid = request.grid.plain if request.model.integrated else None
         alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
         resolved: dict[str, Any] = alone | request.surroundings.keywords
@@ -99,6 +104,14 @@ class Context:
             return None
         with self.timings.measure("pairs of shells"):
             return uploaded_pairs(self.basis, self.backend)
+
+
+def _without_cores(request: Request, basis: Basis) -> Request:
+    """The request for the electrons that are outside of the core potentials of its basis."""
+    molecule = request.molecule.with_core_electrons(basis.core_electrons)
+    if molecule is request.molecule:
+        return request
+    return replace(request, molecule=molecule, model=Model.of(request.method, molecule))
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
@@ -204,7 +217,8 @@ class Calculation:
 
     def notes(self, state: State) -> tuple[str, ...]:
         """Notes for the result."""
-        notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
+        notes = [*core_notes(self.context.request.molecule, self.context.basis)]
+        notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.integrated:
@@ -238,6 +252,17 @@ class Calculation:
         molecule = self.context.request.molecule
         start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+
+def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
+    """What core potentials replace, and what is left out of them."""
+    if (summary := basis.core_summary) is not None:
+        yield summary
+    found = zip(basis.symbols, basis.core_potentials, strict=True)
+    if left_out := dict.fromkeys(symbol for symbol, potential in found if potential and potential.spin_orbit):
+        yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
+    if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
+        yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:

@@ -79,7 +79,7 @@ def moved_basis(basis: Any, molecule: Molecule) -> Any:
     """A basis as it was given; functions that are placed already move with their atoms."""
     if not isinstance(basis, Basis):
         return basis
-    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)
+    return basis.moved_to(molecule.R_ax)
 
 
 def plain_molecule(molecule: Molecule) -> dict[str, Any]:
