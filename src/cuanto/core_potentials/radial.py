@@ -20,7 +20,7 @@ from cuanto.core_potentials.shells import ContractedShells
 PANEL = 24
 """Gauss points of a panel: a multiple of all vector lengths."""
 RESOLUTION = 12.0
-THRESHOLD = 1e-14
+THRESHOLD = 1e-13
 """Contributions of a panel to an integral below this are neglected."""
 Terms = Sequence[RadialTerm]
 
