@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto import tuning
-from cuanto.kernels.abi import declared
+from cuanto.kernels.abi import parse_arguments
 from cuanto.kernels.recurrences.boys import MAX_ORDER
 from cuanto.kernels.spec import MAX_L
 from cuanto.kernels.text import Source, assemble
@@ -21,17 +21,17 @@ CUTOFF = 600.0
 THREADS = tuning.size("cuda", "j.step_threads")
 LAMBDAS = MAX_L + 1 + MAX_PROJECTOR + 1
 
-RANGE = declared("INDEX begin, INDEX end")
-SHELLS = declared(
+RANGE = parse_arguments("INDEX begin, INDEX end")
+SHELLS = parse_arguments(
     "INDEX points, const double* radius, int momenta, const INDEX* reach, const INDEX* start, INDEX width, "
     "const INDEX* records, const double* distances, const double* exponent, const double* coefficient, "
     "const double* coupling"
 )
 KERNELS = {
-    "core_project": RANGE + SHELLS + declared("double* P"),
-    "core_force": RANGE + SHELLS + declared("const double* Q, double* force"),
+    "core_project": RANGE + SHELLS + parse_arguments("double* P"),
+    "core_force": RANGE + SHELLS + parse_arguments("const double* Q, double* force"),
     "core_local": RANGE
-    + declared(
+    + parse_arguments(
         "INDEX first, int order, int tuples, const int* table, const double* geometry, const double* centre, "
         "int terms, const double* term, const double* node, const double* weight, double* V"
     ),

@@ -25,7 +25,7 @@ from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 TOLERANCE = 1e-6
-"""Convergence threshold: a guess needs no more."""
+"""Convergence threshold, sufficient for a guess."""
 MAX_ITERATIONS = 60
 
 
@@ -52,8 +52,8 @@ def _atom(
     key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...],
     potential: CorePotential | None,
 ) -> Atom:
-    held, found = configuration(number, charge), []
-    for possible in [held] if potential is None else outside_core(held, number, potential.core_electrons):
+    subshells, found = configuration(number, charge), []
+    for possible in [subshells] if potential is None else outside_core(subshells, number, potential.core_electrons):
         electrons = electrons_by_momentum(possible)
         shells = [
             Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
@@ -180,8 +180,9 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
+def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+    """C_pi in the atom's basis functions, one column per component, scaled by the square root of its electrons,
+    `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.
     """
