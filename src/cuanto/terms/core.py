@@ -27,7 +27,7 @@ LAST_LIGHT_ELEMENT = 36
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; computed with it: the overlap S.
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; the overlap S is computed as well.
 
     `model`: relativity, and the shape of the nuclei.
     """
@@ -87,7 +87,7 @@ class CoreHamiltonian(Term):
         return charges + Sources(kinetic=kinetic, operators=operators or None)
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Basis functions, nuclei and point charges move."""
+        """Derivative with respect to basis functions, nuclei and point charges."""
         D_pq = D_spq.sum(axis=0)
         if self._x2c is None:
             return electronic_gradient(self._basis, D_pq, self._sources(kinetic=True), self._backend)

@@ -38,9 +38,9 @@ class OneElectronModel:
             return None
         return np.array([gaussian_exponent(rms_radius(mass_number(int(Z)))) if Z else POINT for Z in protons])
 
-    def atom(self, basis: Basis, protons: int, backend: Backend) -> Any:
-        """The one-electron matrix of an atom at the origin."""
-        nuclei = Nuclei(np.array([float(protons)]), np.zeros((1, 3)), self.exponents(np.array([protons])))
+    def atom(self, basis: Basis, protons: int, charge: int, backend: Backend) -> Any:
+        """The one-electron matrix of an atom at the origin; `charge`: what the core electrons leave of the nucleus."""
+        nuclei = Nuclei(np.array([float(charge)]), np.zeros((1, 3)), self.exponents(np.array([protons])))
         if self.c is not None:
             return X2C(basis, nuclei, self.c, backend).h_pq
         return integrals.kinetic(basis, backend=backend) + nuclei.attraction(basis, backend)
