@@ -25,6 +25,7 @@ equations are in docs/theory/x2c.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from cuanto.backends.base import Backend
@@ -54,21 +55,20 @@ class Decoupling:
         self._backend, self._c, self._matrices = backend, c, (S_kl, T_kl, V_kl, W_kl)
         xp, product = backend.xp, backend.linalg.product
         frame = self._frame = _Frame(S_kl, backend)
-        t, v, w = (frame.matrix(M_kl) for M_kl in (T_kl, V_kl, W_kl))
+        t, v = frame.matrix(T_kl), frame.matrix(V_kl)
         k = 2.0**0.5 * c * _orthonormal(t, backend)
-        upper = product(t, k)
-        # k^T (w/4c^2 - t) k, of which the second part is -2c^2
-        lower = product(product(k.T, w), k) / (4.0 * c * c)
+        self._small = product(frame.U_ki, k)  # functions of the small component, U k
+        # (U k)^T (W/4c^2 - T) U k, of which the second part is -2c^2
+        lower = _symmetric(product(product(self._small.T, W_kl), self._small)) / (4.0 * c * c)
         add_to_diagonal(lower, -2.0 * c * c)
+        upper = product(t, k)
         H = xp.concatenate([xp.concatenate([v, upper], axis=1), xp.concatenate([upper.T, lower], axis=1)])
-        self._E_m, Y = backend.linalg.eigh(H)
+        self._E_m, self._Y = backend.linalg.eigh(H)
         n = frame.size
-        a2_i, Q = backend.linalg.eigh(product(Y[:n, n:], Y[:n, n:].T))
-        frame.turn(Q)
-        self._a_i = xp.sqrt(a2_i)
-        self._small = product(frame.U_ki, product(Q.T, k))  # functions of the small component, U k
-        self._large_m, self._small_m = product(Q.T, Y[:n]), Y[n:]  # A and B, also of negative energies
-        O = self._large_m[:, n:] / self._a_i[:, None]
+        a2_i, self._Q = backend.linalg.eigh(product(self._Y[:n, n:], self._Y[:n, n:].T))
+        frame.turn(self._Q)
+        self._a_i, self._A = xp.sqrt(a2_i), product(self._Q.T, self._Y[:n, n:])
+        O = self._A / self._a_i[:, None]
         self._h = product(O * self._E_m[n:], O.T)
 
     @property
@@ -87,7 +87,7 @@ class Decoupling:
         product, frame, n, a = self._backend.linalg.product, self._frame, self._frame.size, self._a_i[:, None]
         d = product(product(frame.dual.T, D_kl), frame.dual)
         # X = B A^-1, and o^T + q X = B E A^-1 by the Dirac equation; A^-1 = A^T a^-2
-        A, B = self._large_m[:, n:], self._small_m[:, n:]
+        A, B = self._A, self._Y[n:, n:]
         X, BE = product(B, A.T) / a.T**2, product(B * self._E_m[n:], A.T) / a.T**2
         # h = R L R with R = s^-1/2 (s^-1/2 m s^-1/2)^-1/2 s^1/2, m = s + X^T X; at s = 1, R = a and L = h/(a a^T)
         L_ = a * d * a.T
@@ -120,11 +120,11 @@ class Decoupling:
         dX = (B_- - X A_-) Z A^-1, Z_ij = Y_i^T (dH - E_j dM) Y_j / (E_j - E_i), i negative, j positive energies.
         """
         xp, product, n, E_m = self._backend.xp, self._backend.linalg.product, self._frame.size, self._E_m
-        A, B = self._large_m, self._small_m
-        outer = B[:, :n] - product(X, A[:, :n])
-        Z_ij = product(product(outer.T, X_ / self._a_i**2), A[:, n:])
+        low = product(self._Q.T, self._Y[:n, :n])
+        outer = self._Y[n:, :n] - product(X, low)
+        Z_ij = product(product(outer.T, X_ / self._a_i**2), self._A)
         Z_ij = Z_ij / (E_m[None, n:] - E_m[:n, None])
-        Y = xp.concatenate([A, B])
+        Y = xp.concatenate([xp.concatenate([low, self._A], axis=1), self._Y[n:]])
         left = product(Y[:, :n], Z_ij)
         H_, M_ = _symmetric(product(left, Y[:, n:].T)), xp.zeros_like(Y)
         for own in (slice(0, n), slice(n, 2 * n)):
@@ -149,7 +149,7 @@ class Decoupling:
 
 
 class _Frame:
-    """Orthonormal combinations U of functions with overlap S, and `dual` = S U."""
+    """Orthonormal combinations U of functions with overlap S."""
 
     def __init__(self, S_kl: Any, backend: Backend) -> None:
         xp = backend.xp
@@ -162,8 +162,7 @@ class _Frame:
             self._s_m, self._V_km = backend.linalg.eigh(normalised)
             self._dropped = int((self._s_m < DEPENDENCE).sum())
             U_ki = self._V_km[:, self._dropped :] / xp.sqrt(self._s_m[self._dropped :])
-        self.U_ki = self._scale_k[:, None] * U_ki
-        self.dual = backend.linalg.product(S_kl, self.U_ki)
+        self.U_ki, self._S_kl = self._scale_k[:, None] * U_ki, S_kl
 
     @property
     def size(self) -> int:
@@ -172,8 +171,12 @@ class _Frame:
 
     def turn(self, Q: Any) -> None:
         """Replace U by U Q."""
-        product = self._backend.linalg.product
-        self.U_ki, self.dual = product(self.U_ki, Q), product(self.dual, Q)
+        self.U_ki = self._backend.linalg.product(self.U_ki, Q)
+
+    @cached_property
+    def dual(self) -> Any:
+        """S U, once U is final."""
+        return self._backend.linalg.product(self._S_kl, self.U_ki)
 
     def matrix(self, M_kl: Any) -> Any:
         """Between the orthonormal functions."""
