@@ -129,7 +129,7 @@ def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) ->
         contracted_table("He", replace(helium, converged=False))
 
 
-def test_an_energy_at_rest_is_taken_though_the_density_trembles(helium: AtomResult) -> None:
+def test_a_constant_energy_is_accepted_although_the_density_oscillates(helium: AtomResult) -> None:
     last = helium.history[-1]
     assert energy_is_constant(replace(helium, history=[last] * 5))
     assert not energy_is_constant(replace(helium, history=[last] * 4))

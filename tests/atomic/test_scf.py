@@ -70,7 +70,7 @@ def _overlap(atom: Atom, i: int) -> Array:
 
 
 def complete(atom: Atom, result: AtomResult, i: int) -> Array:
-    """Occupied spinors and an orthonormal rest."""
+    """Occupied spinors, completed to an orthonormal set."""
     S = _overlap(atom, i)
     L = np.linalg.cholesky(S)
     U = np.linalg.qr(np.concatenate([L.T @ result.coefficients[i], np.eye(len(S))], axis=1))[0][:, : len(S)]
@@ -92,7 +92,7 @@ def test_the_energy_is_stationary() -> None:
         whole[:, :occupied] = result.coefficients[i]
         empty = whole[:, occupied:] @ rng.normal(size=whole.shape[1] - occupied)
         whole[:, occupied] = empty / np.linalg.norm(np.linalg.cholesky(_overlap(atom, i)).T @ empty)
-        # every occupied spinor with a mixture of all that is empty, the closed 1s with the open 2s
+        # mix every occupied spinor with a combination of all empty ones, and the closed 1s with the open 2s
         for m, k in combinations(range(occupied + 1), 2):
             energies = []
             for angle in (-1e-4, 1e-4):
@@ -145,7 +145,7 @@ def test_effective_matrix_has_the_blocks_it_should() -> None:
     ids=["damping", "strong", "shift", "short"],
 )
 @pytest.mark.parametrize("symbol", ["Ne", "Ar", "N"])
-def test_all_ways_lead_to_one_energy(symbol: str, settings: ScfSettings) -> None:
+def test_all_settings_lead_to_the_same_energy(symbol: str, settings: ScfSettings) -> None:
     atom = table_atom(symbol)
     expected = solve(atom, TIGHT, "cpu")
     result = solve(atom, settings, "cpu")
@@ -153,7 +153,7 @@ def test_all_ways_lead_to_one_energy(symbol: str, settings: ScfSettings) -> None
     assert result.converged and result.energy == pytest.approx(expected.energy, rel=DAMPED if damped else SAME)
     if damped and settings.damping == 0.3:
         assert 10 <= result.iterations <= 25
-    if settings.level_shift:  # taken back near the end
+    if settings.level_shift:  # the shift is removed near convergence
         assert result.iterations <= expected.iterations + 3
 
 
@@ -231,7 +231,7 @@ def test_restarts_from_a_file(tmp_path: Path) -> None:
         SavedSpinors.load(path)
 
 
-def test_integrals_serve_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrals_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     atom = table_atom("Be")
     repulsion = Repulsion(atom.basis, "cpu")
 
@@ -251,7 +251,7 @@ def test_integrals_serve_again(monkeypatch: pytest.MonkeyPatch) -> None:
         solve(atom, ScfSettings(relativistic=False), repulsion=repulsion)
 
 
-def test_what_did_not_converge_says_so() -> None:
+def test_failure_to_converge_is_reported() -> None:
     result = solve(table_atom("Ar"), ScfSettings(max_iterations=4), "cpu")
     assert not result.converged and result.iterations == 4 and len(result.history) == 4
 
@@ -305,7 +305,7 @@ def test_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("relativistic", [True, False])
-def test_the_path_of_the_gpu(relativistic: bool) -> None:
+def test_the_gpu_code_path(relativistic: bool) -> None:
     """The same atom with the CUDA text executed thread by thread."""
     settings = ScfSettings(relativistic=relativistic)
     ours, theirs = (solve(small_atom(), settings, name) for name in ("cpu", "simt"))

@@ -35,15 +35,15 @@ SMALL = ("--element", "He", "--parameters", "0.2,2.5,4.0,1.2", "--ranges", "s(1:
 
 
 @pytest.fixture(autouse=True)
-def a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work_in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "150")
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 
@@ -124,7 +124,7 @@ def test_a_basis_of_molecules_and_other_speeds_of_light() -> None:
     assert energies[1] == pytest.approx(plain, abs=1e-8) and energies[0] < energies[1]
 
 
-def test_not_converged_is_said_and_is_status_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_converged_is_reported_with_status_one(capsys: pytest.CaptureFixture[str]) -> None:
     Path("n.inp").write_text(NITROGEN.replace("maxitr=50", "maxitr=3"))
     assert atom("n.inp", "--backend", "cpu", "--json", "n.json") == 1
     out, err = capsys.readouterr()
@@ -195,7 +195,7 @@ def test_bad_input_is_one_line_and_status_two(
 @pytest.mark.parametrize(
     ("source", "old", "new", "line", "says"), [(NITROGEN, *row) for row in WRONG] + WRONG_ELSEWHERE
 )
-def test_what_is_wrong_in_a_file_is_one_line_with_its_number(
+def test_errors_in_a_file_name_the_line(
     source: str, old: str, new: str, line: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("bad.inp").write_text(source.replace(old, new, 1))
@@ -207,7 +207,7 @@ def test_what_is_wrong_in_a_file_is_one_line_with_its_number(
 # --------------------------------------------------------------------------------------------- optimisation, files
 
 
-def test_an_optimisation_from_a_file_is_logged_and_goes_on(
+def test_an_optimisation_from_a_file_is_logged_and_continues(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("he.inp").write_text(OPTIMISE.replace("nbs=18", "nbs=8").replace("iprint=1", "iprint=3 rhoend=1e-2"))
@@ -252,7 +252,7 @@ def test_too_few_evaluations_are_status_one(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(("iprint", "lines"), [(0, 0), (1, 0), (2, 2), (3, 4)])
 def test_progress_as_lines(iprint: int, lines: int) -> None:
-    """2: the first evaluation, and when the steps have become ten times shorter."""
+    """With iprint=2: the first evaluation, and one whenever steps have become ten times shorter."""
     console = Console(file=StringIO(), width=120)
     progress = OptimisationProgress(console, TrustRegion(rhobeg=0.1, iprint=iprint), lambda text: None)
     for number, (x, energy) in enumerate([(1.0, -2.0), (1.1, None), (0.95, -2.1), (0.951, -2.11)], start=1):
@@ -315,7 +315,7 @@ def test_a_search_of_two_elements_on_dask(capsys: pytest.CaptureFixture[str]) ->
         assert found["2"][symbol]["energy"] == pytest.approx(one["energy"], rel=1e-12)
 
 
-def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_on_a_terminal_shows_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
     """A status line on standard error, below the printed lines; lines written to a file are not affected."""
     errors = Terminal()
     monkeypatch.setattr("sys.stderr", errors)

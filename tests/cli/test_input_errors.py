@@ -48,10 +48,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line on standard error of a command that ends with status 2."""
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
     out, err = capsys.readouterr()
-    assert leaving.value.code == 2 and out == "", out
+    assert stopped.value.code == 2 and out == "", out
     assert err.startswith("cuanto: ") and err.count("\n") == 1 and not FOREIGN.search(err), err
     return err.removeprefix("cuanto: ").strip()
 
@@ -204,9 +204,9 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
 def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
     """The others are computed."""
     Path("a.pdb").write_text("ATOM\n")
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(["energy", "h2.xyz", "a.pdb", "-m", "pm6", "--backend", "cpu", "--out", "t.csv", "--workers", "0"])
-    assert leaving.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
+    assert stopped.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- no meaning
@@ -264,9 +264,9 @@ def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) ->
     schema = {"symbols": ["He"], "geometry": [0, 0, 0]}
     asked = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
     Path("he.json").write_text(json.dumps(asked))
-    with pytest.raises(SystemExit) as leaving:  # the grid was of the file's functional, not of this method
+    with pytest.raises(SystemExit) as stopped:  # the grid was of the file's functional, not of this method
         run(["energy", "he.json", "-m", "hf", "--backend", "cpu", "-q"])
-    assert leaving.value.code is None and "he -2.855" in capsys.readouterr().out
+    assert stopped.value.code is None and "he -2.855" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- files with a model
@@ -284,10 +284,10 @@ def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> s
 
 def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     """Output of a command that succeeds."""
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(["energy", *arguments, "--backend", "cpu", "-q"])
     out, err = capsys.readouterr()
-    assert leaving.value.code in (None, 0), err + out
+    assert stopped.value.code in (None, 0), err + out
     return out, err
 
 

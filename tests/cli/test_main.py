@@ -30,9 +30,9 @@ WATER = str(files("cuanto") / "data" / "molecules" / "water.xyz")
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 

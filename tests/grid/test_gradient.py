@@ -50,7 +50,7 @@ def expected_gradient(orbital: Basis, grid: GroupedGrid, D_spq: Any, v_scg: Any,
     for x, force_gp in enumerate(forces):
         np.subtract.at(gradient[:, x], atoms_of(orbital), force_gp.sum(axis=0))
         if moving:
-            np.add.at(gradient[:, x], get_backend(backend).to_host(grid.own_g), force_gp.sum(axis=1))
+            np.add.at(gradient[:, x], get_backend(backend).to_host(grid.atom_g), force_gp.sum(axis=1))
     return gradient
 
 
@@ -151,9 +151,9 @@ def test_derivatives_of_weights_agree_with_the_reference(
     found = share_gradient(
         blocks_of_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device
     )
-    own_g, r_gx = device.to_host(grid.own_g), device.to_host(grid.position_xg).T
+    atom_g, r_gx = device.to_host(grid.atom_g), device.to_host(grid.position_xg).T
     used = grid.w_g > 0
-    expected = reference.weighted_share_gradient(f_g[used], r_gx[used], own_g[used], mol.R_ax, mol.numbers, partition)
+    expected = reference.weighted_share_gradient(f_g[used], r_gx[used], atom_g[used], mol.R_ax, mol.numbers, partition)
     assert abs(found - expected).max() < EXACT * abs(expected).max()
     assert abs(found.sum(axis=0)).max() < EXACT * abs(expected).max()
 

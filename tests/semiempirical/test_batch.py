@@ -17,7 +17,7 @@ from cuanto.errors import InputError
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import HARTREE_IN_KCAL
-from nddo_cases import METHODS, made, molecule, reference, run, values
+from nddo_cases import METHODS, molecule, molecule_of, reference, run, values
 
 
 def shaken(name: str, count: int) -> list[Molecule]:
@@ -53,7 +53,7 @@ def test_heats_of_a_batch(method: str) -> None:
 
 def test_stragglers_go_through_the_common_loop() -> None:
     """Hydrogen fluoride at 2 A, which does not converge with the others."""
-    hard = made(reference()["scf_stress_cases"][0])
+    hard = molecule_of(reference()["scf_stress_cases"][0])
     easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
     assert all(label.converged for label in found)
@@ -75,7 +75,7 @@ def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.Mon
     monkeypatch.setattr(batch, "solve", watched)
     monkeypatch.setattr(batch._BatchScf, "advance", held)
     record = reference()["scf_stress_cases"][0]
-    (label,) = semiempirical_energies([made(record)], "pm6", get_backend("cpu"))
+    (label,) = semiempirical_energies([molecule_of(record)], "pm6", get_backend("cpu"))
     assert ended[0].iterations_b[0] < 40 and not ended[0].converged_b[0]
     assert (ended[0].energy_b[0] - label.energy) * HARTREE_IN_KCAL == pytest.approx(203.0426, abs=1e-3)
     assert label.converged

@@ -23,7 +23,7 @@ METHODS = ("MNDO", "AM1", "PM3", "PM6")
 DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 6: {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}}
 """Weights of central differences, by the number of points and of steps."""
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
-WAYS = {
+DIAGONALISERS = {
     "full": {"diagonaliser": "full"},
     "refined": {"diagonaliser": "pseudo", "variant": "refined"},
     "block": {"diagonaliser": "pseudo", "variant": "block"},
@@ -51,7 +51,7 @@ ROWS = tuple((name, method) for name, record in elements()["molecules"].items() 
 """Molecules and methods of `elements`."""
 
 
-def made(record: dict[str, Any], method: str = "") -> Molecule:
+def molecule_of(record: dict[str, Any], method: str = "") -> Molecule:
     """RM1 counts no f electrons, and the lowest multiplicity with them is then the one of the record."""
     R_ax = np.array(record["coordinates_angstrom"]) / BOHR_IN_ANGSTROM
     return Molecule(record["symbols"], R_ax, record["charge"], None if method == "RM1" else record["multiplicity"])
@@ -60,7 +60,7 @@ def made(record: dict[str, Any], method: str = "") -> Molecule:
 def molecule(name: str, method: str = "") -> Molecule:
     """A molecule of either reference."""
     molecules = reference()["molecules"]
-    return made(molecules[name] if name in molecules else elements()["molecules"][name], method)
+    return molecule_of(molecules[name] if name in molecules else elements()["molecules"][name], method)
 
 
 def values(name: str, method: str, source: str = "independent") -> dict[str, Any]:

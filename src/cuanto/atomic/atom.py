@@ -116,7 +116,7 @@ class ScfSettings:
         positive = self.max_iterations >= 1 and self.history >= 1
         require(positive, "the numbers of iterations and of stored Fock matrices must be positive")
         shift = self.level_shift
-        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a number that is not negative")
+        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a non-negative number")
         for name in ("LL", "SL", "SS"):
             require(getattr(self, f"threshold_{name}") > 0, f"threshold_{name}: give a positive number")
 

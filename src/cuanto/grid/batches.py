@@ -163,7 +163,7 @@ class BatchQuadrature(Quadrature):
         return list(self._batches(VALUE_COUNTS[ORDER[self.family] + 1] + products + 3))
 
     def _sums_by_atom(self, point_xg: Any) -> Array:
-        sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self.atoms) for row in point_xg]
+        sums = [self.backend.xp.bincount(self.grid.atom_g, row, minlength=self.atoms) for row in point_xg]
         return np.stack(self.backend.download(sums), axis=1)
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:

@@ -73,7 +73,7 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
     position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
     grid = _assemble(*_within_reach(position, own, weight, groups.first, reaches), reaches, (edge, 0.0))
-    return replace(grid, own_g=None)
+    return replace(grid, atom_g=None)
 
 
 def _molecular_groups(
@@ -149,7 +149,7 @@ def _assemble(
         lists, bound = _by_size(lists, list_first, ao_first, reaches, merged)
     return GroupedGrid(
         position_xg=position,
-        own_g=placed.own_g[taken],
+        atom_g=placed.atom_g[taken],
         w_g=np.asarray(backend.to_host(xp.where(within < size_g, placed.w_g[taken], 0.0))),
         point_first=range_starts(full),
         list_first=list_first,

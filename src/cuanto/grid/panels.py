@@ -150,7 +150,7 @@ class PanelQuadrature(Quadrature):
         room += PANEL_PAD * (rows * (VALUE_COUNTS[ORDER[self.family] + 1] + 2 * products + 1) + padded)
         gradient = np.zeros((self.atoms, 3))
         values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local}
-        values |= {"potential": potential, "own": self.grid.own_g if moving else None, "out": gradient}
+        values |= {"potential": potential, "own": self.grid.atom_g if moving else None, "out": gradient}
         self._run(cpu_gradient(self.texts, C_spi is not None), values, 8 * (local + room), sums="out")
         return gradient
 

@@ -41,7 +41,7 @@ class GroupedPoints:
     """
 
     position_xg: Any
-    own_g: Any
+    atom_g: Any
     w_g: Any
     first: Ints
     boxes: Boxes
@@ -82,7 +82,7 @@ def _batches(
         return
     fixed = {"atom": backend.to_device(np.ascontiguousarray(R_ax)), "stride": len(placed.w_g), "atoms": atoms}
     fixed["pair"] = _pairs(fixed["atom"], numbers, partition, backend)
-    fixed |= {"position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
+    fixed |= {"position": placed.position_xg, "own": placed.atom_g, "weight": placed.w_g}
     xp = backend.xp
     step = min(groups, max(1, ENTRIES_AT_ONCE // atoms))
     fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}

@@ -113,9 +113,9 @@ def _check_value(one: Constraint, value: float | None, where: str) -> None:
     if value is None:
         return
     if one.kind == "distance" and not 0.3 <= value <= 100:
-        raise InputError(f"{where}: {value:g} Angstrom is no distance between two atoms; give 0.3 to 100")
+        raise InputError(f"{where}: {value:g} Angstrom is not a valid distance between two atoms; give 0.3 to 100")
     if one.kind == "angle" and not 0 < value < 180:
-        raise InputError(f"{where}: {value:g} degrees is no angle; give more than 0 and less than 180")
+        raise InputError(f"{where}: {value:g} degrees is not a valid angle; give more than 0 and less than 180")
     if one.kind == "dihedral" and not -360 <= value <= 360:
         raise InputError(f"{where}: {value:g} degrees: give a dihedral angle between -360 and 360")
 

@@ -32,7 +32,7 @@ from cuanto.scf.orthogonal import Device
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
-from cuanto.semiempirical.terms import Moment
+from cuanto.semiempirical.terms import DipoleMoment
 
 Angles = list[tuple[Any, float]]
 """Angles of every spin, with their norms."""
@@ -50,7 +50,7 @@ class Kept:
 class RotationStep:
     """A `Step` by rotations whose angles are extrapolated by DIIS with `history` entries."""
 
-    def __init__(self, problem: Problem, pseudo: Pseudo, moment: Moment, history: int) -> None:
+    def __init__(self, problem: Problem, pseudo: Pseudo, moment: DipoleMoment, history: int) -> None:
         self.problem, self.pseudo, self.moment = problem, pseudo, moment
         frame = problem.frame
         self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
