@@ -1,4 +1,4 @@
-"""Optimisations: Baker's set of 30 molecules, and the whole optimisation of caffeine, beside geomeTRIC with PySCF.
+"""Optimisations: Baker's set of 30 molecules, and an optimisation of caffeine, compared with geomeTRIC and PySCF.
 
     python benchmarks/optimization.py --check --peer --json benchmarks/results/optimization_baker_cpu.json
     python benchmarks/optimization.py --only water ammonia

@@ -73,7 +73,7 @@ def peer_seconds(row: Record) -> str:
 
 
 def profile(found: dict[str, Record]) -> str:
-    """J of a whole SCF and its steps, beside Table 6.7; empty if only energies were computed."""
+    """J of a whole SCF and its steps, next to Table 6.7; empty if only energies were computed."""
     found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
     head = ["", *(f"total J, {place(r)}" for r in found.values()), "thesis, K20c"]
     head += [f"steps of one J, {place(r)}" for r in found.values()]

@@ -1,4 +1,4 @@
-"""Semiempirical energies: whole PM6 calculations beside MOPAC, d functions, and a thousand conformers at once.
+"""Semiempirical energies: whole PM6 calculations compared with MOPAC, d functions, and a thousand conformers at once.
 
     python benchmarks/semiempirical.py --mopac --batch 1000 --json benchmarks/results/semiempirical_cpu.json
     python benchmarks/semiempirical.py --backend cuda --batch 1000 --json benchmarks/results/semiempirical_h200.json
@@ -9,7 +9,7 @@ threads, its start excluded (`PM6 1SCF NOMM`). Our time is one call of `cuanto.e
 with our default criteria, which are tighter. Runs alternate, and the best of `--repeat`
 counts for both; seconds of the processors (all threads) and MOPAC's version are recorded as well. Heats of formation
 that differ by more than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs
-that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, beside
+that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, and
 polyethylene of as many orbitals, whose atoms have none. `--xyz`: energy and gradient of geometries from files, to
 compare two revisions (`PYTHONPATH=OTHER/src`).
 """
@@ -215,10 +215,10 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--mopac", action="store_true", help="whole calculations beside MOPAC")
+    parser.add_argument("--mopac", action="store_true", help="compare whole calculations with MOPAC")
     parser.add_argument("--orbitals", type=int, nargs="*", default=[1000, 2000])
     parser.add_argument("--xyz", nargs="*", default=[], help="energies and gradients of these geometries")
-    parser.add_argument("--metal", action="store_true", help="atoms with d functions beside atoms without")
+    parser.add_argument("--metal", action="store_true", help="compare atoms with and without d functions")
     parser.add_argument("--batch", type=int, default=0, help="conformers of caffeine")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--json")

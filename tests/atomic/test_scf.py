@@ -227,7 +227,7 @@ def test_restarts_from_a_file(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not contain the spinors"):
             SavedSpinors.load(wrong)
     np.savez(path, relativistic=np.array(True), exponents_0=np.ones(1), coefficients_0=np.ones((3, 1)))
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="do not match"):
         SavedSpinors.load(path)
 
 

@@ -346,7 +346,7 @@ try:
 except KeyboardInterrupt:
     done = np.count_nonzero(out)
     time.sleep(0.1)
-    assert np.count_nonzero(out) == done  # nobody works on
+    assert np.count_nonzero(out) == done  # no thread continues
     print(time.monotonic(), flush=True)
 counts = np.zeros(1000, dtype=np.int64)
 backend.launch_all([Launch(count, 1000, {"count": counts}, grain=1)])

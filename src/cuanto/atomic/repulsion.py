@@ -1,6 +1,7 @@
 """Two-electron integrals of a basis (supermatrices) and their contraction with densities, P = (J - K)[D].
 
-The integrals depend neither on c nor on the nucleus: one `Repulsion` serves every calculation with these exponents.
+The integrals depend neither on c nor on the nucleus: one `Repulsion` can be used for every calculation with these
+exponents.
 Pairs of all symmetries have one numbering, each symmetry padded to whole groups of columns; integrals of the padding
 are zero.
 """

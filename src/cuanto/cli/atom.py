@@ -63,7 +63,8 @@ def atom(
         str | None, _text("A,B,D,G", "alpha,beta,delta,gamma. \\[default: table]", panel=CALCULATION)
     ] = None,
     ranges: Annotated[
-        str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'. \\[default: table]", panel=CALCULATION)
+        str | None,
+        _text("RANGES", "Ranges of exponents, such as 's(1:18)p(3:9)'. \\[default: table]", panel=CALCULATION),
     ] = None,
     pool: Annotated[
         bool, _flag("Use one K, the largest last index, for all symmetries.", "--pool", panel=CALCULATION)

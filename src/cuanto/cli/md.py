@@ -44,9 +44,9 @@ def _motion(help: str, *names: str, **more: Any) -> Any:
 
 
 MoleculeName = Annotated[str, typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
-Steps = Annotated[int, _motion("Steps in total; a run that is continued counts its earlier ones.", min=1)]
+Steps = Annotated[int, _motion("Steps in total, including those before an interruption.", min=1)]
 Timestep = Annotated[float, _motion("Length of a step in fs.")]
-Temperature = Annotated[float, _motion("Temperature of the first velocities and of a thermostat in K.")]
+Temperature = Annotated[float, _motion("Temperature of the initial velocities and of a thermostat in K.")]
 Kind = Annotated[Thermostat, _motion("none: constant energy; langevin or nose-hoover: constant temperature.")]
 TimeConstant = Annotated[float, _motion("Time constant of the thermostat in fs.")]
 Seed = Annotated[int, _motion("Seed of the random numbers.", min=0)]

@@ -27,7 +27,7 @@ def gradient_series(c_i: Sequence[float], gamma: float, x_squared: Value) -> Val
     return polynomial(c_i, gamma * x_squared / (1 + gamma * x_squared))
 
 
-# ---- omega-B97X: short-range exchange and correlation, beside exact exchange ----------------------------------
+# ---- omega-B97X: short-range exchange and correlation, to go with exact exchange ----------------------------------
 
 EXCHANGE = (0.842294, 0.726479, 1.04760, -5.70635, 13.2794)
 SAME = (1.0, -4.33879, 18.2308, -31.7430, 17.2901)
@@ -95,7 +95,7 @@ def m06_l_exchange(s: Spin) -> Value:
 
 @define_exchange("hyb_mgga_x_m06_2x", M06_2X)
 def m06_2x_exchange(s: Spin) -> Value:
-    """Energy density of one spin, beside 54 % of exact exchange."""
+    """Energy density of one spin, to be combined with 54 % of exact exchange."""
     return exchange(s) * pbe_enhancement(s) * kinetic_ratio_series(M06_2X_A, s)
 
 

@@ -19,7 +19,7 @@ ADIIS_GRADIENT = 0.02
 DIVERGENCE = 1e-2
 """Hartree above the lowest energy so far at which DIIS counts as diverging."""
 FIRST_STEPS = 3
-"""Matrices in the history up to which DIIS is not judged: the first steps of Kohn-Sham go too far."""
+"""Matrices in the history up to which DIIS is not considered divergent: the first steps of Kohn-Sham overshoot."""
 STALL_ITERATIONS = 6
 """Iterations within which the smallest gradient must shrink."""
 ADIIS_ITERATIONS = 12

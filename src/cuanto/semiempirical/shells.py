@@ -104,7 +104,8 @@ class Shells:
     def rho(self) -> Mapping[str, float]:
         """Additive terms by pair of shells, of the monopoles `0` and `0dd`, and of the `core`.
 
-        `sp core` and `pp core` are those of s and p in the attraction to cores and beside d functions; MOPAC limits
+        `sp core` and `pp core` are those of s and p in the attraction to cores and in integrals with d functions; MOPAC
+        limits
         them for metals, as it does all additive terms of d functions.
         """
         found = {"0": 0.5 / self.g["g_ss"]}
