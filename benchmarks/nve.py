@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--auxbasis", help="fitting basis, where the Basis Set Exchange is not installed")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--step", type=float, default=0.5, help="femtoseconds")
-    parser.add_argument("--temperature", type=float, default=300.0, help="of the first velocities, K")
+    parser.add_argument("--temperature", type=float, default=300.0, help="of the initial velocities, K")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="gradient_tolerance of the SCF")
     parser.add_argument("--points", type=int, default=5, help="steps from which start orbitals are extrapolated")
     parser.add_argument("--seed", type=int, default=1)

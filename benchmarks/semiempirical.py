@@ -59,9 +59,9 @@ def water(count: int, seed: int = 1) -> cuanto.Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * position for Q, position in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return cuanto.Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM, name=f"water_{count}")
 
 
@@ -97,9 +97,9 @@ def titanium(count: int) -> cuanto.Molecule:
     rng, side = np.random.default_rng(2), int(np.ceil(count ** (1 / 3)))
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     shape = 2.17 / np.sqrt(3.0) * np.concatenate([[[0, 0, 0]], corners])
-    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 6.5 * position for Q, position in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 6.5 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return cuanto.Molecule(["Ti", *["Cl"] * 4] * count, R_ax / BOHR_IN_ANGSTROM, name=f"TiCl4_{count}")
 
 

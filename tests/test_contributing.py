@@ -63,7 +63,7 @@ def test_commands_print_what_the_page_shows(changed: Path) -> None:
     assert refused.returncode == 2
 
 
-def test_the_energy_is_that_of_pyscf(changed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_energy_equals_that_of_pyscf(changed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(changed)
     (check,) = blocks("python")
     theirs: dict[str, Any] = {}

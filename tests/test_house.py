@@ -154,6 +154,6 @@ def test_cupy_is_forbidden_in_every_package_but_the_backends() -> None:
     assert set(contract["source_modules"]) == {f"cuanto.{name}" for name in tops}  # type: ignore[call-overload]
 
 
-def test_contracts_have_no_exception_but_that_of_type_checking() -> None:
+def test_the_only_exception_of_contracts_is_type_checking() -> None:
     exceptions = [line for one in contracts() for line in one.get("ignore_imports", ())]  # type: ignore[attr-defined]
     assert exceptions == ["cuanto -> cuanto.batch"]

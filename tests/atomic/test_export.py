@@ -101,7 +101,7 @@ def test_a_set_made_here_gives_the_atom_its_energy_in_a_molecule(
     assert result.converged and result.energy == pytest.approx(orbitals.energy, abs=1e-8)
 
 
-def test_what_cannot_be_exported(orbitals: AtomResult) -> None:
+def test_sets_that_cannot_be_exported(orbitals: AtomResult) -> None:
     relativistic = solve(orbitals.atom, ScfSettings(), "cpu")
     with pytest.raises(InputError, match="non-relativistic orbitals"):
         contracted_table("Ne", relativistic)

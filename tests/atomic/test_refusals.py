@@ -136,7 +136,7 @@ def test_a_constant_energy_is_accepted_although_the_density_oscillates(helium: A
     assert not energy_is_constant(replace(helium, history=[last] * 4 + [replace(last, energy=last.energy + 1e-3)]))
 
 
-def test_an_energy_that_cannot_be_had_says_why() -> None:
+def test_a_failed_energy_is_explained() -> None:
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)", settings={"max_iterations": 1})
     assert isinstance(job.basis, WellTempered)
     energy_of = AtomEnergy(job, "cpu")
@@ -198,7 +198,7 @@ def test_a_search_starts_where_the_energy_is_lowest() -> None:
     assert best_start(starts[1:2], near_a_tenth, EvaluationLog()) is starts[1]  # no choice
 
 
-def test_what_the_log_knows_is_not_computed_again(tmp_path: Path) -> None:
+def test_logged_energies_are_not_computed_again(tmp_path: Path) -> None:
     starts, asked = tempered(0.5, 0.2, 0.11), []
 
     def energy_of(basis: WellTempered) -> float:
@@ -214,7 +214,7 @@ def test_what_the_log_knows_is_not_computed_again(tmp_path: Path) -> None:
     assert len(EvaluationLog(tmp_path / "a.log", {"element": "He"}).known) == 3
 
 
-def test_a_search_without_any_start_says_why() -> None:
+def test_a_search_without_any_start_is_explained() -> None:
     with pytest.raises(EnergyFailure, match="too tight"):
         best_start(tempered(3.0, 4.0), near_a_tenth, EvaluationLog())
     with pytest.raises(EnergyFailure, match="to start from has an energy: alpha = -2 is not"):

@@ -28,7 +28,7 @@ from cuanto.atomic import (
 )
 from cuanto.atomic.one_electron import core, overlap
 from cuanto.atomic.rotate import SpinorRotations
-from cuanto.atomic.solve import effective, error
+from cuanto.atomic.solve import diis_error, effective_fock
 from cuanto.errors import CuantoError, InputError
 
 solver = importlib.import_module("cuanto.atomic.solve")
@@ -122,14 +122,14 @@ def test_effective_matrix_has_the_blocks_it_should() -> None:
     C = np.linalg.qr(rng.normal(size=(9, 9)))[0]
     A, Q = (one + one.T for one in rng.normal(size=(2, 9, 9)))
     filling, c, o, r = 0.3, slice(0, 3), slice(3, 4), slice(4, 9)
-    M = C.T @ effective(A, Q, C[:, c], C[:, o], filling) @ C
+    M = C.T @ effective_fock(A, Q, C[:, c], C[:, o], filling) @ C
     closed, opened = C.T @ A @ C, C.T @ (A - Q) @ C
     for block in ((c, c), (r, r), (c, r)):
         assert M[block] == pytest.approx(closed[block], abs=1e-12)
     for block in ((o, o), (o, r), (r, o)):
         assert M[block] == pytest.approx(opened[block], abs=1e-12)
     assert M[c, o] == pytest.approx((closed[c, o] - filling * opened[c, o]) / (1 - filling), abs=1e-12)
-    e = C.T @ error(C @ M @ C.T, C[:, c], C[:, o]) @ C
+    e = C.T @ diis_error(C @ M @ C.T, C[:, c], C[:, o]) @ C
     assert np.abs(e + e.T).max() < 1e-12 and np.abs(e[r, r]).max() < 1e-12
     assert np.abs(e[r, c]) == pytest.approx(np.abs(M[r, c]), abs=1e-12)
 
@@ -181,11 +181,11 @@ def test_rotated_spinors_have_the_same_energy(symbol: str, relativistic: bool, m
 def test_rotated_spinors_that_are_not_the_lowest() -> None:
     """Rotations do not reorder levels, so that a wrong occupation is detected at the end."""
     F = np.diag([-9.0, -2.0, -1.0, 3.0]) + 0.01
-    rotated = SpinorRotations(lambda F: solver.lowest(F, 1, 1, 2.0, "S+", rest=True), 1, 1, 1)
+    rotated = SpinorRotations(lambda F: solver.lowest_eigenvectors(F, 1, 1, 2.0, "S+", rest=True), 1, 1, 1)
     U = rotated(F)
     assert rotated(F + 1e-3 * np.eye(4)[::-1]).shape == U.shape and rotated.steps == 1
     assert rotated.check(F, U)
-    other = solver.lowest(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
+    other = solver.lowest_eigenvectors(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
     assert not rotated.check(F, other)
     rotated(F)
     assert rotated.steps == 1  # eigenvectors, because the current spinors are not the lowest
@@ -256,7 +256,7 @@ def test_failure_to_converge_is_reported() -> None:
     assert not result.converged and result.iterations == 4 and len(result.history) == 4
 
 
-def test_what_is_reported() -> None:
+def test_reported_values() -> None:
     seen: list[AtomIteration] = []
     atom = table_atom("Cr")
     result = solve(atom, TIGHT, "cpu", on_iteration=seen.append)
@@ -291,8 +291,8 @@ def test_negative_energies_are_recognised() -> None:
     """A matrix without the gap between both continua."""
     F = np.diag([-5.0, -4.0, -3.0, 1.0])
     with pytest.raises(CuantoError, match="cannot be told apart"):
-        solver.lowest(F, 2, 1, 1.0, "S+")
-    U = solver.lowest(np.diag([-5.0, -4.0, -0.5, 1.0]), 2, 1, 1.0, "S+")
+        solver.lowest_eigenvectors(F, 2, 1, 1.0, "S+")
+    U = solver.lowest_eigenvectors(np.diag([-5.0, -4.0, -0.5, 1.0]), 2, 1, 1.0, "S+")
     assert np.abs(U[:, 0]) == pytest.approx([0, 0, 1, 0])
 
 

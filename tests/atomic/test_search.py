@@ -238,7 +238,7 @@ def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Sear
     assert isinstance(found["Li"], InputError) and "no lithium today" in str(found["Li"])
 
 
-def test_problems_are_said_at_once(tmp_path: Path) -> None:
+def test_problems_are_reported_immediately(tmp_path: Path) -> None:
     for settings, symbol, says in [
         ({"threshold": "table"}, "Ce", "the table has no Ce"),
         ({"size": 4}, "Kr", "size 4 is too small for Kr"),

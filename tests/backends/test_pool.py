@@ -393,7 +393,7 @@ def test_failed_allocations_are_errors(what: str, threads: int) -> None:
     assert (counted(500, threads, 1) == 1).all() and out.tolist() == [100.0] * 3
 
 
-def test_an_error_while_a_launch_is_under_way() -> None:
+def test_an_error_during_a_launch() -> None:
     """The error comes from a better kernel; the threads stop before the arguments are freed."""
     backend, out = backends[3], np.zeros(100_000, dtype=np.int64)
     program = backend.compile(SLOW)

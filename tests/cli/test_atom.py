@@ -231,7 +231,7 @@ def test_an_optimisation_from_a_file_is_logged_and_continues(
     assert "optimum: alpha = " in out
 
 
-def test_an_optimised_set_goes_into_a_molecule(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_optimised_set_is_used_in_a_molecule(capsys: pytest.CaptureFixture[str]) -> None:
     """Make, optimise, contract and export a set; then compute the atom in it with `cuanto energy`."""
     assert atom(*SMALL, "--optimise", "--export", "he.nw", "--contract", "--plot", "he.png",
                 "--plot-optimisation", "way.svg") == 0  # fmt: skip
@@ -278,7 +278,7 @@ def search(*arguments: str) -> int:
     return status_of("basis-search", *arguments)
 
 
-def test_a_search_writes_its_sets_and_knows_them_the_next_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_writes_its_sets_and_reuses_them(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--elements", "He", "--size", "9", "--threshold", "1e-4", "--scan", "bisect", "--workers", "0")
     arguments += ("--reference", "He=-2.8618133227", "--max-evaluations", "30")
     arguments += ("--export", "set.json", "--json", "r.json")

@@ -219,7 +219,7 @@ def test_doctor_tells_when_the_cache_is_a_fallback(tmp_path: Path, monkeypatch: 
     assert "fallback, because the cache folder in your home" in doctor.kernel_cache()[0]
 
 
-def test_doctor_tells_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_explains_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from cuanto.backends.cuda.backend import why_no_gpu
 
     class CUDARuntimeError(RuntimeError):

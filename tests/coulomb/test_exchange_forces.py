@@ -175,7 +175,7 @@ def test_precisions_of_lists(precision: str) -> None:
     assert np.abs(found - exact).max() < (1e-8 if precision == "mixed" else 1e-5)
 
 
-def test_the_pairs_of_exchange_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pairs_of_exchange_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A builder that has made K sets up no pairs for the gradient."""
     basis, device = few_shells("pp"), backend("simt-group")
     D_spq = symmetric(basis, 1)

@@ -248,7 +248,7 @@ def test_energies_of_the_reference(record: dict[str, Any]) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["alkane_01", "benzene", "ribavirin", "alkane_18"])
-def test_gpu_energies_are_those_of_the_reference(name: str) -> None:
+def test_gpu_energies_equal_those_of_the_reference(name: str) -> None:
     record = next(r for r in ENERGIES if r["molecule"] == name and r["fitting"] == "RI-J and RI-K")
     options = {"fitting": "jk", "auxbasis": record["auxbasis"], "energy_tolerance": 1e-10}
     result = cuanto.energy(molecule(name), "rhf", "cc-pvdz", backend="cuda", **options)

@@ -81,7 +81,7 @@ def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
 
 
 @DEVICES
-def test_sets_that_do_not_meet(name: str) -> None:
+def test_sets_that_do_not_interact(name: str) -> None:
     """Potentials of sets with signs, from those of one set at a time."""
     device, (groups, _) = get_backend(name), primitives(chain(5))
     size = sum(group.count * group.functions for group in groups)

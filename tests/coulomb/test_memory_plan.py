@@ -170,7 +170,7 @@ print(memory._resident() - before)
 """
 
 
-def test_resident_memory_is_that_of_the_process() -> None:
+def test_resident_memory_equals_that_of_the_process() -> None:
     """In a new process, which has no free memory to reuse."""
     done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     assert 40 * MIB < int(done.stdout) < 60 * MIB

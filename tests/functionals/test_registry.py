@@ -24,7 +24,7 @@ WATER = Molecule(["O", "H", "H"], [[0.0, 0.0, 0.0], [1.8, 0.0, 0.0], [0.0, 1.8, 
 
 
 @pytest.mark.parametrize("name", functional_names())
-def test_exact_exchange_is_that_of_libxc(name: str) -> None:
+def test_exact_exchange_equals_that_of_libxc(name: str) -> None:
     from pyscf.dft import libxc
 
     functional = get_functional(name)
@@ -145,7 +145,7 @@ def test_command_prints_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name a functional" in capsys.readouterr().err
 
 
-def test_dispersion_refuses_what_has_no_parameters() -> None:
+def test_dispersion_without_parameters_is_refused() -> None:
     with pytest.raises(InputError, match="d3bj has no parameters for 'm06-2x'"):
         Dispersion(WATER, "m06-2x", "d3bj")
     with pytest.raises(InputError, match="unknown dispersion correction 'd5'"):
@@ -156,7 +156,7 @@ def test_dispersion_refuses_what_has_no_parameters() -> None:
     assert all(set(known) <= names for known in METHODS.values())
 
 
-def test_dispersion_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dispersion_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, package in PACKAGES.items():
         monkeypatch.setitem(sys.modules, f"{package}.interface", None)
         with pytest.raises(MissingDependencyError, match=f"pip install {package}"):

@@ -123,7 +123,7 @@ def test_gradient_does_not_depend_on_the_width_of_a_vector(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_groups_do_not_change_the_result(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panels, "LOCAL_FUNCTIONS", 4)
     orbital, grid = case("cpu")
     C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
@@ -174,12 +174,12 @@ def density(spins: int) -> Any:
     return C_spi @ C_spi.transpose(0, 2, 1)
 
 
-def check_against_differences(functional: str, D_spq: Any, places: Any, **settings: Any) -> None:
+def check_against_differences(functional: str, D_spq: Any, elements: Any, **settings: Any) -> None:
     """The gradient at some atoms and axes, and that it adds up to zero."""
     term = term_of(functional, len(D_spq), **settings)
     gradient, R_ax = term.gradient(D_spq, None), term.molecule.R_ax
     assert gradient.shape == (3, 3) and abs(gradient.sum(axis=0)).max() < 1e-12
-    for place in places:
+    for place in elements:
 
         def energy(step: float, place: Any = place) -> float:
             moved = R_ax.copy()

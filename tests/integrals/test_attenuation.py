@@ -244,7 +244,7 @@ def test_one_shell_by_hand() -> None:
 # ------------------------------------------------------------------------------------------ kernels, input
 
 
-def test_mcmurchie_davidson_kernels_serve_both_operators() -> None:
+def test_mcmurchie_davidson_kernels_are_used_for_both_operators() -> None:
     assert coulomb_operator(True, "md") == coulomb_operator(False, "md") == coulomb_operator(False, "hgp") == "coulomb"
     assert coulomb_operator(True, "hgp") == "coulomb_erf"
 

@@ -112,7 +112,7 @@ def functions_of(basis: Basis, order: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("momenta", [(2, 0, 1), (2, 1, 2), (3, 1, 0), (3, 2, 4), (4, 0, 3)])
-def test_pairs_the_other_way_round(momenta: tuple[int, int, int], algorithm: str) -> None:
+def test_pairs_with_exchanged_shells(momenta: tuple[int, int, int], algorithm: str) -> None:
     """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never uses, are correct as well."""
     basis, aux = bundle(Case("pure", "contracted", l_max=max(momenta[:2]), aux_max=momenta[2]))
     first, second = (next(g for g in segments(basis) if g.l == l) for l in momenta[:2])

@@ -156,7 +156,7 @@ def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_cent
     assert not missing
 
 
-def test_check_knows_every_schedule() -> None:
+def test_check_covers_every_schedule() -> None:
     kernels = check_cuda().specs(3, 4)
     assert {kernel.schedule for kernel in kernels} == {"thread", "group", *BLOCK_SCHEDULES}
     for schedule in ("group", *BLOCK_SCHEDULES):

@@ -291,7 +291,7 @@ def test_only_the_assembler_knows_targets() -> None:
     assert found == {"text.py"}
 
 
-def test_every_spec_has_a_name_of_its_own() -> None:
+def test_names_of_specs_are_unique() -> None:
     specs = [
         KernelSpec(*c, schedule, real, columns)
         for pure in (True, False)

@@ -66,7 +66,7 @@ def full_store(K: int) -> int:
 
 
 @pytest.mark.parametrize("K", range(11))
-def test_batches_are_those_of_the_recursion(K: int) -> None:
+def test_batches_equal_those_of_the_recursion(K: int) -> None:
     batches = recursion(K)
     assert [len(batches[k]) for k in range(K + 1)] == [md_blocks.batch_size(K, k) for k in range(K + 1)]
     assert full_store(K) == sum(len(batch) for batch in batches.values())
@@ -189,7 +189,7 @@ def test_two_and_three_centres(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", TWO)
-def test_other_operators_are_served_by_the_general_kernel(schedule: str) -> None:
+def test_other_operators_use_the_general_kernel(schedule: str) -> None:
     basis, _ = bundle(Case(l_max=1, aux_max=1))
     backends = SimtBackend(schedule), CpuBackend(schedule="table")
     got, wanted = (b.to_host(integrals.overlap(basis, backend=b)) for b in backends)

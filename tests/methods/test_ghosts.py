@@ -122,7 +122,7 @@ def test_nuclei() -> None:
     assert Nuclei(nuclei.protons, np.array([0, 0, 60])).charges.tolist() == [8, 0, 19]
 
 
-def test_electrons_and_multiplicity_are_those_of_real_atoms() -> None:
+def test_electrons_and_multiplicity_equal_those_of_real_atoms() -> None:
     mol = Molecule(["H", "Gh-C", "Gh-H"], [[0, 0, 0], [0, 0, 2], [0, 2, 2]])
     assert (mol.nelectron, mol.multiplicity, mol.composition) == (1, 2, {"H": 1})
     with pytest.raises(InputError, match=r"no electron would be left with the proton; it can be -3 to 0"):
@@ -134,7 +134,7 @@ def test_electrons_and_multiplicity_are_those_of_real_atoms() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_counterpoise_of_hartree_fock_is_that_of_pyscf(part: str) -> None:
+def test_counterpoise_of_hartree_fock_equals_that_of_pyscf(part: str) -> None:
     from pyscf import scf
 
     mol = with_ghosts(part)
@@ -152,7 +152,7 @@ def test_counterpoise_of_hartree_fock_is_that_of_pyscf(part: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "part"), [("pbe", "water"), ("b3lyp", "hydrogen fluoride")])
-def test_counterpoise_of_functionals_is_that_of_pyscf(method: str, part: str) -> None:
+def test_counterpoise_of_functionals_equals_that_of_pyscf(method: str, part: str) -> None:
     """Ghosts have the points that their elements have, in both programs."""
     from pyscf import dft
 
@@ -176,7 +176,7 @@ def test_an_open_shell_beside_ghosts() -> None:
         cuanto.energy(mol, "uhf", "def2-svp", atomic_charges=[1, -1, 0, 0], **common)
 
 
-def test_functions_fitting_functions_and_points_are_those_of_the_elements() -> None:
+def test_functions_fitting_functions_and_points_equal_those_of_the_elements() -> None:
     whole, mol = Molecule.from_string(xyz()), with_ghosts()
     of_whole, basis = (cuanto.Basis({"F": "sto-3g", "default": "def2-svp"}, one) for one in (whole, mol))
     assert basis.ao_labels() == of_whole.ao_labels()
@@ -195,7 +195,7 @@ def test_a_ghost_brings_no_density_to_the_guess() -> None:
 
 
 @pytest.mark.parametrize("kind", ["d3bj", "d4"])
-def test_dispersion_leaves_ghosts_out(kind: str) -> None:
+def test_dispersion_ignores_ghosts(kind: str) -> None:
     pytest.importorskip({"d3bj": "dftd3", "d4": "dftd4"}[kind])
     mol = with_ghosts()
     water, found = Molecule(mol.symbols[:3], mol.R_ax[:3]), Dispersion(mol, "pbe", kind)
@@ -211,7 +211,7 @@ def test_a_point_charge_may_sit_on_a_ghost() -> None:
         NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 0]]))
 
 
-def test_an_ion_beside_ghosts_has_its_own_centre_of_mass() -> None:
+def test_ghosts_do_not_affect_the_centre_of_mass_of_an_ion() -> None:
     ion = cuanto.energy(Molecule(["O", "H"], [[0, 0, 0], [0, 0, 1.8]], -1), "hf", "sto-3g", backend="cpu")
     far = Molecule(["O", "H", "Gh-F"], [[0, 0, 0], [0, 0, 1.8], [0, 0, 40]], -1)
     assert np.abs(cuanto.energy(far, "hf", "sto-3g", backend="cpu").dipole - ion.dipole).max() < 1e-6

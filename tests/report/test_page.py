@@ -184,14 +184,14 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
-    positions = list(paths(small))
+    all_paths = list(paths(small))
     random = np.random.default_rng(5)
     pages = 0
     for _ in range(60):
         bad = changed(small)
-        *way, last = positions[int(random.integers(len(positions)))]
+        *parents, last = all_paths[int(random.integers(len(all_paths)))]
         inner: Any = bad
-        for key in way:
+        for key in parents:
             inner = inner[key]
         inner[last] = junk[int(random.integers(len(junk)))]
         try:
@@ -202,12 +202,12 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     assert pages > 30
 
 
-def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths(value: Any, parents: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Paths to all values of nested dictionaries, and to the first elements of lists."""
     inner = value.items() if isinstance(value, dict) else list(enumerate(value))[:4] if isinstance(value, list) else ()
     for key, below in inner:
-        yield (*way, key)
-        yield from paths(below, (*way, key))
+        yield (*parents, key)
+        yield from paths(below, (*parents, key))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_invalid_sources(tmp_path: Path) -> None:
         report_html(1.0)  # type: ignore[arg-type]
 
 
-def test_a_checkpoint_shows_what_it_has(tmp_path: Path) -> None:
+def test_report_of_a_checkpoint(tmp_path: Path) -> None:
     it = molecule("water_01")
     basis = Basis("cc-pvdz", it)
     from cuanto.backends import get_backend

@@ -72,7 +72,7 @@ def steps(states: list[State]) -> set[str]:
     return {word for state in states for word in state.step.split(", ")}
 
 
-def test_descent_rescues_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """From Cu+ and O-, DIIS moves slowly along a ridge; the history shows when descent takes over. How long DIIS lasts
     depends on rounding, so the number of stalled iterations is lowered.
     """
@@ -130,7 +130,7 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
 
 
 @pytest.mark.parametrize("options", [{"accelerator": "diis"}, {"accelerator": "descent"}, {}])
-def test_calculations_that_do_not_converge_say_so(options: dict[str, Any]) -> None:
+def test_failure_to_converge_is_reported(options: dict[str, Any]) -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
     astray, states = run_in_core(given, max_iterations=12, **options)
     assert not astray.converged and astray.iterations == 12
@@ -178,7 +178,7 @@ def test_diis_remembers_more_than_adiis_can_try() -> None:
     assert c_n.sum() == pytest.approx(1.0) and c_n @ G @ c_n < other @ G @ other
 
 
-def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     matrix = 8 * 3 * 3
 
     def kept(free: float) -> int:
@@ -196,7 +196,7 @@ def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, ca
     assert kept(0.0) == 2 and "memory is short" in caplog.messages[2]
 
 
-def test_easy_molecules_are_never_rescued() -> None:
+def test_easy_molecules_need_no_descent() -> None:
     for name in ("CH3", "O2", "NO2"):
         given = record("open_shell", molecule=name, method="UHF", basis="cc-pvdz", label=None)
         plain, states = run_in_core(given)
@@ -253,7 +253,7 @@ NO2: dict[str, Any] = {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz", "
 @pytest.mark.parametrize(
     "options", [{"accelerator": "descent"}, {"level_shift": 0.3}, {"diagonaliser": "pseudo"}], ids=str
 )
-def test_every_way_leads_to_the_same_restricted_open_shell(options: dict[str, Any]) -> None:
+def test_all_algorithms_give_the_same_restricted_open_shell(options: dict[str, Any]) -> None:
     given = record("open_shell", **NO2)
     plain, _ = run_in_core(given, method="rohf")
     other, states = run_in_core(given, method="rohf", **options)

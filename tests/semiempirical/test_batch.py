@@ -51,7 +51,7 @@ def test_heats_of_a_batch(method: str) -> None:
         assert label.heat_of_formation == pytest.approx(values(name, method)["heat_of_formation_kcal_mol"], abs=1e-4)
 
 
-def test_stragglers_go_through_the_common_loop() -> None:
+def test_unconverged_molecules_use_the_common_loop() -> None:
     """Hydrogen fluoride at 2 A, which does not converge with the others."""
     hard = molecule_of(reference()["scf_stress_cases"][0])
     easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
@@ -60,7 +60,7 @@ def test_stragglers_go_through_the_common_loop() -> None:
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
 
 
-def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_are_not_aufbau_use_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same molecule in a stationary state 203 kcal/mol too high, whose lone pairs lie above occupied orbitals."""
     ended: list[batch.Converged] = []
     solve = batch.solve
@@ -144,7 +144,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert keywords["diagonaliser"] == "sp2"
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_reports_errors(tmp_path: Path) -> None:
     file = xyz(tmp_path / "m.xyz", "water_01")
     few = CliRunner().invoke(app, ["energy", file, "-m", "am1", "--backend", "cpu", "-o", "max_iterations=2"])
     assert few.exit_code == 1 and "NOT converged in 2 iterations" in few.output

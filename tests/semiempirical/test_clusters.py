@@ -105,7 +105,7 @@ def test_rotations_of_a_cluster(method: str) -> None:
     assert np.abs(found.dipole_debye - full.dipole_debye).max() < 2e-5
 
 
-def test_what_is_not_safe_is_left_to_the_common_loop() -> None:
+def test_unsafe_rotations_use_the_common_loop() -> None:
     """Two electrons too many: levels cross, and eigenvectors are needed."""
     waters = water_cluster(51)
     mol = Molecule(waters.symbols, waters.R_ax, charge=-2)
@@ -175,7 +175,7 @@ def test_levels_of_distant_molecules_may_cross_at_first() -> None:
         assert pseudo(F[None], np.eye(n)[None], n_sm, 0.0)[2] == step
 
 
-def test_which_options_the_rotations_have() -> None:
+def test_options_of_the_rotations() -> None:
     backend = get_backend("cpu")
 
     def problem(electrons: int, size: int = 384) -> Problem:

@@ -113,7 +113,7 @@ def test_products_are_packed_by_shells() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_data_say_where_they_come_from(method: str) -> None:
+def test_data_have_provenance(method: str) -> None:
     data = json.loads((files("cuanto") / "data" / "semiempirical" / f"{method}.json").read_text())
     named = [symbol for symbols in data["sources"]["elements"].values() for symbol in symbols.split()]
     assert sorted(named) == sorted(data["elements"])

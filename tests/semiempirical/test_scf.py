@@ -139,7 +139,7 @@ def test_single_precision_is_left_out_where_it_would_show() -> None:
 
 
 @pytest.mark.parametrize("mol", [water_cluster(51), polyethylene(51)], ids=["water", "polyethylene"])
-def test_single_precision_leaves_no_trace(mol: Molecule) -> None:
+def test_single_precision_does_not_affect_the_result(mol: Molecule) -> None:
     """Energies, charges and gradients agree whether or not early iterations are in single precision (atomic units)."""
     found = []
     for mixed in (None, False):

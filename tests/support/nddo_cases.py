@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import cuanto
 from cuanto import Molecule
 from cuanto.methods import SemiempiricalResult
-from cuanto.semiempirical.layout import Layout, positions
+from cuanto.semiempirical.layout import Layout, lattice
 from cuanto.semiempirical.parameters import parameters
 from cuanto.units import BOHR_IN_ANGSTROM
 from places import DATA
@@ -99,7 +99,7 @@ def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:
     """Layout of a molecule, and its positions with a leading batch axis."""
-    return Layout(parameters(method.lower()), mol.symbols), positions([mol])
+    return Layout(parameters(method.lower()), mol.symbols), lattice([mol])
 
 
 def moved(mol: Molecule, seed: int) -> Molecule:
@@ -115,9 +115,9 @@ def water_cluster(count: int, seed: int = 1) -> Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    positions = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
+    lattice = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM)
 
 

@@ -47,7 +47,7 @@ def parameter_texts(basis: WellTempered) -> list[str]:
 
 
 def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = None) -> dict[str, Any]:
-    """The result as JSON can hold it; energies in Hartree, lengths in Bohr."""
+    """The result as JSON data; energies in Hartree, lengths in Bohr."""
     nucleus, settings = job.nucleus, result.settings
     numbers = ("n", "occupation", "closed", "energy", "r", "r_inverse", "r_squared")
     basis: dict[str, Any] = {

@@ -100,14 +100,14 @@ def run_job(job: Job) -> int:
     with job.errors_about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
-    positions = output_paths(job, [source.label for source in sources])
+    paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     calculate = _function_of(job)
     if len(sources) == 1:
-        return 0 if calculate(console, sources[0], job, positions[0]).converged else NOT_CONVERGED
+        return 0 if calculate(console, sources[0], job, paths[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Outcome | None, str]] = []
-    for source, outputs in zip(sources, positions, strict=True):
+    for source, outputs in zip(sources, paths, strict=True):
         try:
             done.append((source.label, calculate(console, source, job, outputs), ""))
         except CuantoError as error:
@@ -134,10 +134,10 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
 def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     """Output files of every molecule, all different; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
-    positions = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
+    paths = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
     seen: dict[str, tuple[str, str]] = {}
-    for label, position in zip(labels, positions, strict=True):
-        for name, path in position.items():
+    for label, outputs in zip(labels, paths, strict=True):
+        for name, path in outputs.items():
             if path != STDOUT:
                 require_writable(path, *job.inputs)
             elif name != "json":
@@ -152,7 +152,7 @@ def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
-    return positions
+    return paths
 
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:

@@ -225,10 +225,10 @@ def run_frequencies(job: Job, analysis: Analysis) -> int:
     if len(sources) > 1 and analysis.journal is not None and "{name}" not in analysis.journal:
         raise InputError(f"--journal {analysis.journal} would hold several molecules: write {{name}} in its name")
     named = {"hessian": "{name}_hessian.json", **job.outputs}
-    positions = output_paths(replace(job, outputs=named), [source.label for source in sources])
+    paths = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors, status = Console(highlight=False, stderr=True), 0
-    for given, source, outputs in zip(job.sources, sources, positions, strict=True):
+    for given, source, outputs in zip(job.sources, sources, paths, strict=True):
         try:
             status = max(status, _compute(console, given, source, job, analysis, outputs))
         except CuantoError as error:

@@ -138,9 +138,9 @@ class CudaExchangeForces:
         """d/dR of -2 sum over quartets of Gamma_abcd (ab|cd), [atom, axis]; on the host."""
         xp, atoms = self.backend.xp, len(self.basis.R_ax)
         largest = self._engine.largest(D_npq)
-        monomials, positions = self._monomials
+        monomials, tables = self._monomials
         gradient = self.backend.zeros((COPIES, atoms, 3), np.float64)
-        common = {**positions, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
+        common = {**tables, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
         common |= {"densities": len(D_npq), "gradient": gradient, "copies": COPIES, "want_j": 0}
         common |= {"largest": xp.ascontiguousarray(largest), "segments": len(largest)}
         common["cutoff"] = self.options.threshold * SIZE_SHARE

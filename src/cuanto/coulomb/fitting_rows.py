@@ -164,8 +164,8 @@ class NativeRows(RowTensor):
     def _exchange_at_once(self, C_pi: Any, parts: Sequence[Part]) -> Any:
         """K of orbitals that are restricted to one part each: only functions near the part contribute."""
         naux, inside = self.naux, np.zeros(self.n, dtype=bool)
-        items, stacks, positions = [], [], []
-        size = position = column = 0
+        items, stacks, near_functions = [], [], []
+        size = offset = column = 0
         for part, columns in parts:
             inside[part] = True
             at = np.flatnonzero(inside[self._q])
@@ -174,13 +174,13 @@ class NativeRows(RowTensor):
             last = at[np.append(first[1:], len(at)) - 1] + 1  # rows in between have coefficients of zero
             count, out = len(columns), size + np.arange(len(near)) * naux
             items.append(_items(at[first], last, column, count, out, len(near) * naux))
-            stacks.append((size, len(near), count, position))
-            positions.append(near)
-            size, position, column = size + count * len(near) * naux, position + len(near), column + count
+            stacks.append((size, len(near), count, offset))
+            near_functions.append(near)
+            size, offset, column = size + count * len(near) * naux, offset + len(near), column + count
         X = self._X(size)
         C_qi = C_pi[:, np.concatenate([columns for _, columns in parts])]
         self._transform(C_qi, X, np.concatenate(items, axis=1))
-        return add_squares(self.backend, X, naux, stacks, np.concatenate(positions).astype(np.int32), self.n)
+        return add_squares(self.backend, X, naux, stacks, np.concatenate(near_functions).astype(np.int32), self.n)
 
     def _transform(self, C_qi: Any, X: Any, items: Ints) -> None:
         """Compute X_iP for `_items`."""

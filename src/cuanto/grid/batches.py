@@ -139,7 +139,7 @@ class BatchQuadrature(Quadrature):
         fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
-            position = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            points = batch.tables["task_point"][:, None] + xp.arange(batch.points)
             for s in range(len(given)):
                 common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
                 weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
@@ -152,7 +152,7 @@ class BatchQuadrature(Quadrature):
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    point_xg[:, position] += force.sum(axis=2)
+                    point_xg[:, points] += force.sum(axis=2)
         gradient = np.asarray(self.backend.to_host(out))
         return gradient + self._sums_by_atom(point_xg) if moving else gradient
 

@@ -46,13 +46,13 @@ class Model:
 
     @property
     def gradient(self) -> bool:
-        """Whether a gradient is asked for."""
+        """Whether a gradient is requested."""
         return self.driver == "gradient"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A molecule, a label that is safe in file names, and the model that a QCSchema input asks for."""
+    """A molecule, a label that is safe in file names, and the model of a QCSchema input."""
 
     molecule: Molecule
     label: str
@@ -72,7 +72,7 @@ def read_source(
 
 
 def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
-    """Text of a file or of standard input, its name in messages, and its name without ending."""
+    """Text of a file or of standard input, its name in messages, and its name without suffix."""
     if given == STDIN:
         return read_stdin(), "standard input", "stdin"
     try:
@@ -136,26 +136,26 @@ def choose_model(source: Source, given: Model) -> Model:
     driver = requested.driver if given.driver == "energy" else given.driver
     if driver != OPTIMIZE:
         require_driver(driver)
-    kept = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
+    keywords = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
-        kept.pop("auxbasis", None)
+        keywords.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
-        kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
+        keywords = {name: value for name, value in keywords.items() if kind in OPTIONS[name].scope.kinds}
     elif requested.method is not None:
         require_applicable(method, kind_of(method), {"basis": requested.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
-        kept.pop("guess", None)  # these methods start from neutral atoms
+        keywords.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = requested.basis or DEFAULT_BASIS
-    return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
+    return Model(method, basis, {**keywords, **given.keywords}, driver, given.settings)
 
 
 def safe_label(text: str) -> str:
-    """A part of a file name: no separators, no leading dot, at most LARGEST_LABEL characters."""
-    kept = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
-    return kept[:LARGEST_LABEL] or "molecule"
+    """Convert text to a part of a file name: no separators, no leading dot, at most LARGEST_LABEL characters."""
+    label = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
+    return label[:LARGEST_LABEL] or "molecule"
 
 
 def read_stdin() -> str:

@@ -86,8 +86,8 @@ class Context:
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
         grid = request.grid.plain if request.model.has_functional else None
-        alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
-        resolved: dict[str, Any] = alone | request.surroundings.keywords
+        isolated = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
+        resolved: dict[str, Any] = isolated | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
         return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
@@ -169,14 +169,14 @@ class Calculation:
     @property
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
-        asked, context = self.context.request.scf, self.context
+        requested, context = self.context.request.scf, self.context
         if context.options.precision != "single" or not context.model.has_functional:
-            return asked
+            return requested
         return replace(
-            asked,
-            energy_tolerance=max(asked.energy_tolerance, NOISE * context.request.molecule.nelectron),
-            gradient_tolerance=max(asked.gradient_tolerance, NOISY_GRADIENT),
-            dipole_tolerance=max(asked.dipole_tolerance, NOISY_DIPOLE),
+            requested,
+            energy_tolerance=max(requested.energy_tolerance, NOISE * context.request.molecule.nelectron),
+            gradient_tolerance=max(requested.gradient_tolerance, NOISY_GRADIENT),
+            dipole_tolerance=max(requested.dipole_tolerance, NOISY_DIPOLE),
         )
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:

@@ -148,14 +148,14 @@ def optimisation_card(geometries: Sequence[Geometry]) -> tuple[object, ...]:
     parts += [figures.text_at(frame.x(k), frame.bottom + 20, k) for k in shown]
     parts.append(figures.text_at((frame.left + frame.right) / 2, frame.bottom + 37, "step", "label"))
     for kind, name in (("change", "E \u2212 lowest E"), ("gradient", "largest gradient")):
-        dots, positions = [], []
+        dots, corners = [], []
         for k, one in enumerate(geometries, start=1):
             value = one.energy - lowest if kind == "change" else one.gradient
             x, y = frame.x(k), frame.y(math.log10(max(value, SMALLEST)))
-            positions.append(f"{x:.2f},{y:.2f}")
+            corners.append(f"{x:.2f},{y:.2f}")
             hint = tag("title", f"step {_step_words(one)}; {name} {value:.2e}")
             dots.append(tag("circle", hint, cx=x, cy=y, r="3.4", class_=f"dot {kind}", data_step=str(k - 1)))
-        parts.append(tag("g", tag("polyline", points=" ".join(positions), class_=f"series {kind}"), *dots))
+        parts.append(tag("g", tag("polyline", points=" ".join(corners), class_=f"series {kind}"), *dots))
     x = frame.x(len(geometries))
     parts.append(tag("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="marker", id="step-marker"))
     drawn = figures.plot("plot-optimisation", "Energy and gradient of the optimisation by step", parts)

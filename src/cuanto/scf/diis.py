@@ -111,10 +111,10 @@ class History:
 
     def combine(self, c_n: Any) -> Any:
         """sum_n c_n F_n of the last matrices."""
-        positions = self._slots[-c_n.shape[-1] :]
+        slots = self._slots[-c_n.shape[-1] :]
         xp = self.xp if self._lead else np
         weights = xp.zeros((*c_n.shape[:-1], *[1] * self._lead, self.size))
-        weights[..., xp.asarray(positions)] = c_n[:, None] if self._lead else c_n
+        weights[..., xp.asarray(slots)] = c_n[:, None] if self._lead else c_n
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:

@@ -139,13 +139,13 @@ class Pool:
 def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
     """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
     found = []
-    for position, better in list(pending.items()):
+    for index, better in list(pending.items()):
         try:
             variant = next(better)
         except StopIteration:
-            del pending[position]
+            del pending[index]
             continue
         if variant is not None:
             found.append(variant)
-            load_pool().pool_replace(job, *position, variant.address)
+            load_pool().pool_replace(job, *index, variant.address)
     return found

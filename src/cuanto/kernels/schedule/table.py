@@ -180,9 +180,9 @@ def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
         kind = 0 if graph.uniform[y] else 1 if graph.uniform[x] else 2
         groups[kind].append(storage.uniform(x) if kind < 2 else storage.lane(x))
         groups[kind].append(storage.uniform(y) if kind < 1 else storage.lane(y))
-    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, assign = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     counts = [len(group) // 2 for group in groups]
-    code += [OPERATIONS[operation], position(node), *counts, *groups[0], *groups[1], *groups[2]]
+    code += [OPERATIONS[operation], assign(node), *counts, *groups[0], *groups[1], *groups[2]]
     return {node}
 
 
@@ -246,7 +246,7 @@ def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
         return -1 - storage.uniform(x) if graph.uniform[x] else storage.lane(x)
 
     factors = [factor(x) for pair in graph.pairs[node] for x in pair]
-    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, assign = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     terms = len(graph.pairs[node])
-    records += [OPERATIONS[operation], position(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
+    records += [OPERATIONS[operation], assign(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
     return {node}
