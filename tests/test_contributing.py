@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import cuanto
-from places import ROOT
+from paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 MOST_FILES = 3

@@ -21,7 +21,7 @@ import typer
 
 import cuanto
 from cuanto.cli import main
-from places import ROOT
+from paths import ROOT
 
 DOCS = ROOT / "docs"
 SITE = sorted(DOCS.rglob("*.md"))

@@ -36,7 +36,7 @@ from cuanto.kernels.build import source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
-from places import ROOT
+from paths import ROOT
 from scripted import drafts, finals
 
 SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from places import ROOT
+from paths import ROOT
 
 SOURCE = ROOT / "src" / "cuanto"
 MOST_PARAMETERS = 8

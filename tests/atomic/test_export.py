@@ -23,7 +23,7 @@ from cuanto.atomic.report import result_dict
 from cuanto.basis.formats import parse_basis
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, MissingDependencyError
-from places import ROOT
+from paths import ROOT
 
 SUFFIXES = (".json", ".nw", ".gbs")
 NEON = "s(1:14)p(1:9)"

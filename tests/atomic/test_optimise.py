@@ -127,7 +127,7 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def potentials(threads: int) -> tuple[list[np.ndarray], int]:
         store = Repulsion(basis, CpuBackend(threads=threads))
-        P_i, Q_i = store.both(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
+        P_i, Q_i = store.potential_and_open_shell(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
         tasks = Counter((task.i, task.j) for task in store.plan.layout.tasks())
         return P_i + Q_i, max(tasks.values())
 
@@ -149,12 +149,12 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("method", ["newuoa", "cobyqa"])
 def test_sets_that_make_no_sense_or_fail_are_avoided(method: str) -> None:
-    asked: list[float] = []
+    betas: list[float] = []
 
     def energy_of(basis: WellTempered) -> float:
         alpha, beta, _, gamma = basis.parameters
         assert alpha > 0 and beta > 1 and gamma > -1
-        asked.append(beta)
+        betas.append(beta)
         if beta > 2.05:
             raise EnergyFailure("the SCF did not converge")
         return valley(basis)
@@ -228,12 +228,12 @@ def test_refusals_are_logged_too(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
 
     def never(basis: WellTempered) -> float:
-        raise EnergyFailure("no luck")
+        raise EnergyFailure("no convergence")
 
-    with pytest.raises(InputError, match="no luck"):
+    with pytest.raises(InputError, match="no convergence"):
         optimise_basis(VALLEY, never, log=EvaluationLog(path, {}))
     (refused,) = EvaluationLog(path, {}).known.values()
-    assert refused.energy is None and refused.note == "no luck"
+    assert refused.energy is None and refused.note == "no convergence"
 
 
 def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:

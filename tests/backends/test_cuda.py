@@ -21,7 +21,7 @@ from cuanto.integrals.pairs import RowMap
 from cuanto.kernels.build import general_source
 from cuanto.kernels.text import Source
 from oracle import Array
-from places import DATA
+from paths import DATA
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 
 pytestmark = pytest.mark.gpu

@@ -86,7 +86,7 @@ def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.M
     (tmp_path / "no_library.so").write_text("text")
     for library in (find_library("c"), str(tmp_path / "no_library.so")):
         monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=library))
-        monkeypatch.setattr(blas, "USERS", ("other_blas",))
+        monkeypatch.setattr(blas, "BLAS_MODULES", ("other_blas",))
         blas._control.cache_clear()
         assert blas._controls() == []
         with blas.one_thread:

@@ -9,7 +9,7 @@ from cuanto.basis.auxiliary import _as_table
 from cuanto.basis.exchange import automatic_auxiliary
 from cuanto.errors import InputError
 from cuanto.system import Molecule
-from places import DATA
+from paths import DATA
 
 WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")
 SYMBOLS = (

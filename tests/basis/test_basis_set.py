@@ -17,7 +17,7 @@ from cuanto.basis.formats import parse_basis, read_basis_file
 from cuanto.basis.shell import normalised_coefficients, tabulated_coefficients
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system import Molecule
-from places import DATA
+from paths import DATA
 from sample import sample
 
 WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")

@@ -33,7 +33,7 @@ from cuanto.motion.record import content_of
 from cuanto.motion.tasks import plain_molecule
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
-from places import SUPPORT
+from paths import SUPPORT
 from scripted import wait_until
 
 

@@ -322,8 +322,8 @@ def test_empty_names(slip: tuple[str, str], h2: Path, capsys: pytest.CaptureFixt
 def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "k.json", tmp_path / "out.json"
     molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.5]}
-    asked = {"molecule": molecule, "driver": "gradient", "model": {"method": "am1"}}
-    path.write_text(json.dumps(asked))
+    inputs = {"molecule": molecule, "driver": "gradient", "model": {"method": "am1"}}
+    path.write_text(json.dumps(inputs))
     assert status_of(str(path), "--backend", "cpu", "--json", str(out)) == 0
     assert "norm of the gradient" in capsys.readouterr().out
     schema = json.loads(out.read_text())
@@ -332,7 +332,7 @@ def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert status_of(str(path), "-m", "hf", "-b", "sto-3g", "--backend", "cpu", "--json", str(out)) == 0
     schema = json.loads(out.read_text())
     assert schema["model"]["method"] == "rhf" and len(schema["return_result"]) == 6
-    path.write_text(json.dumps({**asked, "driver": "hessian"}))
+    path.write_text(json.dumps({**inputs, "driver": "hessian"}))
     assert status_of(str(path)) == 2
     assert "use `cuanto frequencies`" in error_line(capsys)
 
@@ -441,12 +441,12 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_gradient_of_point_charges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the table, and in the JSON file."""
-    asked, out = tmp_path / "asked.json", tmp_path / "found.json"
+    inputs, out = tmp_path / "asked.json", tmp_path / "found.json"
     keywords = {"point_charges": [[0.5], [[0.0, 0.0, 6.0]]], "backend": "cpu"}
     molecule = qcschema.molecule_schema(Molecule.from_xyz(WATER))
     about = {"driver": "gradient", "model": {"method": "hf", "basis": "sto-3g"}, "keywords": keywords}
-    asked.write_text(json.dumps({"molecule": molecule, **about}))
-    assert status_of(str(asked), "--json", str(out)) == 0
+    inputs.write_text(json.dumps({"molecule": molecule, **about}))
+    assert status_of(str(inputs), "--json", str(out)) == 0
     (line,) = [line.split() for line in capsys.readouterr().out.splitlines() if "  1 charge " in line]
     schema = json.loads(out.read_text())
     (on_charge,) = schema["extras"]["cuanto"]["charges_gradient"]

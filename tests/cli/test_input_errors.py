@@ -262,8 +262,8 @@ def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(InputError, match="basis does not apply to pm6"):
         cuanto.energy(molecule, "pm6", "sto-3g")
     schema = {"symbols": ["He"], "geometry": [0, 0, 0]}
-    asked = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
-    Path("he.json").write_text(json.dumps(asked))
+    inputs = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
+    Path("he.json").write_text(json.dumps(inputs))
     with pytest.raises(SystemExit) as stopped:  # the grid was of the file's functional, not of this method
         run(["energy", "he.json", "-m", "hf", "--backend", "cpu", "-q"])
     assert stopped.value.code is None and "he -2.855" in capsys.readouterr().out
@@ -277,8 +277,8 @@ MANY = ("--out", "t.csv", "--workers", "0")
 def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> str:
     """A QCSchema input."""
     hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
-    asked = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
-    Path(name).write_text(json.dumps(asked))
+    inputs = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
+    Path(name).write_text(json.dumps(inputs))
     return name
 
 
@@ -344,8 +344,8 @@ def test_a_finished_calculation_is_never_lost(
     model = {"driver": "energy", "model": {"method": "hf", "basis": "cc-pvdz"}, "comment": "mine"}
     about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "comment": "mine"}
     helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
-    asked = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
-    Path("he.json").write_text(json.dumps(asked))
+    inputs = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
+    Path("he.json").write_text(json.dumps(inputs))
     _, err = done(capsys, "he.json", "--json", "answer.json")
     answer = json.loads(Path("answer.json").read_text())
     assert answer["success"] and answer["return_result"] == pytest.approx(-2.8551604, abs=1e-4)

@@ -19,7 +19,7 @@ from cuanto.coulomb.fitting import FittedJK, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
-from cuanto.coulomb.fitting_rows import PAIR, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
+from cuanto.coulomb.fitting_rows import PAIR_BOUND, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
 from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
@@ -314,7 +314,7 @@ def test_partners_of_functions() -> None:
     assert np.array_equal(np.sort(table[there]), np.arange(partners.rows))
     assert np.array_equal(partners.lower, np.tril(there).sum(axis=1))
     S = np.abs(integrals.overlap(basis, backend="cpu"))
-    assert S[~there].max() < 10 * PAIR
+    assert S[~there].max() < 10 * PAIR_BOUND
     assert partners.rows < 0.8 * make_layout(basis, triangle=False).starts[-1]
     rows = np.unique(np.concatenate([pair.rows.reshape(-1) for pair in large_pairs(basis)]))
     assert np.array_equal(rows, np.flatnonzero(np.tril(there)))

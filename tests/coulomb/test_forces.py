@@ -280,4 +280,4 @@ def test_single_functions_are_pairs_with_one() -> None:
     for block in single_blocks(groups, get_backend("cpu")):
         assert block.charges.row == 1 and (block.ket.atom == -1).all()
         moved = replace(block, charges=replace(block.charges, offset=7))
-        assert moved.places["origin"] == 7 + block.bra.first
+        assert moved.density_offsets["origin"] == 7 + block.bra.first

@@ -11,7 +11,7 @@ from cuanto import Basis
 from cuanto.backends import get_backend
 from cuanto.basis import Shell
 from cuanto.coulomb import hermite_pairs
-from cuanto.coulomb.hermite_pairs import NEGLIGIBLE, ChargeSet, charge_blocks, pair_blocks, pair_counts, primitives
+from cuanto.coulomb.hermite_pairs import BOUND_SHARE, ChargeSet, charge_blocks, pair_blocks, pair_counts, primitives
 from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.kernels.hermite_build import GROUPINGS
 from oracles.hermite_pairs import bra_keys, raised, significant_pairs
@@ -43,7 +43,7 @@ def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatc
     exact = []
     for a, b in kinds:
         sides = [(side.exponents, side.centres, side.size, side.order) for side in (a, b)]
-        exact.append(list(significant_pairs(sides[0], sides[1], a is b, NEGLIGIBLE * THRESHOLD)))
+        exact.append(list(significant_pairs(sides[0], sides[1], a is b, BOUND_SHARE * THRESHOLD)))
     assert pair_counts(groups, THRESHOLD, device) == [len(found) for found in exact]
     assert any(len(found) < a.count * b.count // 2 for found, (a, b) in zip(exact, kinds, strict=True))
     wanted = {(a.first, b.first): found for found, (a, b) in zip(exact, kinds, strict=True)}

@@ -20,7 +20,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb.builders import make_builders
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import BlockTensor
-from cuanto.coulomb.fitting_rows import PAIR
+from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.coulomb.memory import COLUMNS, Sizes, make_plan
 from cuanto.errors import InputError
 from cuanto.log import Timings
@@ -178,8 +178,8 @@ def test_resident_memory_equals_that_of_the_process() -> None:
 
 @cache
 def butane() -> tuple[Basis, Basis]:
-    it = molecule("alkane_04")
-    return Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+    mol = molecule("alkane_04")
+    return Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol)
 
 
 @cache
@@ -204,7 +204,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
     assert len(less.tensor.stored) == less.plan.kept < less.plan.blocks
     # A host that keeps all of B leaves out small pairs of shells.
-    tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
+    tolerance = 20.0 * PAIR_BOUND if kind == "jk" and device is CpuBackend else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
         if theirs is None:
             assert mine is None and kind == "j"

@@ -179,16 +179,16 @@ def check_against_differences(functional: str, D_spq: Any, elements: Any, **sett
     term = term_of(functional, len(D_spq), **settings)
     gradient, R_ax = term.gradient(D_spq, None), term.molecule.R_ax
     assert gradient.shape == (3, 3) and abs(gradient.sum(axis=0)).max() < 1e-12
-    for place in elements:
+    for element in elements:
 
-        def energy(step: float, place: Any = place) -> float:
+        def energy(step: float, element: Any = element) -> float:
             moved = R_ax.copy()
-            moved[place] += step
+            moved[element] += step
             return float(term_of(functional, len(D_spq), moved, **settings).fock(D_spq, None)[0])
 
         h = 2e-3
         slope = (8 * (energy(h) - energy(-h)) - (energy(2 * h) - energy(-2 * h))) / (12 * h)
-        assert abs(slope - gradient[place]) < 1e-9
+        assert abs(slope - gradient[element]) < 1e-9
 
 
 @pytest.mark.parametrize(

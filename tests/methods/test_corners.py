@@ -27,7 +27,7 @@ from cuanto.report.markup import seconds
 from cuanto.semiempirical.engine import PairEngine
 from nddo_cases import layout_of, molecule
 from oracles.nddo_core import core_repulsion
-from places import DATA
+from paths import DATA
 
 FIT_NONE: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 WATER = cuanto.Molecule(["O", "H", "H"], [[0, 0, 0], [0, 0, 1.8], [0, 1.8, 0]])

@@ -233,9 +233,9 @@ def test_qcschema_says_what_is_real(of_water: GaussianResult) -> None:
     assert kept.molecule.symbols == of_water.molecule.symbols and kept.energy == of_water.energy
     assert isinstance(kept, GaussianResult)
     np.testing.assert_allclose(kept.mulliken_charges, of_water.mulliken_charges, atol=1e-8)
-    asked = {"molecule": schema, "driver": "energy", "model": {"method": "hf", "basis": "def2-svp"}}
-    asked |= {"schema_name": "qcschema_input", "schema_version": 1, "keywords": {"fitting": "none", "backend": "cpu"}}
-    assert cuanto.compute(asked)["return_result"] == pytest.approx(of_water.energy, abs=1e-9)
+    inputs = {"molecule": schema, "driver": "energy", "model": {"method": "hf", "basis": "def2-svp"}}
+    inputs |= {"schema_name": "qcschema_input", "schema_version": 1, "keywords": {"fitting": "none", "backend": "cpu"}}
+    assert cuanto.compute(inputs)["return_result"] == pytest.approx(of_water.energy, abs=1e-9)
 
 
 @pytest.mark.parametrize("spelling", ["Gh-{}", "@{}", "{}:", "X-{}", "GHOST-{}"])

@@ -22,7 +22,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.keywords import checked_keywords, errors_about
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
-from places import ROOT
+from paths import ROOT
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 METHOD = {"hf": "hf", "functional": "pbe", "semiempirical": "pm6"}
@@ -80,8 +80,8 @@ def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytes
     assert line.startswith("cuanto: job.toml: ") and name in line and message in line
     model = {"method": method} | ({} if method == "pm6" else {"basis": "sto-3g"})
     hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
-    asked = {"molecule": hydrogen, "model": model, "keywords": {name: value}, "driver": "energy"}
-    assert message in cuanto.compute(asked)["error"]["error_message"]
+    inputs = {"molecule": hydrogen, "model": model, "keywords": {name: value}, "driver": "energy"}
+    assert message in cuanto.compute(inputs)["error"]["error_message"]
     try:
         (row,) = energies([cuanto.Molecule.from_string(H2)], method, workers=0, **{name: value})
     except InputError as error:

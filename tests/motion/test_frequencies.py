@@ -25,7 +25,7 @@ from cuanto.grid import GridSettings
 from cuanto.motion.hessian import HessianCalculation
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.tasks import evaluate_task, plain_arguments, plain_guess, plain_molecule
-from places import ROOT
+from paths import ROOT
 from scripted import PATHS, wait_until
 from vibrating import HF, PLANAR, PM6, WATER, water
 

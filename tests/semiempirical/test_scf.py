@@ -15,7 +15,7 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Diagonaliser, Full
-from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, REPAIR, Pseudo
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, ORTHONORMALISE_EVERY, Pseudo
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.diagonalisers import choose_diagonaliser, settings
 from cuanto.semiempirical.purify import Purification, project
@@ -278,7 +278,7 @@ def test_late_rotations_are_double() -> None:
     rng, o = np.random.default_rng(4), 120
     levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
     n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
-    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(REPAIR + 2)]
+    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)]
     orbitals = []
     for mixed in (False, True):
         pseudo, C_sjm = Pseudo(HOST, "economical"), np.eye(MANY_ORBITALS)[None]

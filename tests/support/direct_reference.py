@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from indices import DATA
 from numpy.typing import NDArray
 
 from cuanto import Basis, Molecule
 from cuanto.basis import unit_norm_factors
 from cuanto.coulomb import DirectJK
+from paths import DATA
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]

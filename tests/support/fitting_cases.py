@@ -18,7 +18,7 @@ from cuanto.coulomb import fitting
 from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting_layout import make_layout
 from cuanto.memory import Budget
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from places import DATA
+from paths import DATA
 from scf_cases import basis
 
 FILE = DATA / "gradient_references.json"

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import cuanto
 from cuanto import Molecule
 from cuanto.methods import SemiempiricalResult
-from cuanto.semiempirical.layout import Layout, lattice
+from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
 from cuanto.units import BOHR_IN_ANGSTROM
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:
     """Layout of a molecule, and its positions with a leading batch axis."""
-    return Layout(parameters(method.lower()), mol.symbols), lattice([mol])
+    return Layout(parameters(method.lower()), mol.symbols), positions([mol])
 
 
 def moved(mol: Molecule, seed: int) -> Molecule:

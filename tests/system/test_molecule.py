@@ -14,7 +14,7 @@ from cuanto.errors import InputError
 from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, symbol_of
 from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
-from places import DATA
+from paths import DATA
 
 GEOMETRIES = DATA / "geometries"
 

@@ -27,13 +27,13 @@ from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quote
 
-TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
+TIGHT_THRESHOLDS: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
 """Density thresholds for accurate spinor energies."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
 """Density thresholds for a relative energy error of 1e-13, the best that nearly dependent sets reach."""
 
-NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
+ENERGY_NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
 SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
 LIMIT_RATIO = 1.75
@@ -65,7 +65,7 @@ def element_job(
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in subshells)
     require(l_max >= needed, f"{configuration_text(subshells)} needs {LETTERS[needed]} functions; the basis has none")
     title = f"{symbol}, {configuration_text(subshells)}"
-    thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
+    thresholds = TIGHT_THRESHOLDS if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
     return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(subshells, l_max), scf)
 
@@ -188,7 +188,7 @@ def energy_converged(step: AtomIteration) -> bool:
 def energy_is_constant(result: AtomResult) -> bool:
     """Whether the energy was constant for five iterations, even if the density oscillates (nearly dependent sets)."""
     last = [step.energy for step in result.history[-5:]]
-    return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
+    return len(last) == 5 and max(last) - min(last) < ENERGY_NOISE * abs(result.energy)
 
 
 def run_energy(

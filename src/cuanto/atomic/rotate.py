@@ -15,7 +15,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf import rotations
 
-SWEEPS = 8
+MAX_SWEEPS = 8
 """Many, because blocks are never diagonalised again, and products of matrices this small are cheap."""
 LARGEST_ANGLE, LARGEST_NORM = 0.1, 1.0
 """Limits of a single rotation, to first order, and of the norm of all."""
@@ -69,7 +69,7 @@ class SpinorRotations:
             X = V[:, :mid].T @ FV[:, mid:end] / gaps
             if np.abs(X).max(initial=0.0) > LARGEST_ANGLE:
                 return None
-            angles.append(rotations.refine(X, V[:, :end], FV[:, :end], gaps, SWEEPS))
+            angles.append(rotations.refine(X, V[:, :end], FV[:, :end], gaps, MAX_SWEEPS))
             if not np.linalg.norm(angles[-1]) < LARGEST_NORM:
                 return None
         return np.asarray(rotations.rotate_spins(V[None], occupations[None], angles, np)[0])

@@ -82,7 +82,7 @@ def md(
     source, model = _read(molecule, method, basis, charge, multiplicity, flags)
     path = Path(f"{source.label}_md.xyz") if trajectory is None else trajectory
     require_writable(path, molecule)
-    from cuanto.motion.dynamics import POINTS, Dynamics, DynamicsSettings
+    from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface
 
     settings = DynamicsSettings(
@@ -93,7 +93,7 @@ def md(
         seed=seed,
     )
     assert model.method is not None
-    surface = Surface(source.molecule, model.method, model.basis, points=POINTS, **model.keywords)
+    surface = Surface(source.molecule, model.method, model.basis, points=EXTRAPOLATION_STEPS, **model.keywords)
     run = Dynamics(surface, settings, path)
     console = Console(highlight=False, soft_wrap=True)
     if run.number >= steps:

@@ -31,7 +31,7 @@ EXAMPLE = {
     "charges": [[0.5], [[0.0, 0.0, 6.0]]],
 }
 """Example values of options without a default, by kind."""
-ABOUT = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
+TOP_LEVEL_KEYS = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
 """Options that are given outside the tables."""
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
@@ -90,7 +90,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
 def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
     from cuanto.interfaces.keywords import checked_keywords
 
-    require_known(job, (*ABOUT, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
+    require_known(job, (*TOP_LEVEL_KEYS, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
     options, output = (_table(job, name) for name in TABLES)
     require_known(options, SETTINGS, "[options]: unknown key")
     task, settings = _task(job)

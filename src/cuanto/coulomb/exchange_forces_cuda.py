@@ -60,7 +60,7 @@ class PairsWithSlopes:
 
 
 class Monomials:
-    """The functions of a basis in terms of monomials, the only functions that the kernels know.
+    """The functions of a basis in terms of monomials, the only functions that the kernels handle.
 
     `place`: first monomial of each function's shell and column, by that column's first function; `atom` of each
     monomial; `matrix` [function, monomial], None if it is the identity.

@@ -30,7 +30,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.pairs import RowMap
 from cuanto.kernels.products import rows_kernel
 
-PAIR = 1e-11
+PAIR_BOUND = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
 SMALL_PART = 4
 """Orbitals are split into parts if no part has more than this fraction of the functions."""
@@ -64,7 +64,7 @@ def large_pairs(basis: Basis) -> Iterator[BraBatch]:
     """The significant pairs of shells, with rows p n + q (p >= q)."""
     for batch in basis_pairs(basis, RowMap(basis.nbf, packed=False), THRESHOLD):
         sizes = primitive_sizes(batch, None)  # bounds for 1/r, which are larger than those for the attenuated operator
-        large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR
+        large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR_BOUND
         if large.any():
             yield batch if large.all() else select_bras(batch, np.flatnonzero(large))
 

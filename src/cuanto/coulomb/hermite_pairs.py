@@ -26,7 +26,7 @@ from cuanto.kernels.hermite_build import expansion_memory, step_source
 from cuanto.kernels.recurrences.components import function_count
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
-NEGLIGIBLE = 1e-2
+BOUND_SHARE = 1e-2
 """Pairs are neglected when their bound is below this times the threshold."""
 CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
@@ -206,7 +206,7 @@ class PairBlock:
         return {"u": self.arrays.u, "v": self.arrays.v, **sizes}
 
     @property
-    def places(self) -> dict[str, int]:
+    def density_offsets(self) -> dict[str, int]:
         """Arguments of kernels: offsets of the densities."""
         row = self.charges.row
         return {"origin": self.charges.offset + self.bra.first * row + self.ket.first, "row": row}
@@ -294,7 +294,7 @@ def _select(kinds: Sequence[tuple[Primitives, Primitives]], threshold: float, ba
     xp, bases, smallest = (
         backend.xp,
         range_starts([a.count * b.count for a, b in kinds]).tolist(),
-        NEGLIGIBLE * threshold,
+        BOUND_SHARE * threshold,
     )
     program = backend.compile(step_source(backend.traits.language, "j_select"))
     parts = []

@@ -264,7 +264,7 @@ class Steps:
         return {"bra_stride": bra, "value_stride": value, "rank": bras.rank, "factor": factor, "V": V}
 
     def _values(self, block: PairBlock) -> dict[str, Any]:
-        return {**block.pairs(self._table), **block.places, "E": block.E_kft}
+        return {**block.pairs(self._table), **block.density_offsets, "E": block.E_kft}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ LEAST_SIGMA = 1e-36
 K_F: float = (3 * pi**2) ** (1 / 3)
 """The Fermi momentum is K_F rho^(1/3)."""
 CUBE_ROOT_2: float = 2 ** (1 / 3)
-RADIUS: float = (3 / (4 * pi)) ** (1 / 3)
+RADIUS_FACTOR: float = (3 / (4 * pi)) ** (1 / 3)
 """r_s rho^(1/3)"""
 C_F: float = 0.3 * (6 * pi**2) ** (2 / 3)
 """tau_s of the uniform gas is C_F rho_s^(5/3)."""
@@ -171,7 +171,7 @@ class Density:
 
 def radius(cube_root: Value) -> Value:
     """r_s from rho^(1/3)."""
-    return RADIUS / cube_root
+    return RADIUS_FACTOR / cube_root
 
 
 def full_polarisation(graph: Graph) -> Polarisation:

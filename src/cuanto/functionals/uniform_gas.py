@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import pi
 from math import sqrt as root
 
-from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, Spin, radius
+from cuanto.functionals.density import CUBE_ROOT_2, RADIUS_FACTOR, Density, Polarisation, Spin, radius
 from cuanto.functionals.parts import Citation, define, define_exchange
 from cuanto.kernels.values import Value, atan, cbrt, log, log1p, maximum, minimum, select, sqrt
 
@@ -187,7 +187,8 @@ def _fit_difference(root: Value, other: Value, difference: Value, A: float, shap
     alpha, b1, b2, b3, b4 = shape
     rs, rs_other = radius(root), radius(other)
     x, y = sqrt(rs), sqrt(rs_other)
-    rs_change = RADIUS * difference / ((root * root + root * other + other * other) * root * other)  # rs_other - rs
+    # rs_other - rs
+    rs_change = RADIUS_FACTOR * difference / ((root * root + root * other + other * other) * root * other)
     Q, Q_other = (2 * A * z * (b1 + z * (b2 + z * (b3 + b4 * z))) for z in (x, y))
     slope = b1 + b2 * (x + y) + b3 * (rs + x * y + rs_other) + b4 * (x + y) * (rs + rs_other)
     logarithms = log1p(2 * A * slope * rs_change / ((x + y) * Q * (Q_other + 1)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints
 
-NEGLIGIBLE = 1e-14
+NEGLIGIBLE_WEIGHT = 1e-14
 """Points of less weight are neglected."""
 
 

@@ -37,7 +37,7 @@ from cuanto.kernels.grid_values import (
 )
 from cuanto.kernels.text import Source
 
-PAIR = 0.03
+PAIR_THRESHOLD = 0.03
 """Threshold for products of two functions, relative to that for one."""
 TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a task: enough to hide the cost of gathering and scattering a group's part of a matrix."""
@@ -72,7 +72,7 @@ class PanelQuadrature(Quadrature):
         self.kept: NDArray[Any] | None = None
         tasks = _cut_into_tasks(grid)
         self._blocks = make_blocks(grid, self.nbf, tasks)
-        self._depth, self._depth_first = _tile_depths(grid, PAIR * settings.threshold)
+        self._depth, self._depth_first = _tile_depths(grid, PAIR_THRESHOLD * settings.threshold)
         run_row, run_ao, run_first = _runs(grid, self._blocks.ao)
         rows = (-(-grid.functions // ROWS) * ROWS)[tasks.group]
         self._task_kept = range_starts(np.diff(tasks.point) * rows * self.values)

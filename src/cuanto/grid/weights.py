@@ -29,7 +29,7 @@ from cuanto.kernels.grid_setup import (
 )
 
 ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
-SHIFTED = ("becke", "becke-bragg")
+SHIFTED_PARTITIONS = ("becke", "becke-bragg")
 """Partitions whose cells are larger for larger atoms."""
 
 
@@ -110,7 +110,7 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
         square_ij += difference * difference
     pair_ij = xp.zeros((*square_ij.shape, 2))
     pair_ij[:, :, 0] = 1 / xp.sqrt(square_ij)
-    if partition in SHIFTED:
+    if partition in SHIFTED_PARTITIONS:
         pair_ij[:, :, 1] = backend.to_device(shifts(numbers, partition))
     return pair_ij
 

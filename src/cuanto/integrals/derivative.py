@@ -53,9 +53,9 @@ def derivative_shells(basis: Basis) -> DerivativeShells:
             origins.append(group)
             size += functions * group.ao.size
             m, x, k, weight = coupling(group.l, group.pure, step)
-            starts, own = group.ao.reshape(-1, 1), first.reshape(-1, 1)
+            starts, targets = group.ao.reshape(-1, 1), first.reshape(-1, 1)
             shape = (group.ao.size, len(m))
-            columns = (starts + m, np.broadcast_to(x, shape), own + k, np.broadcast_to(weight, shape))
+            columns = (starts + m, np.broadcast_to(x, shape), targets + k, np.broadcast_to(weight, shape))
             terms.append([column.reshape(-1) for column in columns])
     p, x, function, weight = (np.concatenate(column) for column in zip(*terms, strict=True))
     return DerivativeShells(tuple(classes), tuple(origins), size, p, x, function, weight)

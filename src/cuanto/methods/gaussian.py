@@ -52,7 +52,7 @@ SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
-NOISE = 3e-8
+SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
 """Gradient and dipole moment that converge in single precision."""
@@ -174,7 +174,7 @@ class Calculation:
             return requested
         return replace(
             requested,
-            energy_tolerance=max(requested.energy_tolerance, NOISE * context.request.molecule.nelectron),
+            energy_tolerance=max(requested.energy_tolerance, SINGLE_NOISE * context.request.molecule.nelectron),
             gradient_tolerance=max(requested.gradient_tolerance, NOISY_GRADIENT),
             dipole_tolerance=max(requested.dipole_tolerance, NOISY_DIPOLE),
         )

@@ -16,7 +16,7 @@ from cuanto.arrays import Array
 
 HYDROGEN_ANGLES, OTHER_ANGLES = 0.160, 0.250
 """Force constants of angles, Hartree/rad^2."""
-LINEAR = 0.985
+LINEAR_COSINE = 0.985
 """Angles with a larger cosine are described by other coordinates."""
 
 
@@ -30,7 +30,7 @@ def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:
     def guess_hessian(X: Array) -> Array:
         H: Array = model(X)
         xyz = X.reshape(-1, 3)
-        bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR]
+        bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR_COSINE]
         if bent:
             k = np.array([HYDROGEN_ANGLES if light[one.a] or light[one.c] else OTHER_ANGLES for one in bent])
             B = np.array([one.derivative(xyz).reshape(-1) for one in bent])

@@ -71,17 +71,17 @@ def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> A
     return numbers
 
 
-def _polarise(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
+def _polarise(atom: Atom, unpaired: float) -> list[tuple[Array, ...]]:
     """Occupations of both spins: open subshells are polarised, up to `unpaired` electrons."""
     left, up = abs(unpaired), []
-    for l, n_i in enumerate(found.n_li):
+    for l, n_i in enumerate(atom.n_li):
         largest = np.minimum(n_i, 2.0 * (2 * l + 1) - n_i)
         difference = np.zeros_like(n_i)
         for i in range(len(n_i)):
             difference[i] = min(left, largest[i])
             left -= difference[i]
         up.append(0.5 * (n_i + difference))
-    parts = [tuple(up), tuple(n - u for n, u in zip(found.n_li, up, strict=True))]
+    parts = [tuple(up), tuple(n - u for n, u in zip(atom.n_li, up, strict=True))]
     return parts if unpaired >= 0 else parts[::-1]
 
 

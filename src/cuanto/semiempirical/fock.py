@@ -28,7 +28,7 @@ class Packing:
     """Converts between matrices of all orbitals and vectors of the products on atoms."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
-        rows, columns = (indices.astype(np.int64) for indices in layout.places)
+        rows, columns = (indices.astype(np.int64) for indices in layout.product_indices)
         self.orbitals = layout.orbitals
         arrays = {
             "upper": rows * self.orbitals + columns,

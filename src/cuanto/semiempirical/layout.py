@@ -101,7 +101,7 @@ class Layout:
         return int(self.first_product[-1])
 
     @cached_property
-    def places(self) -> tuple[Indices, Indices]:
+    def product_indices(self) -> tuple[Indices, Indices]:
         """Row and column, in the matrices of all orbitals, of every packed product."""
         atoms = zip(self.elements, self.first[:-1], strict=True)
         pairs = [np.array(products(element.orbitals), dtype=np.int32) + first for element, first in atoms]

@@ -29,7 +29,7 @@ from cuanto.scf.diagonalise import stack
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
 from cuanto.scf.orthogonal import Device
-from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, MAX_RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
 from cuanto.semiempirical.terms import DipoleMoment
@@ -99,7 +99,11 @@ class RotationStep:
     def follow(self, current: Evaluation) -> Point | None:
         """Rotated orbitals, None if that is not safe."""
         pseudo, F_spq, numbers = self.pseudo, current.state.F_spq, current.kept.numbers
-        if current.stationary or not pseudo.safe(numbers) or current.state.energy_change > RISE + pseudo.noise(F_spq):
+        if (
+            current.stationary
+            or not pseudo.safe(numbers)
+            or current.state.energy_change > MAX_RISE + pseudo.noise(F_spq)
+        ):
             return None
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             C_sjm, eps_sm = pseudo.apply(F_spq, current.kept.parts, current.proposal, float(numbers[:, 0].max()))

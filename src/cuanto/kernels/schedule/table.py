@@ -56,7 +56,7 @@ class Shape:
         steps = [int(s.per_component), int(s.final and not s.per_component)]
         return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs), self.values]
 
-    def place(self, output: int) -> tuple[int, int]:
+    def target(self, output: int) -> tuple[int, int]:
         """Bra and ket function of a result; otherwise its position."""
         if self.sweep is None or not self.sweep.final:
             return output, 0
@@ -136,7 +136,7 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
 
     def emit_outputs(node: int) -> None:
         for k in positions.get(node, ()):
-            code.extend([OPERATIONS["out"], k, storage.lane(node), *shape.place(k)])
+            code.extend([OPERATIONS["out"], k, storage.lane(node), *shape.target(k)])
 
     def is_lane_sum(node: int) -> bool:
         return not graph.uniform[node] and graph.kind[node] is Kind.SUM
@@ -211,7 +211,7 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
                 done |= _record(storage, node, records)
         for node in output_level.get(k, ()):
             for position in positions[node]:
-                records += [OPERATIONS["out"], position, storage.lane(node), *shape.place(position), *[0] * 7]
+                records += [OPERATIONS["out"], position, storage.lane(node), *shape.target(position), *[0] * 7]
         level_starts.append(len(records) // RECORD)
         for node in last_read.get(k, ()):
             storage.pool.give(storage.slot[node])
