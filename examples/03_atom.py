@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import cuanto
-from cuanto.atomic.export import basis_text, contracted
+from cuanto.atomic.export import basis_text, contracted_table
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, run_energy
 from cuanto.atomic.optimise import optimise_basis
@@ -49,7 +49,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     plain = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "optimised.nw"
-        path.write_text(basis_text(path, [contracted(symbol, plain)], "optimised", "made by an example"))
+        path.write_text(basis_text(path, [contracted_table(symbol, plain)], "optimised", "made by an example"))
         atom = cuanto.Molecule.from_string(f"1\n\n{symbol} 0 0 0\n")
         molecular = cuanto.energy(atom, "rhf", str(path), fitting="none", backend="cpu")
     print(f"non-relativistic: {plain.energy:.9f} as an atom, {molecular.energy:.9f} as a molecule of one")
