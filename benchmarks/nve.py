@@ -26,7 +26,7 @@ from cuanto.backends.base import get_backend
 from cuanto.motion.surface import Surface
 from cuanto.system.masses import MASSES
 
-LARGEST_DRIFT = 1e-6
+MAX_DRIFT = 1e-6
 """Hartree per atom and picosecond."""
 FEMTOSECOND = 1 / 0.02418884326502
 """In atomic units of time (CODATA 2010)."""
@@ -109,7 +109,7 @@ def main() -> None:
             drift = f"drift {record['drift']:.1e} +- {record['drift_error']:.0e} Hartree per atom and ps"
             print(f"{pace}: {drift}, fluctuation {record['fluctuation']:.1e} Hartree", flush=True)
             save(options.json, record)
-    if not abs(record["drift"]) < LARGEST_DRIFT:
+    if not abs(record["drift"]) < MAX_DRIFT:
         sys.exit("the energy drifts")
 
 

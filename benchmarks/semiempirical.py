@@ -104,7 +104,7 @@ def titanium(count: int) -> cuanto.Molecule:
 
 
 def with_d_functions(orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """Seconds of two molecules with this number of orbitals, in all, per iteration, and of a gradient."""
+    """Seconds of two molecules with this number of orbitals: in total, per iteration, and for a gradient."""
     both = (polyethylene(round((orbitals - 2) / 6)), titanium(round(orbitals / 45)))
     return {molecule.name: energy_and_gradient(molecule, backend, repeat) for molecule in both}
 
@@ -140,7 +140,7 @@ def energy_and_gradient(molecule: cuanto.Molecule, backend: Any, repeat: int) ->
 
 
 def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, float, str]:
-    """Seconds, those of the processors, heat of formation, and the version that the output names."""
+    """Wall-clock seconds, processor seconds, heat of formation, and the version of MOPAC."""
     with tempfile.TemporaryDirectory() as folder:
         rows = zip(molecule.symbols, molecule.R_ax * BOHR_IN_ANGSTROM, strict=True)
         lines = [f"{symbol} {x:.10f} {y:.10f} {z:.10f}" for symbol, (x, y, z) in rows]
@@ -156,8 +156,8 @@ def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, fl
         return seconds, busy, float(line.split("=")[1].split()[0]), version
 
 
-def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """Measure one row."""
+def compare_with_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
+    """Measure one system with cuanto and MOPAC."""
     molecule = with_orbitals(kind, orbitals)
     cuanto.energy(molecule, "pm6", backend=backend, max_iterations=1)  # compiles
     ours, theirs = [], []
@@ -206,7 +206,7 @@ def conformers(count: int, backend: Any, repeat: int) -> dict[str, Any]:
             seconds.append(time.perf_counter() - start)
         name = "with_gradients" if gradient else "energies"
         best[f"{name}_per_second"] = count / min(seconds)
-        best["converged"] &= all(label.converged for label in found)
+        best["converged"] &= all(row.converged for row in found)
         print(f"caffeine, {name}: {count / min(seconds):.1f} molecules per second (target: {TARGET_RATE})", flush=True)
     return best
 
@@ -227,7 +227,7 @@ def main() -> None:
     record: dict[str, Any] = {"machine": machine(backend)}
     if given.mopac:
         kinds = ("polyethylene", "water")
-        record["mopac"] = [beside_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
+        record["mopac"] = [compare_with_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
     if given.xyz:
         molecules = [cuanto.Molecule.from_xyz(path) for path in given.xyz]
         record["geometries"] = [energy_and_gradient(one, backend, given.repeat) for one in molecules]

@@ -16,7 +16,7 @@ import cuanto
 from paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-MOST_FILES = 3
+MAX_FILES = 3
 
 
 def blocks(kind: str) -> list[str]:
@@ -45,7 +45,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", folder)
     names = [apply(difference, folder) for difference in blocks("diff")]
-    assert len(set(names)) == len(names) <= MOST_FILES
+    assert len(set(names)) == len(names) <= MAX_FILES
     return folder
 
 

@@ -14,7 +14,7 @@ import pytest
 from paths import ROOT
 
 SOURCE = ROOT / "src" / "cuanto"
-MOST_PARAMETERS = 8
+MAX_PARAMETERS = 8
 
 QUESTIONS = {
     "which array module": r"\bxp is (not )?(np|numpy)\b|\bxp\.__name__|\bxp\.cuda\b",
@@ -134,7 +134,7 @@ def parameters(node: ast.ClassDef) -> int:
 
 def test_no_class_takes_more_than_eight_parameters() -> None:
     classes = [node for path in sorted(SOURCE.rglob("*.py")) for node in ast.walk(tree_of(path))]
-    large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MOST_PARAMETERS}
+    large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MAX_PARAMETERS}
     assert large == LARGE_CLASSES
 
 

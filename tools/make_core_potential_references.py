@@ -37,7 +37,7 @@ from scf_cases import exact_core_hamiltonian, oracle  # noqa: E402
 FILE = FILES["core_potential"]
 JKFIT = "def2-universal-jkfit"
 GRID = (50, 194)
-MOST_FUNCTIONS = 60
+MAX_FUNCTIONS = 60
 """Functions of molecules with gradients."""
 ORBITALS = 1e-6
 """Norm of the orbital gradient without them: the energy is converged to its square."""
@@ -308,7 +308,7 @@ def reference(row: Row, start: str) -> Row:
     if "lanl2dz" in basis_name(row):
         h_pq = exact_core_hamiltonian(method.mol, orbital)
         method.get_hcore = lambda *_: h_pq
-    small = orbital.nbf <= MOST_FUNCTIONS
+    small = orbital.nbf <= MAX_FUNCTIONS
     norm = converge(method, density) if small else converge(method, density, ORBITALS)
     found = {"program": f"PySCF {pyscf.__version__}", "start": start, "energy": float(method.e_tot)}
     found |= {"orbital_gradient": norm, "gradient": None}

@@ -10,7 +10,7 @@ import pytest
 
 from atomic_cases import PLANE_NAMES, planes, random_basis, random_densities, slow_planes
 from cuanto.atomic import SPECIES, AtomBasis, Repulsion
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT
+from cuanto.atomic.atom import MAX_EXPONENT, MIN_EXPONENT
 from cuanto.atomic.species import exchange_factors
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -139,7 +139,7 @@ def test_symmetries_without_functions_on_the_gpu_path() -> None:
 
 def test_the_range_of_exponents() -> None:
     """Integrals are finite for the smallest and largest accepted exponents in all species together."""
-    basis = AtomBasis((np.array([SMALLEST_EXPONENT, 1.0, LARGEST_EXPONENT]),) * 9)
+    basis = AtomBasis((np.array([MIN_EXPONENT, 1.0, MAX_EXPONENT]),) * 9)
     for P in Repulsion(basis, "cpu").potential([np.eye(6)] * 9):
         assert np.isfinite(P).all()
 

@@ -21,7 +21,7 @@ from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
 from cuanto.coulomb.fitting_rows import PAIR_BOUND, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
-from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
+from cuanto.coulomb.metric import MAX_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
 from cuanto.kernels.hermite_build import straight_source
 from fitting_cases import (
@@ -351,7 +351,7 @@ def test_strongly_perturbed_metric_leaves_functions_out(omega: float) -> None:
     """Functions are left out rather than changing the metric too much."""
     V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
-    assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > LARGEST_PERTURBATION
+    assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > MAX_PERTURBATION
     metric = FittingMetric(V_PQ, get_backend("cpu"))
     assert metric.report.method == "pivoted cholesky" and "left out" in str(metric.report)
     x_nP = np.random.default_rng(0).normal(size=(3, len(V_PQ))) @ V_PQ

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
+from cuanto.atomic.atom import MAX_EXPONENT, MIN_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, integer, one_of, real
 from cuanto.atomic.nucleus import Model, Nucleus
@@ -136,8 +136,8 @@ def _exponents(reader: NamelistReader, nsym: int) -> AtomBasis:
         zeta: list[float] = []
         for k in range(int(count)):
             value = _one_number(reader, f"exponent {k + 1} of {int(count)} of {label}")
-            if not SMALLEST_EXPONENT <= value <= LARGEST_EXPONENT:
-                between = f"{SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
+            if not MIN_EXPONENT <= value <= MAX_EXPONENT:
+                between = f"{MIN_EXPONENT:g} and {MAX_EXPONENT:g}"
                 raise reader.error(f"exponent {value:g} of {label} is not between {between}")
             if value in zeta:
                 raise reader.error(f"exponent {value:g} of {label} is given twice")

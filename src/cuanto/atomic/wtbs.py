@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, AtomBasis
+from cuanto.atomic.atom import MAX_EXPONENT, MIN_EXPONENT, AtomBasis
 from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
@@ -90,8 +90,8 @@ class WellTempered:
         except InputError as error:
             return str(error)
         for zeta in np.concatenate(found):
-            if not SMALLEST_EXPONENT <= zeta <= LARGEST_EXPONENT:
-                return f"exponent {zeta:.1e} is not between {SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
+            if not MIN_EXPONENT <= zeta <= MAX_EXPONENT:
+                return f"exponent {zeta:.1e} is not between {MIN_EXPONENT:g} and {MAX_EXPONENT:g}"
         return None
 
     def exponents(self) -> tuple[Array, ...]:

@@ -42,7 +42,7 @@ TASK_TABLES = ("optimize",)
 DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
 OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report")}
 """Files of tasks other than energies."""
-LARGEST_FILE = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 Value = TypeVar("Value", str, int)
 
 
@@ -161,7 +161,7 @@ class Paths:
 def _parse(path: Path) -> dict[str, Any]:
     from cuanto.system.text import read_text
 
-    if path.is_file() and path.stat().st_size > LARGEST_FILE:
+    if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
         raise InputError(f"{path} is larger than 1 MB, too large for a job; see `cuanto run --template`")
     try:
         return tomllib.loads(read_text(path, "job"))

@@ -20,13 +20,13 @@ from cuanto.kernels.spec import KernelSpec, coulomb_operator
 from cuanto.memory import Budget
 
 BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
-LEAST_BUFFER_BYTES = 2**26
+MIN_BUFFER_BYTES = 2**26
 """Minimum size of the buffer, even if the limit is lower."""
 SPAN = tuning.size("cuda", "direct.span")
 BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
-MOST_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
+MAX_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
 
 
 class CudaDigest:
@@ -99,7 +99,7 @@ class CudaDigest:
         """Quartets whose integrals fit into the buffer."""
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
         available = self.budget.available() + self.budget.reserved.get(self._reservation, 0)
-        return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
+        return min(BUFFER_BYTES, max(MIN_BUFFER_BYTES, available // 4)) // size
 
     def _chunks(self, bra: PairClass, ket: PairClass, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of significant bras whose quartets fit into the buffer."""
@@ -154,7 +154,7 @@ class CudaDigest:
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """The kernel for these numbers of functions of b, c and d if it is compiled, else the general one."""
-        if max(sizes) > MOST_FIXED:
+        if max(sizes) > MAX_FIXED:
             return self._any_digest
         special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
         return special if special.ready else self._any_digest

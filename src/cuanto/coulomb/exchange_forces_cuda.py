@@ -17,7 +17,7 @@ from cuanto.arrays import Array, range_starts
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
-from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, LEAST_BUFFER_BYTES, SPAN
+from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, MIN_BUFFER_BYTES, SPAN
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
 from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, round_to_single
 from cuanto.integrals.engine import upload_groups
@@ -203,7 +203,7 @@ class CudaExchangeForces:
     def _room(self) -> int:
         """Number of quartets whose lists fit into memory."""
         held = 0 if self._buffer is None else self._buffer.nbytes
-        size = min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, (self.budget.available() + held) // 4))
+        size = min(BUFFER_BYTES, max(MIN_BUFFER_BYTES, (self.budget.available() + held) // 4))
         return size // QUARTET_BYTES
 
     def _memory(self, quartets: int) -> Any:

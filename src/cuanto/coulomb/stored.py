@@ -27,7 +27,8 @@ CHUNK_BYTES = tuning.size("cpu", "direct.stored_chunk_bytes")
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers of heads and values of each chunk; `complete`: counting did not stop at a limit."""
+    """Numbers of heads (integers that list the bras of each vector of kets) and of values in each chunk; `complete`:
+    counting did not stop at a limit."""
 
     heads: Array
     values: Array

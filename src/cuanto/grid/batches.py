@@ -33,7 +33,7 @@ from cuanto.kernels.grid_values import (
     device_values,
 )
 
-LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
+MIN_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
 """Numbers of points of a piece, the largest first; the combination with the shortest predicted time is used."""
@@ -78,7 +78,7 @@ class BatchQuadrature(Quadrature):
             "list_row": ensure_on_device(grid.list_row, backend),
         }
         self._ao = ensure_on_device(grid.ao, backend)
-        self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
+        self._batch_bytes = min(settings.batch_bytes, max(MIN_BATCH, limit // 8))
         self.batches = list(self._batches(2 * self.values + 1))
         self.kept: list[Any] | None = None
 

@@ -48,7 +48,7 @@ ROWS = 24
 """Functions are padded to a multiple of this."""
 LOCAL_FUNCTIONS = tuning.size("cpu", "grid.local_functions")
 GROWTH = tuning.number("cpu", "grid.block_growth")
-MOST_GROUPS = tuning.size("cpu", "grid.block_groups")
+MAX_GROUPS = tuning.size("cpu", "grid.block_groups")
 BLOCKS = tuning.size("cpu", "grid.blocks")
 SHRINKING = tuning.number("cpu", "grid.block_shrinking")
 
@@ -284,7 +284,7 @@ def _unions(groups: list[Any], nbf: int) -> list[tuple[int, int, Flags]]:
     begin, count, limit, member = 0, 0, 0.0, np.zeros(nbf, dtype=bool)
     for i, functions in enumerate(groups):
         more = functions[~member[functions]]
-        if i > begin and (count + len(more) > limit or i - begin == MOST_GROUPS):
+        if i > begin and (count + len(more) > limit or i - begin == MAX_GROUPS):
             found.append((begin, i, member))
             begin, count, member, more = i, 0, np.zeros(nbf, dtype=bool), functions
         if i == begin:

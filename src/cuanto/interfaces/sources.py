@@ -23,11 +23,11 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import LARGEST_FILE, decode, quote, read_text
+from cuanto.system.text import MAX_FILE_BYTES, decode, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
-LARGEST_LABEL = 80
+MAX_LABEL_LENGTH = 80
 HESSIAN = "hessian"
 """Driver of frequencies."""
 OPTIMIZE = "optimize"
@@ -175,9 +175,9 @@ def choose_model(source: Source, given: Model) -> Model:
 
 
 def safe_label(text: str) -> str:
-    """Convert text to a part of a file name: no separators, no leading dot, at most LARGEST_LABEL characters."""
+    """Convert text to a part of a file name: no separators, no leading dot, at most MAX_LABEL characters."""
     label = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
-    return label[:LARGEST_LABEL] or "molecule"
+    return label[:MAX_LABEL_LENGTH] or "molecule"
 
 
 def read_stdin() -> str:
@@ -185,7 +185,7 @@ def read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
     raw = getattr(sys.stdin, "buffer", None)
-    data = sys.stdin.read(LARGEST_FILE + 1).encode() if raw is None else raw.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise InputError(f"standard input is longer than {LARGEST_FILE >> 20} MiB: give a file with one molecule")
+    data = sys.stdin.read(MAX_FILE_BYTES + 1).encode() if raw is None else raw.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"standard input is longer than {MAX_FILE_BYTES >> 20} MiB: give a file with one molecule")
     return decode(data, "standard input is not text")

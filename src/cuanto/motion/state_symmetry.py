@@ -17,7 +17,7 @@ from cuanto.properties.volume import density_at
 
 POINTS_PER_ATOM = 4
 """Points around each atom at which densities are compared."""
-NEAREST, FARTHEST = 0.6, 2.0
+MIN_RADIUS, MAX_RADIUS = 0.6, 2.0
 """Distances of these points from the atom, Bohr."""
 MAX_DIFFERENCE = 1e-3
 """Largest relative difference of equal densities: a geometry within the tolerance of the symmetry gives 1e-4."""
@@ -40,7 +40,8 @@ def _preserving_density(result: GaussianResult, operations: Sequence[Operation])
     centre_x, random = R_ax.mean(axis=0), np.random.default_rng(0)
     offsets = random.normal(size=(len(R_ax), POINTS_PER_ATOM, 3))
     offsets *= (
-        random.uniform(NEAREST, FARTHEST, (len(R_ax), POINTS_PER_ATOM, 1)) / np.linalg.norm(offsets, axis=2)[..., None]
+        random.uniform(MIN_RADIUS, MAX_RADIUS, (len(R_ax), POINTS_PER_ATOM, 1))
+        / np.linalg.norm(offsets, axis=2)[..., None]
     )
     r_gx = (R_ax[:, None, :] + offsets).reshape(-1, 3) - centre_x
 

@@ -19,7 +19,7 @@ TIGHT_TOLERANCE = 2e-5
 """Bohr: distance of an atom from the image of another one for which derivatives may be taken from the image."""
 LOOSE_TOLERANCE = 2e-2
 """Bohr: the same for the symmetry number, where rounded and loosely optimised geometries count as symmetric."""
-SMALLEST_SINE = 0.1
+MIN_SINE = 0.1
 """Smallest sine of the angle between the two atoms that determine an operation."""
 
 
@@ -158,10 +158,10 @@ def _chosen_pair(r_ax: Array, length_a: Array, size_a: Array) -> tuple[int, int]
     """Choose two atoms that are not in line with the centre and have few equivalent candidates."""
     best, found = math.inf, (0, 1)
     for i in np.argsort(size_a, kind="stable"):
-        if length_a[i] < SMALLEST_SINE * length_a.max():
+        if length_a[i] < MIN_SINE * length_a.max():
             continue
         sine_a = np.linalg.norm(np.cross(r_ax[i], r_ax), axis=1) / (length_a[i] * length_a.max())
-        if sine_a.max() < SMALLEST_SINE:
+        if sine_a.max() < MIN_SINE:
             continue
         cost_a = np.where(sine_a > 0.5 * sine_a.max(), size_a[i] * size_a, math.inf)
         j = int(np.argmin(cost_a))

@@ -31,7 +31,7 @@ COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, Tru
 """Coordinate systems: whether fragments are connected, and whether Cartesian coordinates are added."""
 TRUST_RADII = {"minimum": (0.1, 0.3), "ts": (0.01, 0.1), "irc": (0.1, 0.1)}
 """First and largest trust radius, Angstrom."""
-SMALLEST_TRUST = 1e-4
+MIN_TRUST = 1e-4
 MAX_ENFORCED_VIOLATION = 0.1
 """Constraints that are violated by less (Bohr, radians) are satisfied exactly in the next step."""
 MAX_VIOLATION = 1e-3
@@ -208,7 +208,7 @@ class Walker:
     def _settings(self, plan: Plan, criteria: Criteria) -> Any:
         """geomeTRIC's parameters; its own criteria only decide where a reaction path ends."""
         first, largest = TRUST_RADII[plan.kind]
-        limits = {"convergence_grms": 0.0, "tmin": SMALLEST_TRUST}
+        limits = {"convergence_grms": 0.0, "tmin": MIN_TRUST}
         if plan.kind == "irc":
             unit = BOHR_IN_ANGSTROM
             limits = {"convergence_grms": criteria.gradient_rms, "convergence_gmax": criteria.gradient_max}

@@ -28,7 +28,7 @@ MAX_VALUE = 0.4
 MIN_ISOVALUE = 0.008
 """Smallest isovalue of the slider; the grid is reduced to where the orbital is larger."""
 MARGIN = 6.0
-FINEST, COARSEST = 0.2, 0.45
+MIN_SPACING, MAX_SPACING = 0.2, 0.45
 POINTS, MAX_POINTS = 300_000, 900_000
 ARROWS = ("\u03b1 ", "\u03b2 ")
 
@@ -83,7 +83,7 @@ def _box(molecule: Molecule) -> Box:
     """A fine grid for small molecules, a coarser one for large molecules, so that the page stays small."""
     R_ax = molecule.R_ax
     volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
-    spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
+    spacing = float(np.clip((volume / POINTS) ** (1 / 3), MIN_SPACING, MAX_SPACING))
     return Box.around(R_ax, max(spacing, (volume / MAX_POINTS) ** (1 / 3)), MARGIN)
 
 

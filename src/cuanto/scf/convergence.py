@@ -14,7 +14,7 @@ from cuanto.basis import Basis
 
 ENERGY_ROUNDING = 2e-12
 """Relative rounding error of the energy: its terms are larger, and their order of summation may vary."""
-LARGEST_RATIO = 0.5
+MAX_RATIO = 0.5
 """Largest ratio of successive steps assumed when the remaining ones are summed up."""
 DIPOLE_SAFETY = 1.25
 """Safety factor on the predicted remaining change of a dipole moment."""
@@ -54,7 +54,7 @@ class Criteria:
         if self.displacement is None:
             return True
         ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
-        return DIPOLE_SAFETY * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), LARGEST_RATIO))
+        return DIPOLE_SAFETY * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), MAX_RATIO))
 
 
 class Displacement:

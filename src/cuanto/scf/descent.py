@@ -31,7 +31,7 @@ ENERGY_ROUNDING = 2e-14
 """Relative error of an energy."""
 MAX_STEPS_KEPT = 12
 """Steps kept for the quasi-Newton method."""
-SMALLEST_GAP = 0.1
+MIN_GAP = 0.1
 """Hartree: lower bound on estimated curvatures."""
 
 
@@ -106,7 +106,7 @@ def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Ar
         F_mm, weight = problem.frame.to_host(C_jm.T @ F_jk @ C_jm), 2.0 * (n_m[:, None] - n_m[None, :])
         eps_m = F_mm.diagonal()
         slopes.append(weight * F_mm)
-        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], SMALLEST_GAP))
+        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], MIN_GAP))
     return rotations.join_blocks(slopes, levels), rotations.join_blocks(curvatures, levels)
 
 

@@ -26,7 +26,7 @@ from cuanto.units import BOHR_IN_ANGSTROM
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""
 
-MOST_SHOWN = 6
+MAX_SHOWN = 6
 """Largest number of multiplicities that a message lists."""
 
 MAX_COORDINATE = 1e4
@@ -265,8 +265,8 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
 def possible_multiplicities(nelectron: int) -> str:
     """The possible multiplicities for a message: '1, 3 or 5'."""
     possible = range(1 + nelectron % 2, nelectron + 2, 2)
-    first, last = [str(one) for one in possible[:MOST_SHOWN]], str(possible[-1])
-    if len(possible) > MOST_SHOWN:
+    first, last = [str(one) for one in possible[:MAX_SHOWN]], str(possible[-1])
+    if len(possible) > MAX_SHOWN:
         return f"{', '.join(first[:3])} and so on up to {last}"
     return f"{', '.join(first[:-1])} or {last}" if len(first) > 1 else last
 

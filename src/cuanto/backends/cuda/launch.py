@@ -20,7 +20,7 @@ from cuanto.kernels.text import Source
 
 WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
 SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
-LARGEST_GRID = 2**31 - 1
+MAX_GRID = 2**31 - 1
 SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 _known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
@@ -96,7 +96,7 @@ class JobLaunches:
             "scratch": job.arguments["out"],
             "scratch_stride": 0,
         }
-        grid = min(items, LARGEST_GRID)
+        grid = min(items, MAX_GRID)
         if shared == 0:
             stride = need.numbers(lanes)
             grid = min(items, 4 * traits.workers)
@@ -115,7 +115,7 @@ class JobLaunches:
         grid = job.bras * job.kets
         if per_integral:
             grid *= job.columns * arguments["bra_functions"] * arguments["ket_functions"]
-        grid, shared, scratch, stride = min(grid, LARGEST_GRID), need.shared + need.sums, job.arguments["out"], 0
+        grid, shared, scratch, stride = min(grid, MAX_GRID), need.shared + need.sums, job.arguments["out"], 0
         if need.sums and shared * dtype.itemsize > SUMS_TARGET:
             shared, stride = need.shared, need.sums
             grid = min(grid, 4 * traits.workers, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))
