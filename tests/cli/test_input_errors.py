@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line on standard error of a command that ends with status 2."""
     with pytest.raises(SystemExit) as stopped:
         run(arguments)
@@ -82,7 +82,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ],
 )
 def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in said(capsys, *arguments.split())
+    assert message in error_output(capsys, *arguments.split())
 
 
 def test_other_releases_of_typer() -> None:
@@ -198,7 +198,7 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
     Path("ne.inp").write_text("&input\n")
     for name in ("bad.out", "bad.inp"):
         Path(name).write_text(H2.replace("0.74", "x"))
-    assert message in said(capsys, "energy", given)
+    assert message in error_output(capsys, "energy", given)
 
 
 def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,12 +244,12 @@ def test_options_that_do_not_apply_are_refused(
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in keywords.items()}
     words = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v).lower() for name, v in plain.items()}
     options = [word for name, text in words.items() for word in ("-o", f"{name}={text}")]
-    assert message in said(capsys, "energy", "h2.xyz", "-m", method, *options)
-    assert message in said(capsys, "energy", "h2.xyz", "-m", method, *options, "--out", "t.csv")
+    assert message in error_output(capsys, "energy", "h2.xyz", "-m", method, *options)
+    assert message in error_output(capsys, "energy", "h2.xyz", "-m", method, *options, "--out", "t.csv")
     job = "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items() if name not in OPTIONS)
     job += "[options]\n" + "".join(f"{name} = {json.dumps(v)}\n" for name, v in plain.items() if name in OPTIONS)
     Path("job.toml").write_text(f'molecule = "h2.xyz"\nmethod = "{method}"\n{job}')
-    assert said(capsys, "run", "job.toml").startswith(f"job.toml: {message}")
+    assert error_output(capsys, "run", "job.toml").startswith(f"job.toml: {message}")
     model = {"method": method} | ({} if method in SEMIEMPIRICAL else {"basis": "sto-3g"})
     schema = {"molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}, "model": model, "keywords": plain}
     assert message in cuanto.compute({**schema, "driver": "energy"})["error"]["error_message"]
@@ -319,11 +319,11 @@ def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: s
 
 def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
     message, given = "basis does not apply to pm6: leave it out", asks("h.json", "pm6", "sto-3g")
-    assert message in said(capsys, "energy", given)
-    assert message in said(capsys, "energy", given, *MANY)
+    assert message in error_output(capsys, "energy", given)
+    assert message in error_output(capsys, "energy", given, *MANY)
     schema = {**json.loads(Path(given).read_text()), "driver": "energy"}
     assert message in cuanto.compute(schema)["error"]["error_message"]
-    assert message in said(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
+    assert message in error_output(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
     for empty in ("", None):
         done(capsys, asks("h.json", "pm6", empty), *MANY)
 
@@ -331,7 +331,7 @@ def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize("order", [1, -1])
 def test_options_are_checked_for_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
     files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
-    assert "grid does not apply to hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
+    assert "grid does not apply to hf" in error_output(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_hints_of_a_job_name_no_options(lines: str, message: str, capsys: pytest
     Path("a.traj").write_bytes(b"- of Ulm\xff\0")
     Path("h3.xyz").write_text(H2)
     Path("job.toml").write_text(lines)
-    line = said(capsys, "run", "job.toml")
+    line = error_output(capsys, "run", "job.toml")
     assert message in line and "--" not in line, line
 
 
@@ -416,5 +416,5 @@ def test_values_of_a_job_name_the_file_and_the_key(
     lines: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("job.toml").write_text(f'molecule = "h2.xyz"\n{lines}')
-    line = said(capsys, "run", "job.toml")
+    line = error_output(capsys, "run", "job.toml")
     assert line.startswith("job.toml: ") and line.count("job.toml") <= 2 and message in line, line

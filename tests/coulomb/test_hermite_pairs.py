@@ -14,7 +14,7 @@ from cuanto.coulomb import hermite_pairs
 from cuanto.coulomb.hermite_pairs import BOUND_SHARE, ChargeSet, charge_blocks, pair_blocks, pair_counts, primitives
 from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.kernels.hermite_build import GROUPINGS
-from oracles.hermite_pairs import bra_keys, raised, significant_pairs
+from oracles.hermite_pairs import bounds_of_higher_order, bra_keys, significant_pairs
 
 DEVICES = pytest.mark.parametrize("name", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 THRESHOLD = 1e-6
@@ -67,7 +67,7 @@ def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
     together = GROUPINGS[device.traits.language].bras
     for c in bras.classes:
         mine, root = c.pairs.range, geometry[c.pairs.range, 0]
-        sizes = raised(bound[mine], root, c.order, higher)
+        sizes = bounds_of_higher_order(bound[mine], root, c.order, higher)
         rank, record, single = device.download([c.rank[mine], c.record["double"], c.record["float"]])
         order, keys = np.argsort(rank), bra_keys(sizes, along[mine])
         assert np.array_equal(rank[order], np.arange(c.count))

@@ -187,7 +187,7 @@ def test_impossible_electrons() -> None:
 
 
 def test_odd_cores_take_an_unpaired_electron() -> None:
-    """Tb with 4f9 in the core of a potential: the others are a closed shell, whatever the multiplicity of them all."""
+    """Tb with 4f9 in the core of a potential: the valence electrons of a doublet are a closed shell."""
     mol = Molecule(["Tb", "F"], [[0, 0, 0], [0, 0, 3.8]])
     assert (mol.nelectron, mol.multiplicity, mol.valence_multiplicity) == (74, 1, 1)
     valence = mol.with_core_electrons([55, 0])

@@ -29,9 +29,9 @@ class Cosine:
         change = float("inf") if before is None else abs(point - before.x)
         return Value(iteration, point, change, change < 1e-10)
 
-    def advance(self, made: Value) -> float | None:
-        self.iterations.append(made.iteration)
-        return cos(made.x) if cos(made.x) > self.lowest else None
+    def advance(self, current: Value) -> float | None:
+        self.iterations.append(current.iteration)
+        return cos(current.x) if cos(current.x) > self.lowest else None
 
 
 def test_until_it_is_converged() -> None:

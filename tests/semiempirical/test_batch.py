@@ -20,7 +20,7 @@ from cuanto.semiempirical.constants import HARTREE_IN_KCAL
 from nddo_cases import METHODS, molecule, molecule_of, reference, run, values
 
 
-def shaken(name: str, count: int) -> list[Molecule]:
+def displaced_copies(name: str, count: int) -> list[Molecule]:
     mol, rng = molecule(name), np.random.default_rng(5)
     moved = [mol.R_ax + rng.normal(scale=0.05, size=mol.R_ax.shape) for _ in range(count)]
     return [Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity) for R_ax in moved]
@@ -29,7 +29,13 @@ def shaken(name: str, count: int) -> list[Molecule]:
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 def test_a_batch_is_its_molecules_one_by_one(backend: str) -> None:
     """Several compositions, closed and open shells, in any order."""
-    mixed = [*shaken("glycine", 3), *shaken("CH3", 2), molecule("C2H2"), *shaken("CH3SH", 2), *shaken("glycine", 1)]
+    mixed = [
+        *displaced_copies("glycine", 3),
+        *displaced_copies("CH3", 2),
+        molecule("C2H2"),
+        *displaced_copies("CH3SH", 2),
+        *displaced_copies("glycine", 1),
+    ]
     found = energies(mixed, "pm6", backend=backend, workers=0, gradient=True, gradient_tolerance=1e-6)
     for mol, label in zip(mixed, found, strict=True):
         alone = run(mol, "pm6", gradient_tolerance=1e-6)
@@ -84,7 +90,7 @@ def test_states_that_are_not_aufbau_use_the_common_loop(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("options", [{"max_iterations": 2}, {"smearing": 0.05}, {"diagonaliser": "sp2"}], ids=str)
 def test_options_that_only_single_molecules_have(options: dict[str, Any]) -> None:
-    both = shaken("water_01", 2)
+    both = displaced_copies("water_01", 2)
     found = semiempirical_energies(both, "pm6", get_backend("cpu"), **options)
     for mol, label in zip(both, found, strict=True):
         alone = run(mol, "pm6", **options)

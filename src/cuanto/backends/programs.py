@@ -92,7 +92,7 @@ def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[In
 
 def _path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
     parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
-    return disk.place(f"{disk.key(parts)}.npz")
+    return disk.file_path(f"{disk.key(parts)}.npz")
 
 
 @cache

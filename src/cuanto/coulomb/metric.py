@@ -161,7 +161,7 @@ class FittingMetric:
         return rows
 
     def half_solve_to(self, rows: Any, one: Any, other: Any) -> None:
-        """Replace the rows `one`, and the `other` rows, by the rows `one` times M^-T."""
+        """Set rows[one] and rows[other] to rows[one] M^-T."""
         self._linalg.times_transpose_to(rows, one, other, self.inverse, self.triangular)
 
     def back_solve(self, x: Any) -> Any:

@@ -22,7 +22,7 @@ from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
 QUANTUM = 2e-4
-"""Bohr^-3/2."""
+"""Step in which values are stored, Bohr^-3/2."""
 MAX_VALUE = 0.4
 """Larger values are cut off; they are inside every surface."""
 MIN_ISOVALUE = 0.008
@@ -30,7 +30,7 @@ MIN_ISOVALUE = 0.008
 MARGIN = 6.0
 MIN_SPACING, MAX_SPACING = 0.2, 0.45
 POINTS, MAX_POINTS = 300_000, 900_000
-ARROWS = ("\u03b1 ", "\u03b2 ")
+SPIN_LABELS = ("\u03b1 ", "\u03b2 ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def frontier_surfaces(wave: Wavefunction, molecule: Molecule) -> list[Surface]:
     box = _box(molecule)
     found = []
     for s in range(len(wave.n_sm)):
-        label = ARROWS[s] if len(wave.n_sm) > 1 else ""
+        label = SPIN_LABELS[s] if len(wave.n_sm) > 1 else ""
         for name in ("homo", "lumo"):
             try:
                 m = orbital_number(wave, name, s)

@@ -53,12 +53,12 @@ class History:
         """Add an entry; returns <e_n|e> with all entries, on the device, for `absorb`. Only ADIIS needs D."""
         if not self._stacks:
             self._allocate(F, e, D)
-        slot, lead = _place(self._slots, self.size), F.shape[: self._lead]
+        slot, lead = _next_slot(self._slots, self.size), F.shape[: self._lead]
         self._stacks["F"][..., slot, :] = F.reshape(*lead, -1)
         e_n = self._stacks["e"]
         e_n[..., slot, :] = e.reshape(*lead, -1)
         if D is not None:
-            self._stacks["D"][_place(self._densities, min(self.size, MAX_INTERPOLATED))] = D.reshape(-1)
+            self._stacks["D"][_next_slot(self._densities, min(self.size, MAX_INTERPOLATED))] = D.reshape(-1)
         e_n = e_n[..., : max(self._slots) + 1, :]
         return (e_n @ e_n[..., slot, :, None])[..., 0] if self._lead else e_n @ e_n[slot]
 
@@ -154,7 +154,7 @@ def unflatten(row: Any, like: Sequence[Any]) -> list[Any]:
     return blocks
 
 
-def _place(slots: list[int], size: int) -> int:
+def _next_slot(slots: list[int], size: int) -> int:
     """Slot of the next entry: a free one, else that of the oldest; appended to `slots`."""
     free = [slot for slot in range(size) if slot not in slots]
     slots.append(free[0] if free else slots.pop(0))

@@ -69,7 +69,7 @@ class Layout:
     def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Atoms whose attraction to cores differs from the integrals in G, and atoms whose cores cause that."""
         own = [
-            not e.attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
+            not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
             for e in self.elements
         ]
         return np.array(own), np.array([e.rho["core"] != e.rho["0"] for e in self.elements])

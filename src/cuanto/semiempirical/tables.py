@@ -58,7 +58,7 @@ def _record(element: Element, number: int) -> Array:
         "ELEMENT": [number],
         "CHARGE": [element.core_charge],
         "ROOT": [element.number**ROOT],
-        "ATTRACTED": [float(element.attracted)],
+        "ATTRACTED": [float(element.p_attracted)],
         "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
         "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
         "ZETA": list(element.zeta),

@@ -107,7 +107,9 @@ class Identity:
 class OrthonormalFrame(Frame):
     """The frame of a basis that is already orthonormal."""
 
-    def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
+    def products(
+        self, F_sjk: Any, spin_orbitals_sji: Any, all_orbitals_sji: Any, C_sij: Any, D_spq: Any
+    ) -> tuple[Any, Any]:
         """D and F D, in the precision of the orbitals."""
         D_sjk = self.to_algebra(D_spq)
         return D_sjk, self.linalg.product(F_sjk.astype(D_sjk.dtype, copy=False), D_sjk)

@@ -97,7 +97,7 @@ def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Pa
     compiler = find_compiler()
     parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
     name = f"{cache.key(parts)}.so"
-    return folder / name if folder else cache.place(name)
+    return folder / name if folder else cache.file_path(name)
 
 
 def library_path(source: Source) -> Path:

@@ -73,14 +73,14 @@ class JobLaunches:
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")
-        if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
+        if schedule == "thread" or (schedule == "auto" and kind.straight and self._worth_compiling(job)):
             program = self._backend.compile(kind.source(job.real_name))
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
         return self._groups(job)
 
-    def _pays(self, job: Job) -> bool:
+    def _worth_compiling(self, job: Job) -> bool:
         work = job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns)
         return work > self._backend.traits.worth_compiling
 
