@@ -19,7 +19,7 @@ from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
-from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
+from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, generated_set, nearest_set, table, table_set
 from cuanto.basis.library import element_tables
 from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError, require
@@ -36,6 +36,8 @@ ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "thre
 NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
 SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
+TEMPERED = ("auto", "wtbs", "even")
+"""Names of sets with parameters and ranges."""
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
 LIMIT_SMALLEST = 0.5  # smallest exponent relative to alpha of the table
@@ -44,19 +46,22 @@ _RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", 
 
 def element_job(
     element: str,
-    basis: str | WellTempered = "wtbs",
+    basis: str | WellTempered = "auto",
     configuration: str | None = None,
     charge: int | None = None,
     nucleus: Model = "gaussian",
     *,
+    nuclear_radius: float | None = None,
     parameters: str | None = None,
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
     """A calculation of an element in its ground configuration, or another one, in a basis set by name.
 
-    `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
-    Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
+    `basis`: `wtbs` (the table), `even` (even-tempered, for every element), `auto` (the table, or `even` for elements
+    without a set there), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
+    Exchange, of which the exponents are used. `parameters` and `ranges` override those of `wtbs` and `even`. `nuclear_radius`:
+    root mean square in fm; by default that of the isotope chosen for the element.
     """
     symbol = symbol_of(element)
     held = _configuration(symbol, configuration, charge)
@@ -67,7 +72,8 @@ def element_job(
     title = f"{symbol}, {configuration_text(held)}"
     thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
-    return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(held, l_max), scf)
+    atom = Nucleus.of_radius(ATOMIC_NUMBERS[symbol], nucleus, nuclear_radius)
+    return AtomInput(title, atom, found, occupation_of(held, l_max), scf)
 
 
 def _configuration(symbol: str, text: str | None, charge: int | None) -> Configuration:
@@ -84,16 +90,24 @@ def _configuration(symbol: str, text: str | None, charge: int | None) -> Configu
 def _basis(
     symbol: str, name: str, held: Configuration, parameters: str | None, ranges: str | None
 ) -> WellTempered | AtomBasis:
-    if name.lower() == "wtbs":
+    l_max = max(l for _, l in held)
+    if name.lower() in TEMPERED:
         if parameters is not None and ranges is not None:
             return WellTempered.shared(parse_parameters(parameters), parse_ranges(ranges))
-        found = table_set(symbol)
+        found = _tempered(symbol, name.lower(), l_max)
         if ranges is not None:
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
-        raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quoted(name)}")
-    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _library_basis(symbol, name)
+        raise InputError(f"parameters and ranges belong to --basis {' or '.join(TEMPERED)}, not to {quoted(name)}")
+    return limit_basis(symbol, l_max) if name.lower() == "limit" else _library_basis(symbol, name)
+
+
+def _tempered(symbol: str, name: str, l_max: int) -> WellTempered:
+    """The set of the table, or the generated one, which `auto` takes if the table has none with all the momenta."""
+    known = table().get(symbol)
+    missing = known is None or len(known.ranges) < 2 * l_max + 1
+    return generated_set(symbol, l_max) if name == "even" or (name == "auto" and missing) else table_set(symbol)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
