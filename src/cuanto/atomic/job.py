@@ -60,8 +60,8 @@ def element_job(
 
     `basis`: `wtbs` (the table), `even` (even-tempered, for every element), `auto` (the table, or `even` for elements
     without a set there), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
-    Exchange, of which the exponents are used. `parameters` and `ranges` override those of `wtbs` and `even`. `nuclear_radius`:
-    root mean square in fm; by default that of the isotope chosen for the element.
+    Exchange, of which the exponents are used. `parameters` and `ranges` override those of `wtbs` and `even`.
+    `nuclear_radius`: root mean square in fm; by default that of the isotope chosen for the element.
     """
     symbol = symbol_of(element)
     held = _configuration(symbol, configuration, charge)
@@ -99,7 +99,7 @@ def _basis(
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
-        raise InputError(f"parameters and ranges belong to --basis {' or '.join(TEMPERED)}, not to {quoted(name)}")
+        raise InputError(f"parameters and ranges belong to --basis wtbs or even, not to {quoted(name)}")
     return limit_basis(symbol, l_max) if name.lower() == "limit" else _library_basis(symbol, name)
 
 
