@@ -28,6 +28,8 @@ HESSIAN = "hessian"
 """Driver of frequencies."""
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
+COUNTERPOISE = "counterpoise"
+"""The task of an interaction energy, likewise."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Source:
     model: Model = field(default_factory=Model)
     asked: Mapping[str, Any] | None = None
     """The input itself if it is QCSchema 2, which is answered in the same version."""
+    notes: tuple[str, ...] = ()
+    """Lines about how the file was read."""
 
 
 def read_source(
@@ -104,7 +108,16 @@ def source_from_text(
         raise
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
     model = read_model(to_version_1(schema, shown), shown) or Model()
-    return Source(molecule, safe_label(stem), model, version_2_input(schema))
+    return Source(molecule, safe_label(stem), model, version_2_input(schema), _notes(text, shown))
+
+
+def _notes(text: str, shown: str) -> tuple[str, ...]:
+    dummies = parse_structure(text, shown).dummies
+    if not dummies:
+        return ()
+    atoms = f"atom{'s' if len(dummies) > 1 else ''} {', '.join(map(str, dummies))}"
+    advice = "a centre with basis functions is written as Gh-O"
+    return (f"{shown}: dummy {atoms}, without functions, charge or grid points, left out of the numbering; {advice}",)
 
 
 def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
@@ -133,7 +146,7 @@ def choose_model(source: Source, given: Model) -> Model:
     asked = source.model
     method = given.method or asked.method or DEFAULT_METHOD
     driver = asked.driver if given.driver == "energy" else given.driver
-    if driver != OPTIMIZE:
+    if driver not in (OPTIMIZE, COUNTERPOISE):
         require_driver(driver)
     kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
