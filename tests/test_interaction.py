@@ -38,7 +38,7 @@ def molecule(name: str, **electrons: Any) -> Molecule:
 
 
 def of_pyscf(mol: Molecule, basis: str, fitted: bool) -> float:
-    from pyscf import gto, scf
+    from pyscf import gto, lib, scf
 
     names = [f"GHOST-{e}" if ghost else e for e, ghost in zip(mol.elements, mol.nuclei.ghosts, strict=True)]
     atoms = list(zip(names, mol.R_ax.tolist(), strict=True))
@@ -46,7 +46,8 @@ def of_pyscf(mol: Molecule, basis: str, fitted: bool) -> float:
     mean = scf.RHF(peer) if mol.multiplicity == 1 else scf.UHF(peer)
     if fitted:
         mean = mean.density_fit(auxbasis=FITTED["auxbasis"])
-    return float(mean.run(conv_tol=1e-12).e_tot)
+    with lib.with_omp_threads(1):
+        return float(mean.run(conv_tol=1e-12).e_tot)
 
 
 @pytest.mark.parametrize("options", [FITTED, DIRECT], ids=["fitted", "direct"])
