@@ -22,8 +22,8 @@ from cuanto.system.text import quoted
 GHOST = "Gh-"
 """Prefix of the element in the symbol of a ghost atom."""
 
-_DUMMY = re.compile(r"(?:x|xx|bq|du|q|lp)[-_.]?\d*|0", re.ASCII | re.IGNORECASE)
-_NAMELESS = re.compile(r"(?:gh|ghost)[-_.]?\d*", re.ASCII | re.IGNORECASE)
+_DUMMY = re.compile(r"(?:x|xx|bq|du|q|lp)[-_.]?\d*", re.ASCII | re.IGNORECASE)
+_NAMELESS = re.compile(r"(?:gh|ghost)[-_.]?\d*|0", re.ASCII | re.IGNORECASE)
 _ELEMENT = r"([a-z]+\d*)"
 _GHOST = re.compile(
     rf"@{_ELEMENT}|{_ELEMENT}:|{_ELEMENT}-bq|(?:ghost|gh|bq|x)\({_ELEMENT}\)|(?:(?:ghost|gh|bq)[-_.]?|x[-_.]){_ELEMENT}",
