@@ -65,7 +65,7 @@ def element_job(
     """
     symbol = symbol_of(element)
     held = _configuration(symbol, configuration, charge)
-    found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
+    found = _basis(symbol, basis, held, nucleus, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
     require(l_max >= needed, f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
@@ -88,13 +88,13 @@ def _configuration(symbol: str, text: str | None, charge: int | None) -> Configu
 
 
 def _basis(
-    symbol: str, name: str, held: Configuration, parameters: str | None, ranges: str | None
+    symbol: str, name: str, held: Configuration, nucleus: Model, parameters: str | None, ranges: str | None
 ) -> WellTempered | AtomBasis:
     l_max = max(l for _, l in held)
     if name.lower() in TEMPERED:
         if parameters is not None and ranges is not None:
             return WellTempered.shared(parse_parameters(parameters), parse_ranges(ranges))
-        found = _tempered(symbol, name.lower(), l_max)
+        found = _tempered(symbol, name.lower(), l_max, nucleus == "point")
         if ranges is not None:
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
@@ -103,11 +103,12 @@ def _basis(
     return limit_basis(symbol, l_max) if name.lower() == "limit" else _library_basis(symbol, name)
 
 
-def _tempered(symbol: str, name: str, l_max: int) -> WellTempered:
+def _tempered(symbol: str, name: str, l_max: int, point: bool) -> WellTempered:
     """The set of the table, or the generated one, which `auto` takes if the table has none with all the momenta."""
     known = table().get(symbol)
     missing = known is None or len(known.ranges) < 2 * l_max + 1
-    return generated_set(symbol, l_max) if name == "even" or (name == "auto" and missing) else table_set(symbol)
+    generated = name == "even" or (name == "auto" and missing)
+    return generated_set(symbol, l_max, point) if generated else table_set(symbol)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:

@@ -33,6 +33,8 @@ GENERATED_LARGEST = ((4e5, 0.0), (100.0, 4.0), (2.0, 3e-3), (0.5, 4e-5), (0.3, 0
 """a and b of the largest exponent a Z^2 + b Z^4, by momentum: hydrogenic, and relativistic growth near the nucleus."""
 TIGHTEST = 5e8
 """Largest exponent of any momentum: narrower functions lie inside the nucleus."""
+POINT_LARGEST = (1e9, 15.0)
+"""a and b of the largest exponent a 10^(Z/b) of s and p around a point nucleus, where j = 1/2 is singular."""
 
 
 def even_tempered(smallest: float, ratio: float, count: int) -> Array:
@@ -144,16 +146,19 @@ def nearest_set(symbol: str) -> WellTempered:
     return table()[min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))]
 
 
-def generated_set(symbol: str, l_max: int) -> WellTempered:
+def generated_set(symbol: str, l_max: int, point: bool = False) -> WellTempered:
     """An even-tempered set for any element: exponents alpha beta^(k-1), of which every momentum has a range.
 
-    The ends leave errors of some 1e-9 of the energy, the ratio 1.85 some 1e-8 (docs/develop/atom_notes.md).
+    The ends leave errors of some 1e-9 of the energy, the ratio 1.85 some 1e-8 (docs/develop/atom_notes.md). `point`:
+    with tighter functions for a point nucleus.
     """
     Z, alpha = ATOMIC_NUMBERS[symbol], GENERATED_SMALLEST[0]
     ranges: dict[str, Range] = {}
     for l in range(l_max + 1):
         a, b = GENERATED_LARGEST[l]
         largest = min(a * Z**2 + b * Z**4, TIGHTEST)
+        if point and l < 2:
+            largest = POINT_LARGEST[0] * 10.0 ** (Z / POINT_LARGEST[1])
         first, last = (1 + math.log(z / alpha) / math.log(GENERATED_RATIO) for z in (GENERATED_SMALLEST[l], largest))
         ranges[LETTERS[l]] = (math.floor(first), math.ceil(last))
     return WellTempered.shared((alpha, GENERATED_RATIO, 1.0, 0.0), ranges)
