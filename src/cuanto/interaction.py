@@ -20,7 +20,7 @@ from cuanto.log import Timings
 from cuanto.methods import Request, Result
 from cuanto.methods.model import kind_of
 from cuanto.methods.request import require_molecule
-from cuanto.options import about_option
+from cuanto.options import errors_about_option
 from cuanto.scf.state import State
 from cuanto.system import Molecule
 from cuanto.system.fragments import Division, Fragment, Fragments
@@ -214,7 +214,7 @@ def _calculations(
 
 def _checked(method: str, basis: object, options: dict[str, Any]) -> dict[str, Any]:
     """The options; refused is what has no counterpoise correction, or fits one molecule only."""
-    with about_option("method"):
+    with errors_about_option("method"):
         if kind_of(method) == "semiempirical":
             raise InputError(f"{method} has no counterpoise correction: use hf or a functional")
     for name, given in (("basis", basis), ("auxbasis", options.get("auxbasis"))):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cuanto.atomic import AtomResult
     from cuanto.atomic.input import AtomInput
 
-HOW, OPTIMISATION, FILES = "How it is computed", "Optimisation of the basis", "Files"
+CALCULATION, OPTIMISATION, FILES = "Calculation", "Optimisation of the basis", "Files"
 C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
 RADIUS_HELP = "Root mean square radius of the nucleus in fm. \\[default: that of its mass number]"
 BASIS_HELP = (
@@ -42,47 +42,57 @@ Optimiser = StrEnum("Optimiser", ["AUTO", "NEWUOA", "COBYQA"])
 
 
 def _text(metavar: str | None, help: str, *names: str, panel: str | None = None) -> Any:
-    """An option, with a value unless `metavar` is None."""
+    """Make an option, with a value unless `metavar` is None."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
 _flag = partial(_text, None)
-OPTIMISER_HELP = "Optimiser of the basis; auto is NEWUOA where nlopt is installed."
+NUCLEUS_HELP = "Charge distribution of the nucleus. \\[default: gaussian]"
+OPTIMISER_HELP = "Optimiser of the basis; auto: NEWUOA if nlopt is installed."
 File = Annotated[Path | None, typer.Argument(metavar="FILE.inp", help="Input file; or use --element.")]
 Element = Annotated[str | None, _text("NAME", "Symbol or atomic number.", "--element", "-e")]
 BasisName = Annotated[str | None, _text("NAME", BASIS_HELP, "--basis", "-b")]
 Config = Annotated[str | None, _text("SHELLS", "Configuration such as '\\[Ar] 3d5 4s1'.")]
 Charge = Annotated[int | None, typer.Option(help="Charge of the ion.")]
-ModelName = Annotated[NucleusModel | None, typer.Option(help="Gaussian when left out.", rich_help_panel=HOW)]
-Radius = Annotated[float | None, _text("FM", RADIUS_HELP, "--nuclear-radius", panel=HOW)]
-Parameters = Annotated[str | None, _text("A,B,D,G", "alpha,beta,delta,gamma; else the basis's.", panel=HOW)]
-Ranges = Annotated[str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'; else the basis's.", panel=HOW)]
-Pool = Annotated[bool, _flag("One K, the largest last index, for all symmetries.", "--pool", panel=HOW)]
-SpeedOfLight = Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=HOW)]
-NonRelativistic = Annotated[
-    bool, _flag("Hartree-Fock without c; --nucleus point for a point nucleus.", "--nonrelativistic", panel=HOW)
+ModelName = Annotated[NucleusModel | None, _flag(NUCLEUS_HELP, "--nucleus", panel=CALCULATION)]
+Radius = Annotated[float | None, _text("FM", RADIUS_HELP, "--nuclear-radius", panel=CALCULATION)]
+Parameters = Annotated[
+    str | None, _text("A,B,D,G", "alpha,beta,delta,gamma. \\[default: those of the basis]", panel=CALCULATION)
 ]
-Setting = Annotated[list[str] | None, _text("NAME=VALUE", OPTION_HELP, "--option", "-o", panel=HOW)]
-Backend = Annotated[Device, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)]
+Ranges = Annotated[
+    str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'. \\[default: those of the basis]", panel=CALCULATION)
+]
+Pool = Annotated[bool, _flag("Use one K, the largest last index, for all symmetries.", "--pool", panel=CALCULATION)]
+SpeedOfLight = Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=CALCULATION)]
+NonRelativistic = Annotated[
+    bool,
+    _flag(
+        "Non-relativistic Hartree-Fock; add --nucleus point for a point nucleus.",
+        "--nonrelativistic",
+        panel=CALCULATION,
+    ),
+]
+Setting = Annotated[list[str] | None, _text("NAME=VALUE", OPTION_HELP, "--option", "-o", panel=CALCULATION)]
+Backend = Annotated[Device, typer.Option(help="auto: the GPU if there is one, else cpu.", rich_help_panel=CALCULATION)]
 Optimise = Annotated[bool, _flag("Optimise the well-tempered set.", "--optimise", "--optimize", panel=OPTIMISATION)]
 OptimiserName = Annotated[Optimiser, _flag(OPTIMISER_HELP, "--optimiser", "--optimizer", panel=OPTIMISATION)]
 FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]
 MaxEvaluations = Annotated[
-    int | None, typer.Option(help="Largest number of energies.", min=1, rich_help_panel=OPTIMISATION)
+    int | None, typer.Option(help="Maximum number of energy evaluations.", min=1, rich_help_panel=OPTIMISATION)
 ]
 Log = Annotated[
-    Path | None, _text("FILE", "Log of the optimisation, which continues where the log ends.", panel=OPTIMISATION)
+    Path | None, _text("FILE", "Log of the optimisation; an existing log is continued.", panel=OPTIMISATION)
 ]
 Json = Annotated[Path | None, _text("FILE", "Write the result as JSON.", "--json", panel=FILES)]
 Export = Annotated[
     Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", "--export", panel=FILES)
 ]
-Contract = Annotated[bool, _flag("Export contracted to the atomic orbitals.", "--contract", panel=FILES)]
+Contract = Annotated[bool, _flag("Export functions contracted to the atomic orbitals.", "--contract", panel=FILES)]
 Diffuse = Annotated[
-    int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0, rich_help_panel=FILES)
+    int, typer.Option(help="Uncontracted diffuse functions to add to a contracted basis.", min=0, rich_help_panel=FILES)
 ]
-Plot = Annotated[Path | None, _text("FILE", "Picture of the radial densities (.png, .pdf, .svg).", panel=FILES)]
-PlotOptimisation = Annotated[Path | None, _text("FILE", "Picture of the convergence of the optimisation.", panel=FILES)]
+Plot = Annotated[Path | None, _text("FILE", "Plot of the radial densities (.png, .pdf, .svg).", panel=FILES)]
+PlotOptimisation = Annotated[Path | None, _text("FILE", "Plot of the convergence of the optimisation.", panel=FILES)]
 Quiet = Annotated[bool, _flag("Print the energy only.", "--quiet", "-q")]
 
 

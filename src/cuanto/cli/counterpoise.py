@@ -79,7 +79,7 @@ def counterpoise_source(console: Console, source: Source, job: Job, outputs: Map
         if name in outputs or (name == "restart" and job.restart is not None):
             option = name if job.file is not None else f"--{name}"
             raise InputError(f"{option} does not apply to a counterpoise correction: leave it out")
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None
         parts = len(job.settings["fragments"])
@@ -178,7 +178,7 @@ def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: 
     if path := outputs.get("json"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SchemaWarning)
-            text = schema_text(counterpoise_schema(found), source.asked)
+            text = schema_text(counterpoise_schema(found), source.input_schema)
         if path == STDOUT:
             print(text, end="")
         else:

@@ -14,20 +14,25 @@ Configuration = dict[tuple[int, int], float]
 _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lambda nl: (nl[0] + nl[1], nl[0]))
 """Madelung's order, in which anions are filled."""
 
+LANTHANIDES = range(57, 72)
+FILLED_4D, FILLED_4F = 46, 60
+"""Electrons up to these subshells of lanthanides."""
+NOBLE_GASES = (2, 10, 18, 36, 54, 86)
+
 
 @cache
 def _table() -> tuple[Configuration, ...]:
     """Configurations of the neutral atoms, H to Og."""
     text = (files("cuanto") / "data" / "atoms" / "configurations.json").read_text(encoding="utf-8")
     found: dict[str, Configuration] = {}
-    for symbol, subshells in json.loads(text)["elements"].items():
-        held: Configuration = {}
-        for word in subshells.split():
+    for symbol, written in json.loads(text)["elements"].items():
+        subshells: Configuration = {}
+        for word in written.split():
             if word.startswith("["):
-                held |= found[word.strip("[]")]
+                subshells |= found[word.strip("[]")]
             else:
-                held[int(word[0]), "spdf".index(word[1])] = float(word[2:])
-        found[symbol] = held
+                subshells[int(word[0]), "spdf".index(word[1])] = float(word[2:])
+        found[symbol] = subshells
     return tuple(found.values())
 
 
@@ -38,25 +43,53 @@ def capacity(l: int) -> int:
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
     """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
-    return _charged(dict(_table()[number - 1]), charge)
+    return _ionise(dict(_table()[number - 1]), charge)
 
 
-def _charged(held: Configuration, charge: float) -> Configuration:
-    while charge > 1e-12 and held:
-        outermost = max(held)
-        taken = min(charge, held[outermost])
-        held[outermost] -= taken
+def _ionise(subshells: Configuration, charge: float) -> Configuration:
+    while charge > 1e-12 and subshells:
+        outermost = max(subshells)
+        taken = min(charge, subshells[outermost])
+        subshells[outermost] -= taken
         charge -= taken
-        held = {nl: q for nl, q in held.items() if q > 0}
-    for n, l in [nl for nl in _ORDER if nl in held] + [nl for nl in _ORDER if nl not in held]:
-        added = min(-charge, capacity(l) - held.get((n, l), 0.0))
+        subshells = {nl: q for nl, q in subshells.items() if q > 0}
+    for n, l in [nl for nl in _ORDER if nl in subshells] + [nl for nl in _ORDER if nl not in subshells]:
+        added = min(-charge, capacity(l) - subshells.get((n, l), 0.0))
         if added > 1e-12:
-            held[n, l] = held.get((n, l), 0.0) + added
+            subshells[n, l] = subshells.get((n, l), 0.0) + added
             charge += added
-    return held
+    return subshells
 
 
-def electrons_by_momentum(held: Configuration) -> list[float]:
+def outside_core(subshells: Configuration, number: int, core_electrons: int) -> list[Configuration]:
+    """Possible configurations of the electrons that a core potential of so many electrons leaves to an element.
+
+    The core of a noble gas, or subshells in the order of n and l: 28 = [Ar] 3d10, 60 = [Kr] 4d10 4f14. Potentials of
+    lanthanides may have a part of the 4f electrons in the core; the other valence electrons are then 5s 5p 5d 6s.
+    """
+    if number in LANTHANIDES and FILLED_4D < core_electrons < FILLED_4F:
+        electrons = sum(subshells.values()) - core_electrons
+        without_f: Configuration = {}
+        for nl in ((5, 0), (5, 1), (6, 0), (5, 2)):
+            without_f[nl] = min(electrons, float(capacity(nl[1])))
+            electrons -= without_f[nl]
+        found = [{nl: q for nl, q in without_f.items() if q > 0}]
+        return [*found, _without_core(subshells, core_electrons)] if core_electrons in NOBLE_GASES else found
+    return [_without_core(subshells, core_electrons)]
+
+
+def _without_core(subshells: Configuration, core_electrons: int) -> Configuration:
+    """A configuration without the innermost electrons."""
+    order = _ORDER if core_electrons in NOBLE_GASES else sorted(_ORDER)
+    left, found = float(core_electrons), dict(subshells)
+    for nl in order:
+        taken = min(left, found.get(nl, 0.0))
+        found[nl] = found.get(nl, 0.0) - taken
+        left -= taken
+    return {nl: q for nl, q in found.items() if q > 0}
+
+
+def electrons_by_momentum(subshells: Configuration) -> list[float]:
     """Number of electrons with l = 0, 1, 2, ..."""
-    largest = max((l for _, l in held), default=0)
-    return [sum(q for (_, l), q in held.items() if l == wanted) for wanted in range(largest + 1)]
+    largest = max((l for _, l in subshells), default=0)
+    return [sum(q for (_, l), q in subshells.items() if l == wanted) for wanted in range(largest + 1)]

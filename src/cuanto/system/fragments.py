@@ -11,7 +11,7 @@ from cuanto.errors import InputError, require
 from cuanto.options import require_known
 from cuanto.system.molecule import Molecule
 from cuanto.system.nuclei import ghost_of
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 EXAMPLES = "such as '3,3' (numbers of atoms) or '1-3;4-6' (atoms, numbered from 1)"
 _ATOMS = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", re.ASCII)
@@ -100,13 +100,13 @@ def _read_division(given: Any) -> list[int] | list[list[int]]:
     if isinstance(given, str):
         given = _read_text(given)
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or len(given) < 2:
-        raise InputError(f"counterpoise needs two or more fragments, {EXAMPLES}, not {quoted(given)}")
+        raise InputError(f"counterpoise needs two or more fragments, {EXAMPLES}, not {quote(given)}")
     if all(_is_whole(one) and one > 0 for one in given):
         return [int(one) for one in given]
     found = []
     for one in given:
         if isinstance(one, (str, bytes)) or not isinstance(one, Sequence) or not one or not all(map(_is_whole, one)):
-            raise InputError(f"counterpoise needs fragments {EXAMPLES}, not {quoted(given)}")
+            raise InputError(f"counterpoise needs fragments {EXAMPLES}, not {quote(given)}")
         found.append([int(a) for a in one])
     return found
 
@@ -118,7 +118,7 @@ def _read_text(text: str) -> list[Any]:
         counts = parts[0].replace(",", " ").split()
         if counts and all(re.fullmatch(r"\d{1,9}", word, re.ASCII) for word in counts):
             return [int(word) for word in counts]
-        raise InputError(f"counterpoise {quoted(text)}: give fragments {EXAMPLES}")
+        raise InputError(f"counterpoise {quote(text)}: give fragments {EXAMPLES}")
     return [_read_atoms(part, text) for part in parts]
 
 
@@ -128,7 +128,7 @@ def _read_atoms(part: str, text: str) -> list[int]:
         match = _ATOMS.fullmatch(word.strip())
         if match is None or int(match[2] or match[1]) - int(match[1]) not in range(10**6):
             raise InputError(
-                f"counterpoise {quoted(text)}: {quoted(word)} is no atom or range; give fragments {EXAMPLES}"
+                f"counterpoise {quote(text)}: {quote(word)} is no atom or range; give fragments {EXAMPLES}"
             )
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return found
@@ -144,7 +144,7 @@ def _whole_numbers(given: Any, name: str) -> list[int] | None:
     if isinstance(given, str):
         given = [int(word) if re.fullmatch(r"[+-]?\d{1,6}", word) else word for word in given.replace(",", " ").split()]
     if not isinstance(given, Sequence) or not given or not all(map(_is_whole, given)):
-        raise InputError(f"{name} of fragments must be whole numbers, one for each, such as 0,1, not {quoted(given)}")
+        raise InputError(f"{name} of fragments must be whole numbers, one for each, such as 0,1, not {quote(given)}")
     return [int(one) for one in given]
 
 
