@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cuanto.api import energy, gradient
     from cuanto.basis import Basis
     from cuanto.batch import energies
+    from cuanto.interaction import CounterpoiseResult, counterpoise
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Basis",
+    "CounterpoiseResult",
     "Molecule",
     "OptimizationResult",
     "Result",
@@ -35,6 +37,7 @@ __all__ = [
     "basis",
     "compute",
     "coulomb",
+    "counterpoise",
     "dynamics",
     "energies",
     "energy",
@@ -51,11 +54,13 @@ __all__ = [
 _SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {
     "Basis": "cuanto.basis",
+    "CounterpoiseResult": "cuanto.interaction",
     "Molecule": "cuanto.system",
     "OptimizationResult": "cuanto.motion.optimize",
     "Result": "cuanto.methods",
     "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
+    "counterpoise": "cuanto.interaction",
     "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",

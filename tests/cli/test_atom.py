@@ -58,6 +58,21 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
     return err.strip()
 
 
+def test_a_nucleus_of_ones_own_and_what_is_said_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom(*SMALL, "--nuclear-radius", "2.5", "--nonrelativistic", "--json", "he.json") == 0
+    shown = capsys.readouterr().out
+    assert "rms radius 2.5 fm" in shown and "non-relativistic with a finite nucleus; a point nucleus with" in shown
+    found = json.loads(Path("he.json").read_text())
+    assert found["nucleus"]["rms_radius_fm"] == pytest.approx(2.5) and found["relativistic"] is False
+    assert atom(*SMALL, "--nucleus", "point", "--nonrelativistic") == 0
+    assert "nucleus: point\nnon-relativistic\n" in capsys.readouterr().out
+
+
+def test_an_element_beyond_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom("-e", "H", "-q", "--backend", "cpu") == 0
+    assert capsys.readouterr().out == "H -0.5000066560 Hartree\n"
+
+
 # --------------------------------------------------------------------------------------------------- energies
 
 
@@ -163,7 +178,9 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("n.txt",), "ends in .inp"),
         (("bad.inp",), "bad.inp, line 6: freeel is 7; the open spinors hold 6"),
         (("-e", "Xy"), "unknown element 'Xy'"),
-        (("-e", "Ce"), "has no Ce"),
+        (("-e", "Ce", "--basis", "wtbs"), "has no Ce"),
+        (("-e", "He", "--nucleus", "point", "--nuclear-radius", "2"), "a point nucleus has no radius"),
+        (("n.inp", "--nuclear-radius", "2"), "--nuclear-radius applies to --element only"),
         (("-e", "Ne", "--config", "1s2 2s2"), ""),
         (("-e", "Ne", "--config", "1s2 2s2", "--charge", "0"), "has 4 electrons, Ne with charge 0 has 10"),
         (("-e", "Ne", "--basis", "no-such-basis"), "unknown basis 'no-such-basis'"),

@@ -21,6 +21,7 @@ from cuanto.grid.settings import GridSettings
 from cuanto.interfaces.cube import write_density
 from cuanto.interfaces.molden import molden_text
 from cuanto.interfaces.qcschema import molecule_schema, to_qcschema
+from cuanto.interfaces.sources import source_from_text
 from cuanto.interfaces.wavefunction import wavefunction_of
 from cuanto.methods import GaussianResult
 from cuanto.report import write_report
@@ -95,6 +96,17 @@ def test_dummies_are_refused_with_what_would_work(label: str) -> None:
     with pytest.raises(InputError, match="has no element: write a ghost atom as Gh-O, or leave it out") as refused:
         Molecule(["He", label], [[0, 0, 0], [0, 0, 3]])
     assert repr(label) in str(refused.value)
+
+
+@pytest.mark.parametrize("label", ["X", "x1", "Xx", "Bq", "bq12", "X-1", "Q", "Du", "LP2"])
+def test_dummies_in_files_are_left_out(label: str) -> None:
+    """They have neither functions nor charge nor points; the others keep their order."""
+    text = f"4\n\nO 0 0 0.117\n{label} 0 0 1.5\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+    mol = Molecule.from_string(text)
+    assert mol.symbols == ("O", "H", "H") and mol.R_ax[1, 1] == pytest.approx(0.757 / 0.52917721092)
+    source = source_from_text(text, "water.xyz", "water", None, None)
+    assert source.notes[0].startswith("water.xyz: dummy atom 2, without functions, charge or grid points, left out")
+    assert source_from_text(xyz(), "dimer.xyz", "dimer", None, None).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from cuanto.log import step_listener
 from cuanto.options import DEFAULT_BASIS, errors_about_option
 
 if TYPE_CHECKING:
+    from cuanto.interaction import CounterpoiseResult
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
     from cuanto.motion.optimize import OptimizationResult
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
-    Outcome = Result | OptimizationResult
+    Outcome = Result | OptimizationResult | CounterpoiseResult
 
 NOT_CONVERGED = 1
 BAD_INPUT = 2
@@ -38,7 +39,8 @@ EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 OUTPUTS = ("json", "molden", "checkpoint", "report")
 """Kinds of files that may be written for each molecule."""
-TASKS = ("energy", "gradient", "optimize")
+COUNTERPOISE = "counterpoise"
+TASKS = ("energy", "gradient", "optimize", COUNTERPOISE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,8 @@ def run_job(job: Job) -> int:
     paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
+    for note in (note for source in sources for note in source.notes):
+        errors.print(f"cuanto: {note}", markup=False, soft_wrap=True)
     calculate = _function_of(job)
     if len(sources) == 1:
         return 0 if calculate(console, sources[0], job, paths[0]).converged else NOT_CONVERGED
@@ -131,6 +135,10 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
         from cuanto.cli.optimize import optimize_source
 
         return optimize_source
+    if job.driver == COUNTERPOISE:
+        from cuanto.cli.counterpoise import counterpoise_source
+
+        return counterpoise_source
     return _calculate
 
 

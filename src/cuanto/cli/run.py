@@ -13,7 +13,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
+from cuanto.cli.counterpoise import checked_division
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
 from cuanto.cli.optimize import checked_settings
 from cuanto.errors import InputError
@@ -37,10 +39,10 @@ KEYS = options_of(CalculationOptions)
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may be given in the table [options]."""
 TABLES = ("options", "output")
-TASK_TABLES = ("optimize",)
+TASK_TABLES = ("optimize", COUNTERPOISE)
 """Tables with the settings of a task of the same name."""
 DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
-OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report")}
+OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report"), COUNTERPOISE: COUNTERPOISE_OUTPUTS}
 """Files of tasks other than energies."""
 MAX_FILE_BYTES = 1 << 20
 Value = TypeVar("Value", str, int)
@@ -185,11 +187,11 @@ def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for name in TASK_TABLES:
         if name in job and name != task:
             raise InputError(f"[{name}] has settings of another task: write task = '{name}', or leave it out")
-    if task != "optimize":
-        return task, {}
-    if "restart" in job:
-        raise InputError("restart does not apply to an optimisation, which continues by itself: leave it out")
-    return task, checked_settings(_table(job, "optimize"))
+    if task in TASK_TABLES and "restart" in job:
+        raise InputError(f"restart does not apply to task = '{task}': leave it out")
+    if task == COUNTERPOISE:
+        return task, checked_division(_table(job, COUNTERPOISE))
+    return task, checked_settings(_table(job, "optimize")) if task == "optimize" else {}
 
 
 def _molecules(job: Mapping[str, Any]) -> list[str]:

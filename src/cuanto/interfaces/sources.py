@@ -32,6 +32,8 @@ HESSIAN = "hessian"
 """Driver of frequencies."""
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
+COUNTERPOISE = "counterpoise"
+"""The task of an interaction energy, likewise."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Source:
     """The input itself if it is QCSchema version 2; the result is then written in the same version."""
     basis_path: Callable[[str, str], str] = confined_basis
     """Path of a basis that the input names, which may come from a stranger; arguments: its text and its key."""
+    notes: tuple[str, ...] = ()
+    """Lines about how the file was read."""
 
 
 def read_source(
@@ -125,7 +129,17 @@ def source_from_text(
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
     model = read_model(to_version_1(schema, shown), shown) or Model()
     folder = Path() if given == STDIN else Path(given).parent
-    return Source(molecule, safe_label(stem), model, version_2_input(schema), partial(confined_basis, folder=folder))
+    basis_path = partial(confined_basis, folder=folder)
+    return Source(molecule, safe_label(stem), model, version_2_input(schema), basis_path, _notes(text, shown))
+
+
+def _notes(text: str, shown: str) -> tuple[str, ...]:
+    dummies = parse_structure(text, shown).dummies
+    if not dummies:
+        return ()
+    atoms = f"atom{'s' if len(dummies) > 1 else ''} {', '.join(map(str, dummies))}"
+    advice = "a centre with basis functions is written as Gh-O"
+    return (f"{shown}: dummy {atoms}, without functions, charge or grid points, left out of the numbering; {advice}",)
 
 
 def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
@@ -154,7 +168,7 @@ def choose_model(source: Source, given: Model) -> Model:
     requested = source.model
     method = given.method or requested.method or DEFAULT_METHOD
     driver = requested.driver if given.driver == "energy" else given.driver
-    if driver != OPTIMIZE:
+    if driver not in (OPTIMIZE, COUNTERPOISE):
         require_driver(driver)
     keywords = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
     if isinstance(keywords.get("auxbasis"), str):

@@ -73,7 +73,8 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ file (Angstrom).
 
-        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
+        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one. Dummy atoms
+        (X) are left out.
         """
         found = parse_xyz(read_text(path, "XYZ file"), shown(path))
         return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
