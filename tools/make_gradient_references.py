@@ -159,10 +159,10 @@ def mean_field(row: Row, mol: Any) -> Any:
     return made
 
 
-def converge(method: Any) -> float:
+def converge(method: Any, density: Any = None) -> float:
     """Converge a method, by DIIS that begins anew and then by second-order steps: the norm of the orbital gradient."""
     method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, ORBITALS, 40, None
-    method.kernel()
+    method.kernel(dm0=density)
     for _ in range(4):
         if _norm(method) > ORBITALS:
             method.kernel(dm0=method.make_rdm1())

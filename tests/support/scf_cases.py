@@ -103,7 +103,7 @@ def molecule(name: str) -> cuanto.Molecule:
     return cuanto.Molecule.from_xyz(DATA / "geometries" / f"{name}.xyz")
 
 
-def basis(name: str, of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
+def basis(name: str | dict[str, str], of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
     """From the files of the tests, whose contraction is that of the reference."""
     before = os.environ.get("CUANTO_BASIS_PATH")
     os.environ["CUANTO_BASIS_PATH"] = str(DATA / "basis")

@@ -215,8 +215,7 @@ def _prepare(
     if "checkpoint" in outputs:
         checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
     request = replace(request, basis=orbital, options=replace(request.options, **found))
-    cores = "" if orbital.core_summary is None else f", {orbital.core_summary}"
-    return request, f"/{orbital.name}, {orbital.nbf} functions{cores}", checkpoint
+    return request, f"/{orbital.name}, {orbital.nbf} functions", checkpoint
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:

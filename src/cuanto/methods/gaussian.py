@@ -10,6 +10,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
+from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
@@ -243,6 +244,7 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
+            _require_same_cores(guess.basis, basis)
             kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
             return kept or guesses.projected(guess, basis, model.spins, backend)
         if guess == "core":
@@ -252,6 +254,15 @@ class Calculation:
         molecule = self.context.request.molecule
         start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+
+def _require_same_cores(given: Basis, basis: Basis) -> None:
+    """Refuse orbitals of a calculation with other core electrons."""
+    theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
+    if theirs != ours:
+        raise InputError(
+            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
+        )
 
 
 def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
