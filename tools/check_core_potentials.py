@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
 
 from common import machine, save  # noqa: E402
-from scf_cases import exact_core_hamiltonian, oracle  # noqa: E402
 
 import cuanto  # noqa: E402
 from cuanto import core_potentials  # noqa: E402
 from cuanto.backends.base import get_backend  # noqa: E402
 from cuanto.basis import Shell  # noqa: E402
 from cuanto.basis.core_potential import CorePotential, RadialTerm  # noqa: E402
+from scf_cases import exact_core_hamiltonian, oracle  # noqa: E402
 
 LARGEST_DIFFERENCE = 1e-10
 DISTANCES, EXPONENTS, POWERS = (0.0, 0.05, 0.7, 2.0, 4.0, 8.0), (0.3, 2.0, 15.0, 200.0), (0, 1, 2)
