@@ -1,4 +1,4 @@
-"""Every energy and gradient of the references (PySCF 2.14, tests/data/*_references.json) calculated here.
+"""Compare our energies and gradients with all references (PySCF 2.14, tests/data/*_references.json).
 
     python tools/compare_gradients.py                                  # all rows on the CPU
     python tools/compare_gradients.py --backend cuda --json FILE
@@ -42,7 +42,7 @@ from gradient_cases import (  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 LARGEST_SUM = 1e-8
-"""Hartree/Bohr."""
+"""Largest sum of forces, Hartree/Bohr."""
 LARGEST = ("energy_difference", "gradient_difference", "sum_of_forces")
 """Quantities of which the record has the largest by kind of method."""
 
@@ -93,7 +93,7 @@ def right(made: Row) -> bool:
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind: number of rows, largest difference and largest sum of forces."""
+    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         entry = found.setdefault(row["kind"], {"rows": 0, **dict.fromkeys(LARGEST, 0.0)})

@@ -1,7 +1,8 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
+source; in a shell the contraction is the outer index, the component the inner one. docs/reference/conventions.md has
+the rest.
 """
 
 import os
@@ -21,7 +22,7 @@ from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -217,7 +218,7 @@ def _make_shells(
 
 def _check_table(table: ElementTable, name: str) -> None:
     only = "only a core potential, no shells," if table.core_potential else "no shells"
-    require(table.shells, f"basis {quoted(name)} has {only} for {table.symbol}: choose a set with orbital functions")
+    require(table.shells, f"basis {quote(name)} has {only} for {table.symbol}: choose a set with orbital functions")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:

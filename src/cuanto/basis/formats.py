@@ -20,7 +20,7 @@ from cuanto.system.text import (
     parse_numbers,
     parse_real,
     parse_whole,
-    quoted,
+    quote,
     read_text,
     shown,
     split_lines,
@@ -142,10 +142,10 @@ class _NWChem(_Reader):
         kinds = [token.lower() for token in tokens[1:]]
         if len(kinds) == 2 and kinds[0] == "nelec":
             self.potential.core_electrons = parse_whole(kinds[1])
-            require(self.potential.core_electrons is not None, f"{quoted(kinds[1])} is not a number of electrons")
+            require(self.potential.core_electrons is not None, f"{quote(kinds[1])} is not a number of electrons")
             return None
         known = len(kinds) == 1 and kinds[0] in ("ul", *ANGULAR_LETTERS)
-        require(known, f"expected 'element nelec N', 'element ul' or 'element s', found {quoted(' '.join(tokens))}")
+        require(known, f"expected 'element nelec N', 'element ul' or 'element s', found {quote(' '.join(tokens))}")
         return self.potential.begin(("ul", *ANGULAR_LETTERS).index(kinds[0]) - 1)
 
     @staticmethod
@@ -155,7 +155,7 @@ class _NWChem(_Reader):
 
     def header(self, tokens: list[str]) -> None:
         self.refuse_library(tokens)
-        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quote(' '.join(tokens))}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])
@@ -207,16 +207,16 @@ class _Gaussian94(_Reader):
             self.potentials[symbol] = self.potential
 
     def header(self, tokens: list[str]) -> None:
-        require(self.owners, f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
+        require(self.owners, f"expected 'element 0' or ****, found {quote(' '.join(tokens))}")
         twice = self.complete & set(self.owners)
         if twice:
             raise InputError(f"{min(twice)} is defined a second time")
         count = parse_whole(tokens[1]) if len(tokens) > 1 else None
         if count is None or not 0 < count < 1000:
-            raise InputError(f"expected 'shelltype count scale', found {quoted(' '.join(tokens))}")
+            raise InputError(f"expected 'shelltype count scale', found {quote(' '.join(tokens))}")
         scales = parse_numbers(tokens[2:]) or [1.0]
         if len(set(scales)) > 1 or scales[0] <= 0:
-            raise InputError(f"scale factors {quoted(' '.join(tokens[2:]))} are not one positive number")
+            raise InputError(f"scale factors {quote(' '.join(tokens[2:]))} are not one positive number")
         self.ls, self.rows = momenta(tokens[0]), []
         self.remaining, self.scale = count, scales[0]
 
@@ -251,7 +251,7 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
             found = tuple(table for shell in shells for table in _exchange_shell(shell))
             potential = potential_from_exchange(symbol, entry)
         except InputError as error:
-            raise InputError(f"{source}, element {quoted(key)}: {error}") from None
+            raise InputError(f"{source}, element {quote(key)}: {error}") from None
         tables[symbol] = ElementTable(symbol, found, source, potential)
     return tables
 
@@ -270,10 +270,10 @@ def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[fl
 def _exchange_shell(shell: Any) -> list[ShellTable]:
     require(isinstance(shell, Mapping), "a shell is not an object")
     kind = shell.get("function_type", "gto")
-    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quoted(kind)} is not a Gaussian")
+    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quote(kind)} is not a Gaussian")
     ls = shell.get("angular_momentum")
     good = isinstance(ls, list) and ls and all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls)
-    require(good, f"angular momentum {quoted(ls)} is not a list of whole numbers")
+    require(good, f"angular momentum {quote(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
     require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
     exponents = listed_numbers(shell.get("exponents"))

@@ -9,7 +9,7 @@ from typing import Any
 from cuanto.basis.core_potential import CorePotential, RadialTerm
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
-from cuanto.system.text import listed_numbers, parse_numbers, parse_whole, quoted
+from cuanto.system.text import listed_numbers, parse_numbers, parse_whole, quote
 
 
 class PotentialParts:
@@ -29,7 +29,7 @@ class PotentialParts:
 
     def row(self, tokens: list[str]) -> None:
         """A row 'power exponent coefficient', perhaps with a coefficient of the spin-orbit part."""
-        expected = f"expected 'power exponent coefficient' of a core potential, found {quoted(' '.join(tokens))}"
+        expected = f"expected 'power exponent coefficient' of a core potential, found {quote(' '.join(tokens))}"
         require(self.current is not None and 3 <= len(tokens) <= 4, expected)
         power, exponent, coefficient = parse_numbers(tokens)[:3]
         require(power == int(power), expected)
@@ -68,7 +68,7 @@ class GaussianPotential(PotentialParts):
         elif self.rows is None:
             self.rows = parse_whole(text)
             good = self.rows is not None and 0 <= self.rows < 1000
-            require(good, f"expected the number of rows of a core potential, found {quoted(text)}")
+            require(good, f"expected the number of rows of a core potential, found {quote(text)}")
         else:
             self.row(text.split())
             self.rows -= 1
@@ -90,7 +90,7 @@ def potential_from_exchange(symbol: str, entry: Mapping[str, Any]) -> CorePotent
     momenta = [part.get("angular_momentum") for part in scalar]
     for ls in momenta:
         good = isinstance(ls, list) and len(ls) == 1 and type(ls[0]) is int and 0 <= ls[0] < len(ANGULAR_LETTERS)
-        require(good, f"angular momentum {quoted(ls)} of a core potential is not a list of one whole number")
+        require(good, f"angular momentum {quote(ls)} of a core potential is not a list of one whole number")
     for part, (l,) in zip(scalar, momenta, strict=True):
         parts.begin(parts.LOCAL if l == max(ls[0] for ls in momenta) else l)
         columns = part.get("coefficients")

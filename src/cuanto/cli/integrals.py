@@ -25,11 +25,11 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
+BACKEND_HELP = "auto: the GPU if there is one, else cpu. reference: the same integrals by independent methods."
 
 
 BackendName = StrEnum("BackendName", ["AUTO", "CPU", "CUDA", "REFERENCE"])
-"""Backends, and `reference`: other methods on the CPU."""
+"""Backends, and `reference`: independent methods on the CPU."""
 
 
 def integrals(
@@ -68,7 +68,7 @@ def integrals(
 
 
 def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The functions with their names, and a progress bar on a terminal."""
+    """Yield the functions with their names, and show a progress bar on a terminal."""
     from rich.progress import track
 
     console = Console(stderr=True)

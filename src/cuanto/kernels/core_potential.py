@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.kernels.abi import declared
+from cuanto.kernels.abi import parse_arguments
 from cuanto.kernels.recurrences.boys import MAX_ORDER
-from cuanto.kernels.recurrences.components import raised
+from cuanto.kernels.recurrences.components import shift_power
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 from cuanto.kernels.spec import MAX_L
 from cuanto.kernels.text import SUMS, Source, assemble
@@ -26,23 +26,23 @@ CUTOFF = 100.0
 THREADS = tuning.size("cuda", "j.step_threads")
 LAMBDAS = MAX_L + 1 + MAX_PROJECTOR + 1
 
-RANGE = declared("INDEX begin, INDEX end")
-SHELLS = declared(
+RANGE = parse_arguments("INDEX begin, INDEX end")
+SHELLS = parse_arguments(
     "INDEX points, const double* radius, int momenta, const INDEX* reach, const INDEX* start, INDEX width, "
     "const INDEX* records, const double* distances, const double* exponent, const double* coefficient, "
     "const double* coupling"
 )
-LOCAL = declared(
+LOCAL = parse_arguments(
     "INDEX first, int order, int tuples, const int* table, const double* geometry, int centres, const double* centre, "
     "const int* term_first, const double* term, const double* node, const double* weight, double* R, double* V"
 )
 KERNELS = {
-    "core_project": RANGE + SHELLS + declared("double* P"),
-    "core_force": RANGE + SHELLS + declared("const double* Q, double* force"),
+    "core_project": RANGE + SHELLS + parse_arguments("double* P"),
+    "core_force": RANGE + SHELLS + parse_arguments("const double* Q, double* force"),
     "core_local": RANGE + LOCAL,
     "core_local_force": RANGE
     + LOCAL
-    + declared(
+    + parse_arguments(
         "const int* lowered, const double* H, int densities, const double* factor, const INDEX* centre_atom, "
         "double* gradient"
     ),
@@ -67,7 +67,7 @@ def lowered_tuples() -> NDArray[np.int32]:
     """Numbers of Hermite tuples lowered by one along each axis, [tuple, axis]; -1 where this is impossible."""
     tuples = hermite_tuples(MAX_ORDER)
     number = {t: i for i, t in enumerate(tuples)}
-    table = np.array([[number.get(raised(t, x, -1), -1) for x in range(3)] for t in tuples], dtype=np.int32)
+    table = np.array([[number.get(shift_power(t, x, -1), -1) for x in range(3)] for t in tuples], dtype=np.int32)
     table.setflags(write=False)
     return table
 

@@ -20,12 +20,13 @@ from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.basis.core_potential import CorePotential
+from cuanto.errors import require
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum, outside_core
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 TOLERANCE = 1e-6
-"""Convergence threshold: a guess needs no more."""
+"""Convergence threshold, sufficient for a guess."""
 MAX_ITERATIONS = 60
 
 
@@ -52,8 +53,8 @@ def _atom(
     key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...],
     potential: CorePotential | None,
 ) -> Atom:
-    held, found = configuration(number, charge), []
-    for possible in [held] if potential is None else outside_core(held, number, potential.core_electrons):
+    subshells, found = configuration(number, charge), []
+    for possible in [subshells] if potential is None else outside_core(subshells, number, potential.core_electrons):
         electrons = electrons_by_momentum(possible)
         shells = [
             Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
@@ -109,7 +110,9 @@ class _Radial:
 
     def __init__(self, number: int, shells: list[Shell], potential: CorePotential | None = None) -> None:
         momenta = sorted({shell.l for shell in shells})
-        assert momenta == list(range(len(momenta)))
+        require(0 in momenta, "a basis without s functions cannot hold the superposed atoms: use guess=core")
+        momenta = [l for n, l in enumerate(momenta) if l == n]  # after a gap nothing is occupied
+        shells = [shell for shell in shells if shell.l in momenta]
         basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
         self._functions = _components(basis)
         S = integrals.overlap(basis, backend="cpu")
@@ -180,8 +183,9 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
+def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+    """C_pi in the atom's basis functions, one column per component, scaled by the square root of its electrons,
+    `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.
     """
