@@ -47,7 +47,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
         raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
     path = Path(source)
     try:
-        if is_checkpoint(path):
+        if path.is_file() and is_checkpoint(path):
             return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None

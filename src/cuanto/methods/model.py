@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
+from cuanto.methods.absent import require_implemented
 from cuanto.options import errors_about_option
 from cuanto.semiempirical.parameters import METHODS as NDDO
 from cuanto.system import Molecule
@@ -76,6 +77,7 @@ def kind_of(method: str) -> str:
     name = split_dispersion(method)[0]
     if method.lower() in SEMIEMPIRICAL:
         return "semiempirical"
+    require_implemented(method)
     if name.lower() in METHODS:
         return "hf"
     try:

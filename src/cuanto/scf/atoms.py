@@ -20,6 +20,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
 from cuanto.basis.core_potential import CorePotential
+from cuanto.errors import require
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum, outside_core
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
@@ -109,7 +110,9 @@ class _Radial:
 
     def __init__(self, number: int, shells: list[Shell], potential: CorePotential | None = None) -> None:
         momenta = sorted({shell.l for shell in shells})
-        assert momenta == list(range(len(momenta)))
+        require(0 in momenta, "a basis without s functions cannot hold the superposed atoms: use guess=core")
+        momenta = [l for n, l in enumerate(momenta) if l == n]  # after a gap nothing is occupied
+        shells = [shell for shell in shells if shell.l in momenta]
         basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
         self._functions = _components(basis)
         S = integrals.overlap(basis, backend="cpu")

@@ -9,6 +9,7 @@ files.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.errors import InputError, import_optional
+from cuanto.files import draft_of
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
@@ -61,14 +63,14 @@ class Checkpoint:
 
     def __call__(self, state: State) -> None:
         """Replace the file."""
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        temporary = draft_of(self.path)
+        content = io.BytesIO()  # the HDF5 library crashes after a failure to write, as on a full disk
+        with self._h5py.File(content, "w") as file:
+            self._fill(file, state)
         try:
-            with self._h5py.File(temporary, "w") as file:
-                self._fill(file, state)
-            with temporary.open("r+b") as written:
-                digest = hashlib.file_digest(written, "sha256").digest()
-                written.seek(0, os.SEEK_END)
-                written.write(SEAL + digest)
+            with temporary.open("wb") as written:
+                written.write(content.getbuffer())
+                written.write(SEAL + hashlib.sha256(content.getbuffer()).digest())
                 written.flush()
                 os.fsync(written.fileno())
             os.replace(temporary, self.path)
@@ -112,9 +114,30 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT or file.attrs["version"] > VERSION:
                 raise InputError(f"{path} is not a checkpoint of this version of cuanto")
-            return _read(file)
-    except (OSError, KeyError, ValueError) as error:
+            return _checked(_read(file))
+    except MemoryError:
+        raise InputError(
+            f"cannot read the checkpoint {path}: it announces more data than fit into the memory"
+        ) from None
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error
+
+
+def _checked(found: Restart) -> Restart:
+    """Refuse numbers that no calculation writes, before integrals are computed from them."""
+    basis, C_spm, n_sm = found.orbitals.basis, found.orbitals.C_spm, found.orbitals.n_sm
+    finite = all(np.isfinite(x).all() for x in (C_spm, n_sm, basis.R_ax, found.energy, found.gradient))
+    shapes = C_spm.ndim == 3 and n_sm.ndim == 2 and C_spm.shape[1:] == (basis.nbf, n_sm.shape[1])
+    spins = C_spm.ndim == 3 and len(C_spm) in (1, len(n_sm)) and len(n_sm) in (1, 2)
+    atoms = basis.R_ax.shape == (len(basis.symbols), 3)
+    positive = all((shell.exponents > 0).all() and np.isfinite(shell.coefficients).all() for shell in basis.shells)
+    if (
+        not (finite and shapes and spins and atoms and positive)
+        or n_sm.min(initial=0.0) < 0
+        or n_sm.max(initial=0.0) > 2
+    ):
+        raise ValueError("orbitals and basis do not match: start without it")
+    return found
 
 
 def _check_seal(path: Path) -> None:

@@ -7,7 +7,7 @@ from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.nuclei import Nuclei, atom_symbol, ghost_of
 from cuanto.system.structure import Position, Structure, parse_position
-from cuanto.system.text import parse_real, parse_whole, quote, split_lines
+from cuanto.system.text import parse_finite, parse_whole, quote, split_lines
 
 MOLDEN = "[molden format]"
 _SECTION = re.compile(r"\s*\[([^\]]+)\]\s*(.*)")
@@ -92,7 +92,7 @@ def _electrons(lines: list[str], protons: int) -> tuple[int | None, int | None]:
             spin = entry[2].lower()
             spins.add(spin)
             continue
-        occupation = parse_real(entry[2])
+        occupation = parse_finite(entry[2])
         if occupation is None or spin not in sums or abs(occupation - round(occupation)) > 1e-6:
             return None, None
         sums[spin] += occupation

@@ -223,7 +223,7 @@ class CudaBackend:
 
     def _path(self, source: Source) -> Any:
         parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.cache_folder() / f"{disk.key(parts)}.cubin"
+        return disk.place(f"{disk.key(parts)}.cubin")
 
     def _binary(self, source: Source) -> bytes:
         path = self._path(source)
