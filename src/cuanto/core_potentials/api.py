@@ -26,10 +26,9 @@ def matrix(basis: Basis, potentials: Potentials | None = None, *, backend: str |
     """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis."""
     device, n = resolve(backend), check_basis(basis).nbf
     V_pq = device.zeros((n, n), np.float64)
-    for atom, potential in _given(basis, potentials):
-        for part in _parts(basis, atom, potential, device):
-            rows = device.to_device(part.functions)
-            V_pq[rows[:, None], rows] += part.matrix()
+    for part in _parts(basis, _given(basis, potentials), device):
+        rows = device.to_device(part.functions)
+        V_pq[rows[:, None], rows] += part.matrix()
     return V_pq
 
 
@@ -42,23 +41,23 @@ def gradient(
     """
     device = resolve(backend)
     total = np.zeros((len(check_basis(basis).R_ax), 3))
-    for atom, potential in _given(basis, potentials):
-        for part in _parts(basis, atom, potential, device):
-            rows = device.to_device(part.functions)
-            own = part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
-            total += own
-            total[atom] -= own.sum(axis=0)
+    for part in _parts(basis, _given(basis, potentials), device):
+        rows = device.to_device(part.functions)
+        total += part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
     return total
 
 
-def _parts(basis: Basis, atom: int, potential: CorePotential, device: Backend) -> Iterator[LocalPart | Projections]:
-    """The parts of an atom's potential that reach any basis function."""
-    local = LocalPart(basis, basis.R_ax[atom], potential.local, device)
+def _parts(
+    basis: Basis, given: Sequence[tuple[int, CorePotential]], device: Backend
+) -> Iterator[LocalPart | Projections]:
+    """The local potentials of all atoms, and the projected one of each atom, if they reach any basis function."""
+    local = LocalPart(basis, [(atom, potential.local) for atom, potential in given if potential.local], device)
     if len(local.functions):
         yield local
-    projected = Projections.of(basis, basis.R_ax[atom], potential, device)
-    if projected is not None:
-        yield projected
+    for atom, potential in given:
+        projected = Projections.of(basis, atom, potential, device)
+        if projected is not None:
+            yield projected
 
 
 def _given(basis: Basis, potentials: Potentials | None) -> list[tuple[int, CorePotential]]:
