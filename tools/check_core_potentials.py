@@ -60,7 +60,7 @@ def models() -> Iterator[Row]:
     """A potential at iodine, functions there and at hydrogen, which may be at the same place."""
     molecule = cuanto.Molecule(["I", "H"], [[0, 0, 0], [0, 0, 3]])
     for tight, distance, exponent, power in product((False, True), DISTANCES, EXPONENTS, POWERS):
-        places = HERE, THERE + TIGHT if tight else THERE
+        places = HERE, sorted(THERE + TIGHT if tight else THERE)
         shells = [Shell.from_table(a, l, [z], [[1.0]], True) for a, own in enumerate(places) for l, z in own]
         term = (RadialTerm(power, exponent, 1.0),)
         potential = CorePotential(28, () if tight and power < 2 else term, (term,) * 6)
