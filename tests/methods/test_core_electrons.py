@@ -161,9 +161,9 @@ def test_integrals_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert done.exit_code == 0, done.output
     mol = Molecule.from_string(HI)
     theirs = oracle(mol, basis("def2-svp", mol))
-    found = np.load(out)
-    assert np.abs(found["V_pq"] - theirs.intor("int1e_nuc")).max() < 1e-9
-    assert np.abs(found["U_pq"] - theirs.intor("ECPscalar")).max() < 1e-9
+    with np.load(out) as found:
+        assert np.abs(found["V_pq"] - theirs.intor("int1e_nuc")).max() < 1e-9
+        assert np.abs(found["U_pq"] - theirs.intor("ECPscalar")).max() < 1e-9
 
 
 def test_ghost_has_functions_and_no_potential() -> None:
