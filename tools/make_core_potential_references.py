@@ -9,9 +9,9 @@ PySCF gets exactly our shells, fitting functions and core potentials, grids with
 Hartree and a norm of the orbital gradient of 1e-9 (4e-9 where rounding does not allow more; rows say which). It starts
 from its own guess, or, where that fails or leads to a higher energy, from our density (`start` of a row). In LANL2DZ
 the local potentials are integrated exactly, because PySCF's quadrature of them is not converged for functions of light
-neighbours. Gradients are those of the smaller molecules, with f functions only if they are fitted. Geometries are idealised: bond lengths and angles of the
-literature, rounded, with every atom displaced by up to 0.02 Angstrom in each direction, so that no element of a
-gradient vanishes.
+neighbours. Gradients are those of the smaller molecules, with f functions only if they are fitted. Geometries are
+idealised: bond lengths and angles of the literature, rounded, with every atom displaced by up to 0.02 Angstrom in each
+direction, so that no element of a gradient vanishes.
 """
 
 from __future__ import annotations
