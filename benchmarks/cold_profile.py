@@ -36,7 +36,7 @@ RULES = (
     ("cupy load", ("cupy/cuda/compiler.py:",)),
     ("compile", ("nvrtc.py:compile_nvrtc", "compiler.py:compile_text")),
     ("wait", ("concurrent/futures/_base.py:result", "background.py:result")),
-    ("load", ("cuda/backend.py:_function", "cuda/backend.py:_binary")),
+    ("load", ("cuda/backend.py:_function", "cuda/compilers.py:binary")),
     ("context", ("cuda/backend.py:__init__", "why_no_gpu")),
     ("tables", ("backends/programs.py:", "backends/kinds.py:")),
     ("functional", ("functionals/functional.py:", "functionals/registry.py:", "functionals/density.py:")),
@@ -71,6 +71,16 @@ def own_call(names: list[str]) -> str:
         if "/cuanto/" in name:
             return name.split("/cuanto/")[-1]
     return "elsewhere"
+
+
+def own_line(frame: FrameType | None) -> str:
+    """File and line of the innermost call from cuanto, without the profile."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "/cuanto/" in name and "/backends/cuda/" not in name:
+            return f"{name.split('/cuanto/')[-1]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 class Profile:
@@ -136,10 +146,14 @@ class Profile:
                 name = next((a or b for a, b in entry[::-1] if kind == "cupy" or b), "unknown")
                 record = {"kind": kind, "name": name, "at": begin, "seconds": self.now() - begin}
                 record |= {"cpu": time.thread_time() - cpu, "thread": threading.current_thread().name}
+                record["line"] = own_line(sys._getframe())
                 self.compilations.append(record)
-                self.sources[f"{kind} {name} {hash(text)}"] = {"kind": kind, "name": name, "text": text, "options": [
-                    str(x) for x in (args[0] if kind == "cupy" and args else options.get("options", ()))
-                ]}
+                self.sources[f"{kind} {name} {hash(text)}"] = {
+                    "kind": kind,
+                    "name": name,
+                    "text": text,
+                    "options": [str(x) for x in (args[0] if kind == "cupy" and args else options.get("options", ()))],
+                }
 
         setattr(module, function, timed)
 
@@ -148,7 +162,7 @@ class _Hook:
     """Wraps the compiling functions as soon as their modules have been imported, without importing them earlier."""
 
     WATCHED = {  # noqa: RUF012
-        "cuanto.backends.cuda.backend": ("compile_nvrtc", "nvrtc"),
+        "cuanto.backends.cuda.compilers": ("compile_nvrtc", "nvrtc"),
         "cuanto.backends.cpu.compiler": ("compile_text", "compiler"),
         "cupy.cuda.compiler": ("_compile_using_nvrtc_no_warning", "cupy"),
     }

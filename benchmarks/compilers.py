@@ -59,12 +59,14 @@ def main() -> None:
     parser.add_argument("--tiers", nargs="*", default=["full", "mid"], choices=TIERS)
     parser.add_argument("--processes", action="store_true", help="processes as well")
     parser.add_argument("--phases", action="store_true", help="list each kernel")
+    parser.add_argument("--skip", default=" ", help="leave out kernels whose names begin with this")
     parser.add_argument("--arch", default="sm_90")
     options = parser.parse_args()
     everything = json.loads(gzip.decompress(options.sources.read_bytes())).values()
     print("NVRTC {}.{}".format(*nvrtc_version()))
     for kind in options.kinds:
-        kernels = [k for k in everything if k["kind"] == kind]
+        kernels = [k for k in everything if k["kind"] == kind and not k["name"].startswith(options.skip)]
+        kernels = list({k["text"]: k for k in kernels}.values())
         for tier in options.tiers if kernels else ():
             for threads in options.threads:
                 pools = [ThreadPoolExecutor, *([ProcessPoolExecutor] if options.processes else [])]

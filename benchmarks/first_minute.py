@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common import DATA, ROOT, geometry, machine, save
 from cold_profile import STEPS, Profile
+from common import DATA, ROOT, geometry, machine, save
 
 OWN = ROOT / "benchmarks" / "data"
 
@@ -78,7 +78,11 @@ def child(name: str, backend: str, sampled: bool, repeat: int) -> None:
         begin = time.perf_counter()
         calculate(CASES[name], backend)
         again.append(time.perf_counter() - begin)
-    print(json.dumps(record | {"again": again, "sources": profile.sources}))
+    print(json.dumps(record | {"again": again, "sources": profile.sources}), flush=True)
+    if repeat:  # fill the caches for the next process
+        from cuanto.backends.base import get_backend
+
+        get_backend(backend).finish_compiling()
 
 
 BARE = """
@@ -106,13 +110,11 @@ def run(name: str, backend: str, folder: Path, sampled: bool, repeat: int = 0) -
     command = [sys.executable, __file__, "--child", name, "--backend", backend, "--repeat", str(repeat)]
     start = time.time()
     given = {**environment(folder), "FIRST_MINUTE_STARTED": str(start)}
-    done = subprocess.run(
-        [*command, *([] if sampled else ["--plain"])], capture_output=True, text=True, env=given
-    )
+    done = subprocess.run([*command, *([] if sampled else ["--plain"])], capture_output=True, text=True, env=given)
     if done.returncode != 0:
         return {"error": done.stderr.strip()[-2000:]}
     record: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return record | {"process_seconds": time.time() - start - sum(record["again"])}
+    return record | {"process_seconds": time.time() - start}
 
 
 def bare(folder: Path) -> list[float]:
@@ -125,10 +127,12 @@ def bare(folder: Path) -> list[float]:
 def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
     """Records of a case from empty caches and from full ones, and the warm time."""
     with tempfile.TemporaryDirectory() as folder:
-        cold = run(name, options.backend, Path(folder), not options.plain, options.repeat)
+        cold = run(name, options.backend, Path(folder), not options.plain)
+        warm = {} if "error" in cold else run(name, options.backend, Path(folder), False, options.repeat)
         full = {} if "error" in cold else run(name, options.backend, Path(folder), not options.plain)
-    for record in (cold, full):
+    for record in (cold, warm, full):
         sources |= record.pop("sources", {})
+    cold["again"] = warm.get("again", [])
     show(name, cold, full)
     return {"case": asdict(CASES[name]), "cold": cold, "full": full}
 
@@ -155,6 +159,9 @@ def show(name: str, *records: dict[str, Any]) -> None:
                     f"{max(c['at'] + c['seconds'] for c in found):.2f} s; longest {longest['name']} "
                     f"{longest['seconds']:.2f} s"
                 )
+        missed = [c for c in record["compilations"] if c["kind"] == "cupy" and c["thread"] == "MainThread"]
+        if missed:
+            print("    in the main thread: " + ", ".join(f"{c['name']} ({c['line']})" for c in missed))
         calls = Counter(record["calls"]).most_common(12)
         print("    longest calls: " + ", ".join(f"{call} {seconds:.2f}" for call, seconds in calls))
 
