@@ -21,6 +21,7 @@ from math import log, pi
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.backends.cache import kept
 from cuanto.errors import InputError
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -61,16 +62,22 @@ def _table(name: str, unit: float) -> Array:
 @cache
 def lebedev(points: int) -> tuple[Array, Array]:
     """Unit vectors (points, 3) and weights, whose sum is 4 pi; read-only."""
-    from scipy.integrate import lebedev_rule  # slow to import
-
     if points not in DEGREES:
         nearest = min(DEGREES, key=lambda n: abs(n - points))
         raise InputError(f"there is no Lebedev rule of {points} points: the nearest has {nearest}")
-    x_xg, w_g = lebedev_rule(DEGREES[points])
-    x_gx = np.ascontiguousarray(x_xg.T)
+    rule = kept(f"lebedev_{points}", lambda: _scipy_rule(points))
+    x_gx, w_g = np.ascontiguousarray(rule[:, :3]), np.ascontiguousarray(rule[:, 3])
     for array in (x_gx, w_g):
         array.setflags(write=False)
     return x_gx, w_g
+
+
+def _scipy_rule(points: int) -> Array:
+    """x, y, z and weight of each point."""
+    from scipy.integrate import lebedev_rule  # importing it takes 0.2 s
+
+    x_xg, w_g = lebedev_rule(DEGREES[points])
+    return np.vstack([x_xg, w_g]).T
 
 
 def lower_rule(points: int, steps: int = 1) -> int:
