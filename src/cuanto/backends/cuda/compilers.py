@@ -91,12 +91,16 @@ class Compilers:
         return self._helper.submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
 
 
-@cache
 def compilers_for(architecture: str) -> Compilers:
-    """The compilers of this process."""
+    """The compilers of this process for the cache in use."""
+    return _compilers(architecture, disk.cache_folder())
+
+
+@cache
+def _compilers(architecture: str, _folder: Path) -> Compilers:
     return Compilers(architecture)
 
 
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork.
-    os.register_at_fork(after_in_child=compilers_for.cache_clear)
+    os.register_at_fork(after_in_child=_compilers.cache_clear)

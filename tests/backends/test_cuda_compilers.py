@@ -1,0 +1,144 @@
+"""Compiling for a GPU without one: threads, the helper process, priorities, and what is prepared at the start."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto.backends.background import AHEAD, LATER, NEEDED, Background
+from cuanto.backends.cuda import compilers, helper, start
+from cuanto.backends.cuda.compilers import Compilers
+from cuanto.backends.cuda.operations import OPERATIONS, operands
+from cuanto.errors import CompilerError
+from cuanto.kernels.text import Source
+from scripted import run_python, wait_until
+
+ARCHITECTURE = "sm_90"
+
+
+def kernel(number: int, text: str = "out[0] = {};") -> Source:
+    body = text.format(number)
+    return Source(f'extern "C" __global__ void k(double* out) {{ {body} }}', "k", "cuda", (("double*", "out"),))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compilers:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    return Compilers(ARCHITECTURE)
+
+
+def test_kernels_are_compiled_once(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = kernel(1)
+    future = made.request(source)
+    assert future is not None and future is made.request(source)
+    binary = future.result(timeout=60)
+    assert binary.startswith(b"\x7fELF") and made.path(source).read_bytes() == binary
+    monkeypatch.setattr(compilers, "compile_nvrtc", None)  # whatever follows comes from the cache
+    assert Compilers(ARCHITECTURE).request(source) is None
+    assert Compilers(ARCHITECTURE).binary(source) == binary
+
+
+def test_errors_are_raised_where_they_are_waited_for(made: Compilers) -> None:
+    with pytest.raises(CompilerError, match="undefined"):
+        made.wait(kernel(1, "undefined_function({});"))
+
+
+def test_the_helper_compiles_what_is_needed_later(made: Compilers) -> None:
+    sources = [kernel(number) for number in range(3)]
+    futures = [made.request(source, later=True) for source in sources]
+    bad = made.request(kernel(1, "undefined_function({});"), later=True)
+    for source, future in zip(sources, futures, strict=True):
+        assert future is not None and future.result(timeout=60) == made.path(source).read_bytes()
+    assert bad is not None
+    with pytest.raises(CompilerError, match="undefined"):
+        bad.result(timeout=60)
+
+
+def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
+    made: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helper.Helper, "_write", lambda self, process: None)  # a helper that does nothing
+    source = kernel(1)
+    queued = made.request(source, later=True)
+    assert queued is not None and not queued.done()
+    made.wait(source)
+    assert made.path(source).exists() and not queued.done()
+
+
+def test_without_a_helper_threads_do_its_work(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> Any:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
+    future = made.request(kernel(1), later=True)
+    assert future is not None and future.result(timeout=60).startswith(b"\x7fELF")
+
+
+def test_the_helper_goes_on_when_the_process_has_ended(tmp_path: Path) -> None:
+    code = """
+import time
+from cuanto.backends.cuda.compilers import Compilers
+from cuanto.kernels.text import Source
+work = Compilers("sm_90")
+texts = [f'extern "C" __global__ void k(double* out) {{ out[0] = {n}; }}' for n in range(4)]
+sources = [Source(text, "k", "cuda", (("double*", "out"),)) for text in texts]
+futures = [work.request(source, later=True) for source in sources]
+futures[0].result(timeout=60)
+print(*(work.path(source).name for source in sources))
+"""
+    names = run_python(code, tmp_path).split()
+    wait_until(lambda: all((tmp_path / name).exists() for name in names))
+
+
+def test_background_takes_the_most_urgent_call_first() -> None:
+    work, go, order = Background(1, "test", finish_running=False), threading.Event(), []
+    work.submit(go.wait)
+    futures = [
+        work.submit(lambda name=name: order.append(name), priority)  # type: ignore[misc]
+        for name, priority in (("later", LATER), ("ahead", AHEAD), ("needed", NEEDED), ("needed too", NEEDED))
+    ]
+    go.set()
+    for future in futures:
+        future.result(timeout=10)
+    assert order == ["needed", "needed too", "ahead", "later"]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)))
+def test_operations_are_those_of_numpy(number: int) -> None:
+    OPERATIONS[number](np, operands(np))
+
+
+class FakeDriver:
+    """A driver with one GPU of compute capability 9.0, or with none."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+
+    def cuInit(self, _: int) -> int:
+        return 0
+
+    def cuDeviceGet(self, _device: Any, number: int) -> int:
+        return 0 if number < self._devices else 101
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, _device: Any) -> int:
+        value._obj.value = {start.MAJOR: 9, start.MINOR: 0}[attribute]
+        return 0
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(1, "sm_90"), (0, "")])
+def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devices: int, expected: str) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: FakeDriver(devices))
+    assert start.driver_architecture() == expected
+
+
+def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert start.driver_architecture() == ""
