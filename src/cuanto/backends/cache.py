@@ -131,9 +131,9 @@ def kept(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
             found: NDArray[Any] = np.load(file)
             return found
     except (OSError, ValueError, EOFError):
-        array, file = make(), io.BytesIO()
-        np.save(file, array)
-        write(path, file.getvalue())
+        array, content = make(), io.BytesIO()
+        np.save(content, array)
+        write(path, content.getvalue())
         return array
 
 

@@ -227,7 +227,7 @@ def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
         r_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)
         np.fill_diagonal(r_ab, np.inf)
         a, b = divmod(int(np.argmin(r_ab)), len(R_ax))
-    return float(np.linalg.norm(R_ax[a] - R_ax[b])), *sorted((a, b))
+    return float(np.linalg.norm(R_ax[a] - R_ax[b])), min(a, b), max(a, b)
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:

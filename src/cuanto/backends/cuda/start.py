@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     if _filled(cupy, mark):
         return
     given = operands(cupy)
-    tasks = [compilers.ahead(on_device(lambda call=call: call(cupy, given))) for call in OPERATIONS]
+    tasks = [compilers.ahead(on_device(partial(call, cupy, given))) for call in OPERATIONS]
 
     def note() -> None:
         for task in tasks:
