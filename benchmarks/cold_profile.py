@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from types import FrameType
 from typing import Any
 
-INTERVAL = 0.002
+INTERVAL = 0.01
 STEPS = {
     "start": "interpreter and benchmark",
     "import": "imports",

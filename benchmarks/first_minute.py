@@ -11,6 +11,7 @@ few milliseconds; compilations are also listed one by one. `--sources FILE` keep
 from __future__ import annotations
 
 import argparse
+import compileall
 import gzip
 import json
 import os
@@ -128,8 +129,9 @@ def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
     """Records of a case from empty caches and from full ones, and the warm time."""
     with tempfile.TemporaryDirectory() as folder:
         cold = run(name, options.backend, Path(folder), not options.plain)
-        warm = {} if "error" in cold else run(name, options.backend, Path(folder), False, options.repeat)
-        full = {} if "error" in cold else run(name, options.backend, Path(folder), not options.plain)
+        again = options.repeat and "error" not in cold
+        warm = run(name, options.backend, Path(folder), False, options.repeat) if again else {}
+        full = run(name, options.backend, Path(folder), not options.plain) if again else {}
     for record in (cold, warm, full):
         sources |= record.pop("sources", {})
     cold["again"] = warm.get("again", [])
@@ -170,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; by default all but taxol")
     parser.add_argument("--backend", default="cuda", choices=("cpu", "cuda"))
-    parser.add_argument("--repeat", type=int, default=1, help="further calculations in the first process")
+    parser.add_argument("--repeat", type=int, default=1, help="warm calculations; 0: the first process only")
     parser.add_argument("--plain", action="store_true", help="without samples of the stack")
     parser.add_argument("--json", help="write the result here")
     parser.add_argument("--sources", help="write the texts of all kernels here (json.gz)")
@@ -179,6 +181,7 @@ def main() -> None:
     if options.child:
         child(options.child, options.backend, not options.plain, options.repeat)
         return
+    compileall.compile_dir(ROOT / "src", quiet=1)  # as in an installed package
     from cuanto.backends.base import get_backend
 
     record: dict[str, Any] = {"benchmark": "first_minute", "machine": machine(get_backend(options.backend))}

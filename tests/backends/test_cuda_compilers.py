@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cuanto.backends.background import AHEAD, LATER, NEEDED, Background
+from cuanto.backends.background import LATER, NEEDED, Background
 from cuanto.backends.cuda import compilers, helper, start
 from cuanto.backends.cuda.compilers import Compilers
+from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
 from cuanto.backends.cuda.operations import OPERATIONS, operands
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
@@ -71,7 +74,7 @@ def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
 
 
 def test_without_a_helper_threads_do_its_work(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int) -> Any:
+    def refuse(_threads: int, _niceness: int) -> Any:
         raise OSError("no more processes")
 
     monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
@@ -100,17 +103,59 @@ def test_background_takes_the_most_urgent_call_first() -> None:
     work.submit(go.wait)
     futures = [
         work.submit(lambda name=name: order.append(name), priority)  # type: ignore[misc]
-        for name, priority in (("later", LATER), ("ahead", AHEAD), ("needed", NEEDED), ("needed too", NEEDED))
+        for name, priority in (("later", LATER), ("needed", NEEDED), ("needed too", NEEDED))
     ]
     go.set()
     for future in futures:
         future.result(timeout=10)
-    assert order == ["needed", "needed too", "ahead", "later"]
+    assert order == ["needed", "needed too", "later"]
 
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)))
 def test_operations_are_those_of_numpy(number: int) -> None:
-    OPERATIONS[number](np, operands(np))
+    with np.errstate(all="ignore"):
+        OPERATIONS[number](np, operands(np))
+
+
+class FakeCupy:
+    """A module with CuPy's function that calls NVRTC."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def compile_using_nvrtc(self, source: str, options: Any = (), arch: Any = None, *args: Any, **_: Any) -> Any:
+        self.texts.append(source)
+        return b"own", None
+
+
+def test_operations_are_compiled_by_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    module, processes = FakeCupy(), CompilingProcesses(2)
+    substitute = Substitute(module, processes, ARCHITECTURE)
+    own, text, options = module.compile_using_nvrtc, kernel(1).text, ("--std=c++17", "-ftz=true")
+    substitute.install()
+    with ThreadPoolExecutor(2) as pool:  # two threads want the same
+        futures = [pool.submit(module.compile_using_nvrtc, text, options, "90", "k.cu") for _ in range(2)]
+        (one, mapping), (other, _) = (future.result(timeout=60) for future in futures)
+    assert one == other and one.startswith(b"\x7fELF") and mapping is None and not module.texts
+    bad = kernel(1, "undefined_function({});").text
+    assert module.compile_using_nvrtc(bad, options, "90", "k.cu") == (b"own", None)
+    assert module.compile_using_nvrtc(text, options, "80", "k.cu")[0] == b"own"  # another device
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu", ("k<int>",))[0] == b"own"
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu", None, None, False, True)[0] == b"own"
+    assert module.texts == [bad, text, text, text]
+    substitute.remove()
+    assert module.compile_using_nvrtc == own and list(tmp_path.iterdir()) == []
+    processes.close()
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu")[0] == b"own"
+
+
+def test_an_unknown_cupy_is_left_alone() -> None:
+    module = SimpleNamespace()
+    substitute = Substitute(module, CompilingProcesses(0), ARCHITECTURE)
+    substitute.install()
+    substitute.remove()
+    assert vars(module) == {}
 
 
 class FakeDriver:

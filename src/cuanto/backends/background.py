@@ -14,8 +14,8 @@ from cuanto.log import logger
 
 T = TypeVar("T")
 
-NEEDED, AHEAD, LATER = range(3)
-"""Priorities: a calculation waits for it, or will soon, or uses something else meanwhile."""
+NEEDED, LATER = range(2)
+"""Priorities: a calculation waits for it, or uses something else meanwhile."""
 
 
 def ready(future: Future[Any]) -> bool:

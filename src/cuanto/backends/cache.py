@@ -7,19 +7,14 @@ never leave a damaged one under its final name.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cuanto.log import logger
 
@@ -121,20 +116,6 @@ def write(final: Path, content: bytes) -> None:
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
-
-
-def kept(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-    """An array from the cache; it is made, and stored, if it is not there or damaged."""
-    path = cache_folder() / f"{name}.npy"
-    try:
-        with path.open("rb") as file:
-            found: NDArray[Any] = np.load(file)
-            return found
-    except (OSError, ValueError, EOFError):
-        array, content = make(), io.BytesIO()
-        np.save(content, array)
-        write(path, content.getvalue())
-        return array
 
 
 def files() -> list[Path]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import cache as disk
@@ -101,6 +102,20 @@ def kept_source(spec: KernelSpec) -> Source:
         source = source_of(spec)
     disk.write(path, json.dumps(asdict(source)).encode())
     return source
+
+
+def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """An array from the disk; it is made, and stored, if it is not there or damaged."""
+    path = disk.cache_folder() / f"{name}.npy"
+    try:
+        with path.open("rb") as file:
+            found: NDArray[Any] = np.load(file)
+            return found
+    except (OSError, ValueError, EOFError):
+        array, content = make(), io.BytesIO()
+        np.save(content, array)
+        disk.write(path, content.getvalue())
+        return array
 
 
 @lru_cache(maxsize=2)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from cuanto.backends import cache as disk
-from cuanto.backends.background import AHEAD, LATER, Background
+from cuanto.backends.background import LATER, Background
 from cuanto.backends.cuda.helper import Helper
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.kernels.text import Source
@@ -60,10 +58,6 @@ class Compilers:
                 future = self._threads.submit(lambda: self.binary(source))
             self._futures[source.hash] = future
             return future
-
-    def ahead(self, call: Callable[[], Any]) -> Future[Any]:
-        """Run a call in a thread when no kernel that a calculation waits for is left."""
-        return self._threads.submit(call, AHEAD)
 
     def binary(self, source: Source) -> bytes:
         """The machine code, from the cache when it is there."""

@@ -23,7 +23,8 @@ from cuanto.backends import cache as disk
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import CompilerError, CuantoError
 
-NICENESS = 10
+POLITE = 10
+"""Niceness of a helper whose kernels nobody waits for."""
 LONGEST = 120.0
 """Seconds for which the helper goes on alone."""
 
@@ -31,12 +32,12 @@ LONGEST = 120.0
 class Helper:
     """The process seen from the one that asks; threads of this process write requests and read answers."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, niceness: int = POLITE) -> None:
         self._waiting: dict[str, Future[bytes]] = {}
-        self._requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._ended = False
         try:
-            process = self._start(threads)
+            process = self._start(threads, niceness)
         except OSError:
             self._ended = True
             return
@@ -52,11 +53,15 @@ class Helper:
         self._requests.put(job)
         return future
 
+    def close(self) -> None:
+        """Request no more: the process ends when it has finished."""
+        self._requests.put(None)
+
     @staticmethod
-    def _start(threads: int) -> subprocess.Popen[bytes]:
+    def _start(threads: int, niceness: int) -> subprocess.Popen[bytes]:
         places = os.pathsep.join(place for place in sys.path if place)
         return subprocess.Popen(
-            [sys.executable, "-m", __name__, str(threads)],
+            [sys.executable, "-m", __name__, str(threads), str(niceness)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -67,9 +72,10 @@ class Helper:
     def _write(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
         with suppress(OSError):  # it has ended
-            while True:
-                process.stdin.write(json.dumps(self._requests.get()).encode() + b"\n")
+            while (job := self._requests.get()) is not None:
+                process.stdin.write(json.dumps(job).encode() + b"\n")
                 process.stdin.flush()
+            process.stdin.close()
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
@@ -85,11 +91,12 @@ class Helper:
         self._ended = True
         for future in list(self._waiting.values()):
             future.set_exception(CompilerError("the process that compiles kernels has ended"))
+        process.wait()
 
 
 def main() -> None:
     """The helper itself: compile until no request is left and none can come."""
-    os.nice(NICENESS)
+    os.nice(int(sys.argv[2]))
     jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     answers = threading.Lock()
     workers = [threading.Thread(target=_work, args=(jobs, answers), daemon=True) for _ in range(int(sys.argv[1]))]

@@ -19,41 +19,28 @@ Operation = Callable[[Any, Any], Any]
 def operands(xp: Any) -> SimpleNamespace:
     """Arrays by name: v vector, w part of one, M matrix, S part of one, N matrix of the shape of S, T stack of
     matrices, P part of one, Q stack of the shape of P, z number; i j b integers and truth values."""
-    made: dict[str, Any] = {
-        "v": xp.ones(4),
-        "w": xp.ones(8)[::2],
-        "M": xp.ones((4, 4)),
-        "S": xp.ones((4, 4))[:, :3],
-        "N": xp.ones((4, 3)),
-        "T": xp.ones((2, 4, 4)),
-        "P": xp.ones((2, 4, 4))[:, :3, :3],
-        "Q": xp.ones((2, 3, 3)),
-        "blocks": xp.ones((2, 3, 2, 3)),
-        "rows": xp.ones((3, 2, 5, 4)),
-        "z": xp.ones(()),
-        "i": xp.zeros(4, dtype=np.int64),
-        "i32": xp.zeros(4, dtype=np.int32),
-        "j": xp.zeros(8, dtype=np.int32)[::2],
-        "b": xp.zeros(4, dtype=bool),
+    floats = {
+        "v": (4,),
+        "w": (8,),
+        "M": (4, 4),
+        "S": (4, 4),
+        "N": (4, 3),
+        "T": (2, 4, 4),
+        "P": (2, 4, 4),
+        "Q": (2, 3, 3),
+        "one": (1, 4, 4),
+        "blocks": (2, 3, 2, 3),
+        "rows": (3, 2, 5, 4),
+        "z": (),
     }
-    made["unit"] = xp.asarray(np.eye(4))
-    made["units"] = xp.asarray(np.stack([np.eye(3)] * 2))
-    for size in (2_000, 600_000):
-        made[f"b{size}"] = xp.zeros(size, dtype=bool)
+    made = {name: xp.zeros(shape) for name, shape in floats.items()}  # no kernel: memory is cleared
+    made |= {"w": made["w"][::2], "S": made["S"][:, :3], "P": made["P"][:, :3, :3]}
+    made |= {"i": xp.zeros(4, dtype=np.int64), "i32": xp.zeros(4, dtype=np.int32), "b": xp.zeros(4, dtype=bool)}
+    made["j"] = xp.zeros(8, dtype=np.int32)[::2]
+    made |= {"unit": xp.asarray(np.eye(4)), "units": xp.asarray(np.stack([np.eye(3)] * 2))}
+    for size in (4, 2_000, 600_000):
+        made[f"b{size}"] = xp.asarray(np.ones(size, dtype=bool))
     return SimpleNamespace(**made)
-
-
-def libraries(xp: Any) -> list[Callable[[], Any]]:
-    """Calls that load cuBLAS and cuSOLVER."""
-
-    def eigenvalues() -> None:
-        xp.linalg.eigh(xp.asarray(np.eye(2)))
-
-    def product() -> None:
-        A = xp.asarray(np.eye(2))
-        A @ A
-
-    return [product, eigenvalues]
 
 
 def _assign(target: Any, index: Any, value: Any) -> None:
@@ -69,10 +56,10 @@ def _subtract(target: Any, value: Any) -> None:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    lambda xp, a: xp.linalg.cholesky(a.unit),
-    lambda xp, a: xp.linalg.inv(a.units),
     # one-electron integrals and metric
     lambda xp, a: a.M + a.M.T,
+    lambda xp, a: xp.linalg.cholesky(a.unit),
+    lambda xp, a: xp.linalg.inv(a.units),
     lambda xp, a: -a.v,
     lambda xp, a: _assign(a.v, a.i, a.v[:]),
     lambda xp, a: a.v + a.v,
@@ -84,7 +71,9 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: abs(a.v),
     lambda xp, a: xp.sqrt(a.z),
     lambda xp, a: 2.0 * a.z,
-    lambda xp, a: _assign(a.v, ..., xp.ones(4)),
+    lambda xp, a: a.v @ a.v,
+    lambda xp, a: a.one.sum(axis=0),
+    lambda xp, a: xp.concatenate([a.v, a.v]),
     # factors and their inverses
     lambda xp, a: xp.diagonal(a.M).min(),
     lambda xp, a: xp.eye(4),
@@ -97,26 +86,25 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.M[a.i],
     lambda xp, a: _assign(a.M, a.i, a.M[:]),
     lambda xp, a: _assign(a.S, ..., a.N),
-    lambda xp, a: _assign(a.S, ..., xp.ones((4, 4))[:, :3]),
-    lambda xp, a: _assign(a.P, ..., xp.ones((2, 4, 4))[:, :3, :3]),
+    lambda xp, a: _assign(a.S, ..., xp.zeros((4, 4))[:, :3]),
+    lambda xp, a: _assign(a.P, ..., xp.zeros((2, 4, 4))[:, :3, :3]),
     lambda xp, a: _assign(a.P, ..., a.Q),
     lambda xp, a: xp.ascontiguousarray(a.P),
-    lambda xp, a: _assign(a.z, ..., xp.ones(())),
     # groups of grid points
     lambda xp, a: a.i * 2,
     lambda xp, a: a.i + a.i,
-    lambda xp, a: _assign(a.i, ..., xp.zeros(4, dtype=np.int64)),
+    lambda xp, a: xp.sort(a.i),
+    lambda xp, a: xp.argsort(a.i),
     lambda xp, a: a.i // 3,
     lambda xp, a: a.i % 3,
     lambda xp, a: a.i != a.i,
     lambda xp, a: xp.flatnonzero(a.b600000),
     lambda xp, a: xp.flatnonzero(a.b2000),
-    lambda xp, a: xp.flatnonzero(a.b),
+    lambda xp, a: xp.flatnonzero(a.b4),
     lambda xp, a: a.i[a.i],
     lambda xp, a: a.i32[a.i],
     lambda xp, a: a.v[a.i],
-    lambda xp, a: _assign(a.i, 0, 0),
-    lambda xp, a: _assign(a.i, a.i, a.i[:1]),
+    lambda xp, a: _assign(a.i, a.i, 0),
     lambda xp, a: a.i - a.i,
     lambda xp, a: a.i - 1,
     lambda xp, a: a.v - a.v,
@@ -152,6 +140,10 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.M.max(axis=0),
     lambda xp, a: a.M.max(axis=1),
     lambda xp, a: a.T.max(axis=(0, 2)),
+    lambda xp, a: xp.diagonal(xp.zeros((1, 3, 3, 4)), axis1=1, axis2=2).max(axis=2),
+    lambda xp, a: xp.diagonal(xp.zeros((1, 1, 1, 4)), axis1=1, axis2=2).max(axis=2),
+    lambda xp, a: xp.diagonal(xp.zeros((2, 3, 3, 8)), axis1=1, axis2=2)[:, ::2].max(axis=2),
+    lambda xp, a: xp.diagonal(xp.zeros((1, 1, 1, 8)), axis1=1, axis2=2)[:, ::2].max(axis=2),
     lambda xp, a: a.j * a.i,
     # gradients
     lambda xp, a: a.i[:, None] + a.i,

@@ -1,8 +1,8 @@
-"""Preparations for a first calculation on a GPU: general kernels, CuPy's own kernels, libraries of linear algebra.
+"""Preparations for a first calculation on a GPU: general kernels, and CuPy's own ones.
 
 `begin` needs neither CuPy nor a context, so that kernels are compiled while CuPy is imported. `prepare` calls every
-operation of CuPy that calculations use once, each in a thread: CuPy compiles a kernel for each one at its first use,
-0.1 s after 0.1 s. It does so only until CuPy's cache on the disk has them.
+operation of CuPy that calculations use once: CuPy compiles a kernel for each one at its first use, 0.1 s after 0.1 s.
+It does so only until CuPy's cache on the disk has them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from cuanto.backends import cache as disk
+from cuanto.backends.background import Background
 from cuanto.backends.cuda.compilers import Compilers, compilers_for
-from cuanto.backends.cuda.operations import OPERATIONS, libraries, operands
+from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
+from cuanto.backends.cuda.operations import OPERATIONS, operands
 from cuanto.kernels.build import general_source
 from cuanto.log import logger
+from cuanto.workers import usable_cores
 
 DRIVERS = ("libcuda.so.1", "nvcuda.dll")
 MAJOR, MINOR = 75, 76
 """Attributes CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+MOST_PROCESSES = 14
 
 
 def driver_architecture() -> str:
@@ -49,66 +54,69 @@ def driver_architecture() -> str:
 
 @cache
 def begin() -> threading.Thread:
-    """Start to compile the kernel that serves every class of integrals, if there is a GPU."""
+    """Start to compile the kernel that serves every class of integrals, if there is a GPU, and processes for CuPy's."""
 
     def run() -> None:
         if architecture := driver_architecture():
             compilers_for(architecture).request(general_source("group", "double"))
+            if not _filled(_mark(architecture)):
+                _processes()
 
     thread = threading.Thread(target=run, name="cuanto-begin", daemon=True)
     thread.start()
     return thread
 
 
+@cache
+def _processes() -> CompilingProcesses:
+    return CompilingProcesses(max(1, min(MOST_PROCESSES, usable_cores() - 1)))
+
+
 def prepare(cupy: Any, compilers: Compilers) -> None:
-    """Load the libraries of linear algebra, and compile CuPy's kernels unless they are in its cache."""
-    device = cupy.cuda.Device().id
-    mark = _mark(cupy, compilers.architecture)
-
-    def on_device(call: Callable[[], Any]) -> Callable[[], None]:
-        def run() -> None:
-            try:
-                with cupy.cuda.Device(device):
-                    call()
-            except Exception as error:  # the calculation will meet it, or does not need the operation
-                logger.debug("an operation of CuPy could not be prepared: %s", error)
-
-        return run
-
-    for load in libraries(cupy):
-        compilers.ahead(on_device(load))
-    if _filled(cupy, mark):
+    """Compile CuPy's kernels in the background, unless they are in its cache."""
+    mark = _mark(compilers.architecture)
+    if _filled(mark):
         return
-    given = operands(cupy)
-    tasks = [compilers.ahead(on_device(partial(call, cupy, given))) for call in OPERATIONS]
+    begin().join()
+    device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
+    substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
+    threads = Background(max(1, min(MOST_PROCESSES, usable_cores() - 1)), "cuanto-operations", finish_running=True)
+    first, *others = [partial(_run, cupy, device, partial(call, cupy, given)) for call in OPERATIONS]
 
-    def note() -> None:
-        for task in tasks:
+    def run() -> None:
+        substitute.install()
+        threads.submit(first).result()  # alone: CuPy identifies the compiler at its first kernel
+        for task in [threads.submit(other) for other in others]:
             task.result()
+        substitute.remove()
+        processes.close()
         disk.write(mark, b"")
 
-    threading.Thread(target=note, name="cuanto-prepare", daemon=True).start()
+    threading.Thread(target=run, name="cuanto-prepare", daemon=True).start()
 
 
-def _mark(cupy: Any, architecture: str) -> Path:
+def _run(cupy: Any, device: int, call: Callable[[], Any]) -> None:
+    try:
+        with cupy.cuda.Device(device):
+            call()
+    except Exception as error:  # the calculation will meet it, or does not need the operation
+        logger.debug("an operation of CuPy could not be prepared: %s", error)
+
+
+def _mark(architecture: str) -> Path:
     """File that says that CuPy's cache has all operations."""
-    parts = (
-        cupy.__version__,
-        str(cupy.cuda.runtime.runtimeGetVersion()),
-        architecture,
-        _cupy_cache(),
-        str(len(OPERATIONS)),
-    )
+    spec = find_spec("cupy")  # without importing it
+    version = Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
+    parts = (architecture, str(_cupy_cache()), str(len(OPERATIONS)), str(version))
     return disk.cache_folder() / f"{disk.key(parts)}.operations"
 
 
-def _cupy_cache() -> str:
-    return os.environ.get("CUPY_CACHE_DIR") or str(Path.home() / ".cupy" / "kernel_cache")
+def _cupy_cache() -> Path:
+    return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
 
 
-def _filled(cupy: Any, mark: Path) -> bool:
-    try:
-        with os.scandir(_cupy_cache()) as entries:
-            return mark.exists() and any(True for _ in entries)
-    except OSError:
-        return False
+def _filled(mark: Path) -> bool:
+    """Whether the operations were prepared, and CuPy's cache was not deleted since."""
+    with suppress(OSError), os.scandir(_cupy_cache()) as entries:
+        return mark.exists() and any(True for _ in entries)
+    return False
