@@ -5,7 +5,7 @@
 
 def2-SVP, no density fitting, (99, 590) points without pruning in both programs, masses of the elements. Limits: 0.5
 cm^-1 without a functional, 1 cm^-1 with one, 3 cm^-1 below 200 cm^-1, because PySCF's Hessians lack the response of the
-weights; a larger difference ends in exit status 1. Cases that the record has already are not computed again.
+weights; a larger difference ends in exit status 1. Cases that are already in the record are not computed again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOLECULES = {
 
 
 def molecule_of(name: str) -> cuanto.Molecule:
-    """One of the molecules."""
+    """Make one of the molecules."""
     text, multiplicity = MOLECULES[name]
     rows = text.split("; ")
     return cuanto.Molecule.from_string("\n".join([str(len(rows)), name, *rows]), multiplicity=multiplicity)
@@ -81,7 +81,7 @@ def allowed(wavenumbers: Any, method: str) -> Any:
 
 
 def run_case(name: str, method: str) -> dict[str, Any]:
-    """All figures of a case."""
+    """Measure one case."""
     molecule, options = molecule_of(name), {} if method == "hf" else {"grid": GRID}
     begin = time.perf_counter()
     ours = cuanto.frequencies(molecule, method, BASIS, fitting="none", backend="cpu", **options)

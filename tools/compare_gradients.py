@@ -1,4 +1,4 @@
-"""Every gradient of the references (PySCF 2.14, tests/data/gradient_references.json) calculated here.
+"""Compare our gradients with all references (PySCF 2.14, tests/data/gradient_references.json).
 
     python tools/compare_gradients.py                                  # all rows on the CPU
     python tools/compare_gradients.py --backend cuda --json FILE
@@ -31,7 +31,7 @@ from gradient_cases import Row, calculate, difference, key, references, toleranc
 
 RESULTS = ROOT / "benchmarks" / "results"
 LARGEST_SUM = 1e-8
-"""Hartree/Bohr."""
+"""Largest sum of forces, Hartree/Bohr."""
 
 
 def compare(row: Row, backend: str) -> Row:
@@ -73,7 +73,7 @@ def right(made: Row) -> bool:
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind: number of rows, largest difference and largest sum of forces."""
+    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         entry = found.setdefault(row["kind"], {"rows": 0, "gradient_difference": 0.0, "sum_of_forces": 0.0})
@@ -97,13 +97,13 @@ def main() -> int:
     for row in references():
         if key(row) in kept or options.only not in key(row):
             continue
-        made = kept[key(row)] = compare(row, options.backend)
-        words = f"gradient {made['gradient_difference']:.1e}, sum {made['sum_of_forces']:.1e} Hartree/Bohr"
-        print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
+        result = kept[key(row)] = compare(row, options.backend)
+        words = f"gradient {result['gradient_difference']:.1e}, sum {result['sum_of_forces']:.1e} Hartree/Bohr"
+        print(f"{result['row']:56} {words}, {result['seconds']:.1f} s{'' if right(result) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         rows = list(kept.values())
         file.write_text(json.dumps(record | {"largest": largest(rows), "rows": rows}, indent=1) + "\n")
-    wrong = [made["row"] for made in kept.values() if not right(made)]
+    wrong = [result["row"] for result in kept.values() if not right(result)]
     print(f"{len(kept)} of {len(references())} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0

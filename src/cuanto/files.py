@@ -14,7 +14,7 @@ Name = str | os.PathLike[str]
 
 
 def destination(path: Name) -> Path:
-    """Path of an output file, with symbolic links followed; refuses what cannot or must not be replaced."""
+    """Resolve the path of an output file; refuse paths that cannot or must not be replaced."""
     try:
         target = Path(path).resolve()
         found, folder = target.exists(), target.parent
@@ -36,7 +36,7 @@ def destination(path: Name) -> Path:
 
 @contextmanager
 def replacing(path: Name) -> Iterator[Path]:
-    """A temporary file beside the target, which replaces it once it is complete."""
+    """Yield a temporary file beside the target, which replaces the target once it is complete."""
     target = destination(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -56,7 +56,7 @@ def write_text(path: Name, text: str) -> None:
 
 def save_npz(path: Name, arrays: Mapping[str, Any]) -> None:
     """Write NumPy's .npz file completely or not at all."""
-    import numpy  # here, because `cuanto --help` does not need it
+    import numpy  # imported here, because `cuanto --help` does not need it
 
     with replacing(path) as draft, draft.open("wb") as file:
         numpy.savez(file, **arrays)

@@ -93,7 +93,7 @@ print(abs(integrals.overlap(basis, backend=backend) - overlap_matrix(basis)).max
 
 @pytest.mark.parametrize("kept", ["nothing", "garbage", "zeros", "a tenth", "half", "most"])
 def test_a_damaged_library_is_replaced(kept: str, folder: Path) -> None:
-    """At once, or after an error that says so; in a process of its own, for the loader may crash."""
+    """Immediately, or after a clear error; tested in a separate process, because the loader may crash."""
     library = compiler.compile_library(SMALL)
     good = library.read_bytes()
     part = {"a tenth": 0.1, "half": 0.5, "most": 0.75}.get(kept, 0.0)
@@ -132,7 +132,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     source = general_source("table", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, low_priority=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -171,7 +171,7 @@ def test_the_folder_is_where_the_environment_says(tmp_path: Path, monkeypatch: p
 
 
 def impossible_folder(kind: str, tmp_path: Path) -> Path:
-    """Nothing can be written there."""
+    """A folder in which nothing can be written."""
     if kind == "inside a file":
         (tmp_path / "file").write_text("")
         return tmp_path / "file" / "kernels"
@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) 
 
 
 def test_the_replacement_folder_is_private(tmp_path: Path) -> None:
-    """What lies there is executed: a folder of that name that others may write to is not taken."""
+    """Its content is executed, so an existing folder that others can write to is not used."""
     folder = replacement("inside a file", tmp_path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o777)

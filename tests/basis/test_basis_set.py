@@ -1,4 +1,4 @@
-"""Basis sets: readers, normalisation, AO order and every complaint."""
+"""Basis sets: readers, normalisation, AO order and error messages."""
 
 import builtins
 import json
@@ -261,8 +261,8 @@ BAD_FILES = {
     "gaussian scale": ("H 0\nS 1 -1.0\n", "line 2: scale factors"),
     "gaussian twice": ("H 0\nS 1\n1 1\n****\nH 0\nS 1\n1 1\n****\n", "line 6: H is defined a second time"),
     "gaussian nothing": ("****\nS 1 1.0\n", "line 2: expected 'element 0'"),
-    "json": ("{", "no valid JSON: .*line 1"),
-    "json deep": ('{"a":' * 100_000, "no valid JSON"),
+    "json": ("{", "not valid JSON: .*line 1"),
+    "json deep": ('{"a":' * 100_000, "not valid JSON"),
     "json other": ("{}", "without 'elements'"),
     "json element": ('{"elements": {"H": 1}}', "element 'H': is not an object"),
     "json shells": ('{"elements": {"1": {"electron_shells": 3}}}', "is not a list"),

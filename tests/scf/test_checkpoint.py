@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is read, nothing is ever half-written, and a killed calculation goes on."""
+"""Checkpoints: round trip, no partially written files, and restart of a killed calculation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_restart_is_the_same_calculation(name: str, method: str, tmp_path: Pat
     again = run(name, method, guess=found.orbitals)
     assert again.converged
     assert again.energy == pytest.approx(first.energy, abs=1e-8)
-    if method != "rohf":  # which begins with orbitals of the mean of both Fock matrices
+    if method != "rohf":  # its first orbitals are those of the mean of both Fock matrices
         assert again.iterations < first.iterations
 
 
@@ -107,7 +107,7 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
 
 
 def test_a_damaged_file_is_refused_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is made of pieces."""
+    """The digest is computed in chunks."""
     monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.h5"
     keep, state = a_state(path)

@@ -1,6 +1,6 @@
 """Fingerprints of a sample of kernels: generated code is not committed, its hash and cost are.
 
-python tests/support/golden.py    writes golden.json anew, after a change that is meant to change kernels
+python tests/support/golden.py rewrites golden.json after an intended change of kernels
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def specs() -> list[KernelSpec]:
 
 
 def sources() -> list[Source]:
-    """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
+    """Texts other than classes of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
     chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]

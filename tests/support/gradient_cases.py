@@ -1,6 +1,6 @@
 """Reference gradients: rows of tests/data/gradient_references.json and how they are computed here.
 
-A row says all about its calculation; `tools/make_gradient_references.py` writes them.
+A row describes its calculation completely; `tools/make_gradient_references.py` writes them.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
     ("CuO", "6-31g**", True, PI): STAY,
     ("NO2", "cc-pvdz", False, LOWER): {"stability": "follow"},
 }
-"""How records (molecule, basis, cartesian, label) are reached that the usual guess and accelerator do not lead to."""
+"""Options for records (molecule, basis, cartesian, label) that the default guess and accelerator do not reach."""
 
 
 def how(given: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def how(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def how_to_count(given: dict[str, Any]) -> dict[str, Any]:
-    """Options with which iterations can be counted: rounding decides how long one way through a flat valley is."""
+    """Options for counting iterations; in a flat valley their number depends on rounding."""
     options = how(given)
     if options is not FLAT_VALLEY:
         return options
@@ -151,8 +151,8 @@ class InCore:
 
     def __call__(self, D_spq: Any, C_spi: Any, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         flat = D_spq.reshape(len(D_spq), -1)
-        made = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
-        return made[0] if want_j else None, made[1] if want_k else None
+        result = [(flat @ M).reshape(D_spq.shape) for M in (self.J_matrix, self.K_matrix)]
+        return result[0] if want_j else None, result[1] if want_k else None
 
 
 @lru_cache(maxsize=4)
@@ -183,7 +183,7 @@ def calculation_with(
 
 
 def problem_in_core(given: dict[str, Any], method: str) -> Problem:
-    """What `run_in_core` makes self-consistent."""
+    """The SCF problem that `run_in_core` solves."""
     mol, orbital, builder = in_core(given["molecule"], given["basis"], given["cartesian"])
     return calculation_with(builder, mol, method, orbital).problem()
 
@@ -194,7 +194,7 @@ def water(spherical: bool = True, name: str = "cc-pvdz") -> tuple[cuanto.Molecul
 
 
 def rotated(mol: cuanto.Molecule, seed: int) -> cuanto.Molecule:
-    """Turned and shifted."""
+    """The molecule rotated and translated."""
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     Q = Q * np.linalg.det(Q)

@@ -36,7 +36,7 @@ def cache_folder() -> Path:
 
 @cache
 def _writable(folder: Path) -> bool:
-    """By trying: permission bits may say yes to root where writing fails."""
+    """Whether files can be created there; permission bits do not tell, for example for root."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -130,7 +130,7 @@ def clear() -> tuple[int, int]:
         try:
             bytes_ = path.stat().st_size
             path.unlink()
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has deleted it
             continue
         count, size = count + 1, size + bytes_
     return count, size

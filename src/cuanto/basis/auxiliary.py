@@ -1,9 +1,9 @@
 """Choice of the fitting (auxiliary) basis for density fitting.
 
-Every element takes the first of these that has it:
+Each element uses the first of these sets that contains it:
 1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
    for def2, otherwise what the Basis Set Exchange recommends;
-2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond, it was made for core potentials) and orbital functions
+2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond Kr it is meant for core potentials) and orbital functions
    up to g;
 3. a set generated from the orbital basis (AutoAux).
 
@@ -21,7 +21,7 @@ from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 AUTOMATIC = "autoaux"
 """Name of a generated fitting set."""
@@ -44,7 +44,7 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """The fitting basis of an orbital basis, spherical if that one is; `name` overrides the choice."""
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice."""
     _check_kind(kind)
     if name is not None:
         return Basis(name, molecule, spherical=orbital_basis.spherical)
@@ -97,4 +97,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quote(kind)}: 'jk' and 'j' exist")

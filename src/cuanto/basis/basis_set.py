@@ -1,7 +1,8 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
+source; in a shell the contraction is the outer index, the component the inner one. docs/reference/conventions.md has
+the rest.
 """
 
 import os
@@ -21,7 +22,7 @@ from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -30,7 +31,7 @@ class Basis:
 
     `name` is a name of the Basis Set Exchange, a file, or a mapping of elements to these (key "default" for
     the rest). `spherical` overrides what the basis says about d, f, ... functions. Where a set mixes both
-    kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is what the set says, and the
+    kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is as the set defines it, and the
     attribute `spherical` is False.
     """
 
@@ -180,9 +181,9 @@ def _check_table(table: ElementTable, name: str) -> None:
         others = exchange.sets_with([table.symbol], exchange.ALL_ELECTRON)
         hint = f"use an all-electron set such as {' or '.join(others[:3])}" if others else "use an all-electron set"
         raise InputError(
-            f"basis {quoted(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
+            f"basis {quote(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
         )
-    require(table.shells, f"basis {quoted(name)} has no shells for {table.symbol}")
+    require(table.shells, f"basis {quote(name)} has no shells for {table.symbol}")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:

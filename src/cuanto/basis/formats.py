@@ -13,7 +13,7 @@ from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
 from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.formats import parse_json
-from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
+from cuanto.system.text import parse_finite, parse_real, parse_whole, quote, read_text, shown, split_lines
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
 _GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+\d+\s+\d+", re.ASCII | re.IGNORECASE)
@@ -86,7 +86,7 @@ class _Reader:
     def numbers(tokens: list[str]) -> list[float]:
         values = [parse_finite(token) for token in tokens]
         if None in values:
-            raise InputError(f"expected a number, found {quoted(tokens[values.index(None)])}")
+            raise InputError(f"expected a number, found {quote(tokens[values.index(None)])}")
         return [value for value in values if value is not None]
 
 
@@ -126,7 +126,7 @@ class _NWChem(_Reader):
     def header(self, tokens: list[str]) -> None:
         if "library" in (token.lower() for token in tokens):
             raise InputError("'library' lines are not supported: give the basis set by its name instead")
-        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quote(' '.join(tokens))}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])
@@ -166,16 +166,16 @@ class _Gaussian94(_Reader):
         self.owners, self.in_ecp = [], False
 
     def header(self, tokens: list[str]) -> None:
-        require(self.owners, f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
+        require(self.owners, f"expected 'element 0' or ****, found {quote(' '.join(tokens))}")
         twice = self.complete & set(self.owners)
         if twice:
             raise InputError(f"{min(twice)} is defined a second time")
         count = parse_whole(tokens[1]) if len(tokens) > 1 else None
         if count is None or not 0 < count < 1000:
-            raise InputError(f"expected 'shelltype count scale', found {quoted(' '.join(tokens))}")
+            raise InputError(f"expected 'shelltype count scale', found {quote(' '.join(tokens))}")
         scales = self.numbers(tokens[2:]) or [1.0]
         if len(set(scales)) > 1 or scales[0] <= 0:
-            raise InputError(f"scale factors {quoted(' '.join(tokens[2:]))} are not one positive number")
+            raise InputError(f"scale factors {quote(' '.join(tokens[2:]))} are not one positive number")
         self.ls, self.rows = momenta(tokens[0]), []
         self.remaining, self.scale = count, scales[0]
 
@@ -208,7 +208,7 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
             require(isinstance(shells, list), "'electron_shells' is not a list")
             found = tuple(table for shell in shells for table in _exchange_shell(shell))
         except InputError as error:
-            raise InputError(f"{source}, element {quoted(key)}: {error}") from None
+            raise InputError(f"{source}, element {quote(key)}: {error}") from None
         tables[symbol] = ElementTable(symbol, found, source, bool(entry.get("ecp_potentials")))
     return tables
 
@@ -227,10 +227,10 @@ def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[fl
 def _exchange_shell(shell: Any) -> list[ShellTable]:
     require(isinstance(shell, Mapping), "a shell is not an object")
     kind = shell.get("function_type", "gto")
-    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quoted(kind)} is not a Gaussian")
+    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quote(kind)} is not a Gaussian")
     ls = shell.get("angular_momentum")
     good = isinstance(ls, list) and ls and all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls)
-    require(good, f"angular momentum {quoted(ls)} is not a list of whole numbers")
+    require(good, f"angular momentum {quote(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
     require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
     exponents = _exchange_numbers(shell.get("exponents"))
@@ -243,5 +243,5 @@ def _exchange_shell(shell: Any) -> list[ShellTable]:
 
 
 def _exchange_numbers(values: Any) -> list[float]:
-    require(isinstance(values, list), f"expected a list of numbers, found {quoted(values)}")
+    require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
     return _Reader.numbers([str(value).strip() for value in values])

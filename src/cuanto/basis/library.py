@@ -14,7 +14,7 @@ from cuanto.basis.formats import read_basis_file
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 SEARCH_PATH = "CUANTO_BASIS_PATH"
 FILE_SUFFIXES = (".nw", ".nwchem", ".gbs", ".g94", ".json", ".bas", ".basis", ".txt")
@@ -26,7 +26,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether the source is a file; a slash alone is no evidence, since names of the Exchange may contain one."""
+    """Whether the source is a file; a slash alone does not tell, since names of the Exchange may contain one."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
@@ -40,11 +40,11 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
             raise InputError("the name of the basis is empty")
         return dict.fromkeys(symbols, choice)
     if not isinstance(choice, Mapping):
-        raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quoted(choice)}")
+        raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quote(choice)}")
     sources: dict[str, BasisSource] = {}
     for key, source in choice.items():
         if not isinstance(source, str | os.PathLike):
-            raise InputError(f"basis of {quoted(key)} must be a name or a file, not {quoted(source)}")
+            raise InputError(f"basis of {quote(key)} must be a name or a file, not {quote(source)}")
         sources["default" if str(key).lower() == "default" else symbol_of(str(key))] = source
     result = {}
     for symbol in symbols:
@@ -63,7 +63,7 @@ def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, Ele
         tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}
     lacking = [symbol for symbol in symbols if symbol not in tables]
     if lacking and is_file(source):
-        raise InputError(f"basis file {quoted(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
+        raise InputError(f"basis file {quote(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
         raise _lacking_error(name, lacking, symbols)
     return {symbol: tables[symbol] for symbol in symbols}
@@ -88,7 +88,7 @@ def shipped_names() -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    """The name as a file name, which cannot lead out of its folder."""
+    """Convert the name to a file name that cannot point outside its folder."""
     plain = name.strip().lower().replace("*", "s").replace("+", "p")
     return plain.replace("/", "_").replace(os.sep, "_")
 
@@ -110,6 +110,6 @@ def _shipped(name: str) -> dict[str, ElementTable]:
 def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
-    message = f"basis {quoted(name)} has no functions for {', '.join(lacking)}"
+    message = f"basis {quote(name)} has no functions for {', '.join(lacking)}"
     others = exchange.sets_with(symbols)
     return InputError(f"{message}; {', '.join(others)} would work" if others else message)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def momenta(letters: str) -> tuple[int, ...]:
     found = tuple(ANGULAR_LETTERS.find(letter) for letter in letters.lower())
     combined = letters.upper() in ("SP", "SPD", "SPDF")
     known = combined or (len(found) == 1 and found[0] >= 0)
-    require(known, f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    require(known, f"unknown shell type {quote(letters)}: expected S, P, D, ... or SP")
     return found
 
 

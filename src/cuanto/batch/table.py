@@ -53,7 +53,7 @@ class Row:
     seconds: float = 0.0
     error: str = ""
     known: bool = False
-    """Taken from the journal."""
+    """Whether the row was taken from the journal."""
 
     @classmethod
     def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
@@ -83,12 +83,12 @@ def _of_molecule(value: Callable[[Molecule], Any]) -> Callable[[Row], Any]:
 
 
 def _flat(name: str) -> Column:
-    """x, y, z of the first atom, then of the second, and so on."""
+    """Column of x, y, z of the first atom, then of the second, and so on."""
     return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
 
 
 def _positions(row: Row) -> list[float] | None:
-    """Positions of the atoms, after an optimisation the new ones."""
+    """Positions of the atoms; the optimised ones after an optimisation."""
     found = row.positions
     if found is None and row.entry.molecule is not None:
         found = row.entry.molecule.R_ax
@@ -156,7 +156,7 @@ class Table:
 
     @property
     def journal(self) -> Path:
-        """File beside the table with everything that was computed, also by a run that was stopped."""
+        """File beside the table with everything computed so far, including by interrupted runs."""
         return self.path.with_name(f"{self.path.name}.journal")
 
     def write(self, rows: Sequence[Row]) -> None:

@@ -67,7 +67,7 @@ def doctor(
 
 
 def run_probe(probe: Callable[[], Finding]) -> Finding:
-    """This command is for broken installations: whatever a probe raises is its finding."""
+    """Run a probe; any error becomes its finding, because this command is meant for broken installations."""
     try:
         return probe()
     except CuantoError as error:
@@ -87,7 +87,7 @@ def libraries() -> Finding:
 
 
 def extras() -> Finding:
-    """Installed optional packages, and what the others would be for."""
+    """Installed optional packages, and what the missing ones are for."""
     there, lacking = [], []
     for package, purpose in EXTRAS.items():
         try:
@@ -129,7 +129,7 @@ def gpu() -> Finding:
 
 
 def nvidia_driver() -> str:
-    """Whether a driver is loaded, without which installing CuPy is of no use."""
+    """Whether a driver is loaded; without one, installing CuPy is useless."""
     loaded = Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
     return "an NVIDIA driver is loaded" if loaded else "no NVIDIA driver is loaded here"
 

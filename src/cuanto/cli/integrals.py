@@ -25,11 +25,11 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
+BACKEND_HELP = "auto: the GPU if there is one, else cpu. reference: the same integrals by independent methods."
 
 
 BackendName = StrEnum("BackendName", ["AUTO", "CPU", "CUDA", "REFERENCE"])
-"""Backends, and `reference`: other methods on the CPU."""
+"""Backends, and `reference`: independent methods on the CPU."""
 
 
 def integrals(
@@ -67,7 +67,7 @@ def integrals(
 
 
 def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The functions with their names, and a progress bar on a terminal."""
+    """Yield the functions with their names, and show a progress bar on a terminal."""
     from rich.progress import track
 
     console = Console(stderr=True)
@@ -76,7 +76,7 @@ def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:
-    """A function for every array by name; after the underscore its axes (p, q orbital; P, Q fitting)."""
+    """Functions that compute the arrays, by name; after the underscore the axes (p, q orbital; P, Q fitting)."""
     from cuanto import integrals as engine
     from cuanto.backends import get_backend
 

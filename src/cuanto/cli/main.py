@@ -36,7 +36,7 @@ from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`
 
 MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
@@ -135,7 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _leave_pipe() -> int:
-    """The reader has closed the pipe: discard what is still in the buffers."""
+    """Discard buffered output after the reader has closed the pipe."""
     out = sys.__stdout__
     if out is not None and out is sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())

@@ -67,7 +67,8 @@ class GridSettings:
     def of(
         cls, given: GridSettings | str | Sequence[int] | Mapping[str, Any] | None = None, **more: Any
     ) -> GridSettings:
-        """From user input: settings (also by name), a level such as "fine", or "99,590", or (99, 590)."""
+        """Make settings from user input: settings (also as a dictionary), a level such as "fine", or "99,590", or (99,
+        590)."""
         if isinstance(given, Mapping):
             require_known(given, asdict(cls()), "unknown grid setting")
             return cls(**given, **more)
@@ -77,7 +78,7 @@ class GridSettings:
 
     @property
     def plain(self) -> Level | dict[str, Any]:
-        """Input of `of` for the same settings: the level, or also the settings that are not default, by name."""
+        """Plain data from which `of` makes the same settings: the level alone, or with all non-default settings."""
         default = asdict(GridSettings(level=self.level))
         changed = {name: value for name, value in asdict(self).items() if value != default[name]}
         return {"level": self.level, **changed} if changed else self.level
@@ -96,7 +97,7 @@ class GridSettings:
 
     @property
     def pruned(self) -> bool:
-        """Fewer points on the inner and outer shells?"""
+        """Whether inner and outer shells have fewer points."""
         return self.pruning == "nwchem" or (self.pruning == "auto" and isinstance(self.level, str))
 
 
@@ -120,5 +121,5 @@ def _numbers(radial: int, angular: int) -> tuple[int, int]:
     if not 1 <= radial <= 10_000:
         raise InputError(f"{radial} radial shells of a grid: give a number from 1 to 10000")
     if angular not in DEGREES:
-        lebedev(angular)  # raises an error with the nearest rule
+        lebedev(angular)  # the error names the nearest rule
     return radial, angular

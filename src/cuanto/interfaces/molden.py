@@ -67,7 +67,8 @@ def atom_lines(molecule: Molecule) -> list[str]:
 
 
 def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:
-    """Spin, energies, occupations and coefficients; restricted orbitals are alpha with both electrons."""
+    """Spin, energies, occupations and coefficients; restricted orbitals are written as doubly occupied alpha
+    orbitals."""
     eps_sm, n_sm, C_spm = result.orbital_energies, result.occupations, result.coefficients
     if len(C_spm) == 1:
         yield "Alpha", eps_sm[0], n_sm.sum(axis=0), C_spm[0]
@@ -116,12 +117,12 @@ def _shell_lines(basis: Basis) -> list[str]:
 
 def _order(basis: Basis) -> NDArray[np.int64]:
     """Index of our function at each position of the file."""
-    places = []
+    positions = []
     for i in (i for shells in shells_by_atom(basis) for i in shells):
         components = _components(basis.shells[i].l, basis.shells[i].pure)
         for column in range(basis.shells[i].ncol):
-            places += [int(basis.offsets[i]) + column * len(components) + c for c in components]
-    return np.array(places, dtype=np.int64)
+            positions += [int(basis.offsets[i]) + column * len(components) + c for c in components]
+    return np.array(positions, dtype=np.int64)
 
 
 def _components(l: int, pure: bool) -> list[int]:

@@ -19,7 +19,7 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import decoded, quoted, read_text
+from cuanto.system.text import decode, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -57,8 +57,8 @@ class Source:
     molecule: Molecule
     label: str
     model: Model = field(default_factory=Model)
-    asked: Mapping[str, Any] | None = None
-    """The input itself if it is QCSchema 2, which is answered in the same version."""
+    input_schema: Mapping[str, Any] | None = None
+    """The input itself if it is QCSchema version 2; the result is then written in the same version."""
 
 
 def read_source(
@@ -79,7 +79,7 @@ def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
         text = read_text(given, "file")
     except InputError as error:
         raise not_a_molecule(given, error, in_a_job) from None
-    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
+    shown = given if given.isprintable() and len(given) <= 200 else quote(given, 200)
     return text, shown, Path(given).stem
 
 
@@ -92,7 +92,8 @@ def source_from_text(
     given: str = STDIN,
     in_a_job: bool = False,
 ) -> Source:
-    """A molecule, and the model of a QCSchema input; where the file `given` has another format, the error says more."""
+    """A molecule, and the model of a QCSchema input; if the file `given` has another format, the error suggests what to
+    do."""
     name = "" if shown == "standard input" else stem
     try:
         molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
@@ -125,29 +126,29 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
 
 
 def choose_model(source: Source, given: Model) -> Model:
-    """What to compute: what is `given`, else what the file asks for, else the defaults.
+    """Choose what to compute: values that are `given`, else those of the file, else the defaults.
 
     Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
     to its method is refused.
     """
-    asked = source.model
-    method = given.method or asked.method or DEFAULT_METHOD
-    driver = asked.driver if given.driver == "energy" else given.driver
+    requested = source.model
+    method = given.method or requested.method or DEFAULT_METHOD
+    driver = requested.driver if given.driver == "energy" else given.driver
     if driver != OPTIMIZE:
         require_driver(driver)
-    kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
+    kept = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
     if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
         kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
-    elif asked.method is not None:
-        require_applicable(method, kind_of(method), {"basis": asked.basis})
+    elif requested.method is not None:
+        require_applicable(method, kind_of(method), {"basis": requested.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
-        basis = asked.basis or DEFAULT_BASIS
+        basis = requested.basis or DEFAULT_BASIS
     return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
 
 
@@ -163,4 +164,4 @@ def read_stdin() -> str:
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
     raw = getattr(sys.stdin, "buffer", None)
     data = sys.stdin.read().encode() if raw is None else raw.read()
-    return decoded(data, "standard input is not text")
+    return decode(data, "standard input is not text")

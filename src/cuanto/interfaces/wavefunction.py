@@ -1,4 +1,4 @@
-"""Orbitals in a QCSchema result: its `wavefunction` part, written and read.
+"""Reading and writing of orbitals in a QCSchema result (its `wavefunction` field).
 
 Functions are in the order of the Common Component Architecture, as the schema requires: shells atom by atom, Cartesian
 components by their exponents, pure ones by m = -l .. l. Ours differ in two ways: p functions are x, y, z, which the
@@ -23,7 +23,7 @@ from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
 DIGITS = 12
-"""Decimals of orbital coefficients in a file: more than a picture or a restart needs."""
+"""Decimals of orbital coefficients in a file: more than a plot or a restart needs."""
 MAX_L = 12
 SPINS = ("a", "b")
 
@@ -163,7 +163,7 @@ def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
 
 def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
     """Index of our function at each position of the schema, and the factor of each of our coefficients."""
-    places = [
+    positions = [
         np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf)
         for atom in shells_by_atom(basis)
         for i in atom
@@ -172,4 +172,4 @@ def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
         np.full(shell.nbf, np.sqrt(4 * np.pi / (2 * shell.l + 1)) if shell.l >= 2 and not shell.pure else 1.0)
         for shell in basis.shells
     ]
-    return np.concatenate(places).astype(np.int64), np.concatenate(factors)
+    return np.concatenate(positions).astype(np.int64), np.concatenate(factors)

@@ -53,7 +53,7 @@ def _device_energy(context: Context) -> Iterator[Source]:
         yield hermite_build.general_source("cuda", "double")
         for step in POTENTIAL_STEPS:
             yield hermite_build.step_source("cuda", step)
-    if model.integrated:
+    if model.has_functional:
         yield from _device_grid(context.basis, model.functional, request.grid)
         yield model.functional.source("cuda", model.spins, consumer="potential")
 
@@ -75,7 +75,7 @@ def _device_gradient(context: Context) -> Iterator[Source]:
         yield hermite_build.step_source("cuda", step)
     if context.request.fitting != "none":
         yield from (fit_pairs_source("cuda"), fit_expand_source("cuda"), fit_force_source("cuda"))
-    if context.model.integrated:
+    if context.model.has_functional:
         table, family = ShellTable.of(context.basis), context.model.functional.family
         yield device_values((table.kinds, table.columns, family), "double", 1)
         for name in ("right", "force", "atoms"):

@@ -11,7 +11,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.functionals import XCPotential
-from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
@@ -47,8 +47,8 @@ PSEUDO_ORBITALS = 100
 """With fewer orbitals a full diagonalisation is as fast as rotations (114 orbitals: 0.9 and 0.5 ms on one core)."""
 FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
-flows between atoms, more than in Hartree-Fock. It is about what screening leaves of a change of the potential; 0.35 to
-0.5 are equally good (waters, glycine)."""
+flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
+screening; 0.35 to 0.5 work equally well (waters, glycine)."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 SCF_MEMORY = "matrices of the SCF"
@@ -63,7 +63,7 @@ NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
 class Context:
     """A request together with its device and basis sets.
 
-    `options` have definite values instead of `auto` and None and, except for basis sets, are plain data: with them the
+    In `options`, `auto` and None are replaced by actual values; except for basis sets they are plain data, so that the
     calculation can be repeated from any guess.
     """
 
@@ -86,7 +86,7 @@ class Context:
             aux = None
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
-        grid = request.grid.plain if request.model.integrated else None
+        grid = request.grid.plain if request.model.has_functional else None
         alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
         resolved: dict[str, Any] = alone | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
@@ -95,10 +95,10 @@ class Context:
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
-        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may need too much memory
+        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may take too much memory
             return None
         with self.timings.measure("pairs of shells"):
-            return uploaded_pairs(self.basis, self.backend)
+            return upload_pairs(self.basis, self.backend)
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
@@ -114,7 +114,7 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
     budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
-    if model.integrated:
+    if model.has_functional:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
@@ -131,7 +131,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
     if separation is not None and builders.long_range is not None:
         terms.append(Exchange(builders.long_range, separation.beta, "long-range exchange"))
-    if model.integrated:
+    if model.has_functional:
         with context.timings.measure("grid"):
             potential = XCPotential(functional, context.backend, model.spins)
             common = (potential, request.molecule, context.basis, request.grid)
@@ -170,7 +170,7 @@ class Calculation:
         """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
         require_gradient(state, context.request.scf.unconverged_gradient)
-        context.budget.release(SCF_MEMORY)  # its matrices are gone
+        context.budget.release(SCF_MEMORY)  # the matrices of the state have been freed
         common = (context.basis, context.budget, state, self.core.S_pq)
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
@@ -178,7 +178,7 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         asked, context = self.context.request.scf, self.context
-        if context.options.precision != "single" or not context.model.integrated:
+        if context.options.precision != "single" or not context.model.has_functional:
             return asked
         return replace(
             asked,
@@ -210,7 +210,7 @@ class Calculation:
         notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
-        if self.context.options.precision == "single" and self.context.model.integrated:
+        if self.context.options.precision == "single" and self.context.model.has_functional:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
@@ -232,8 +232,8 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
-            kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
-            return kept or guesses.projected(guess, basis, model.spins, backend)
+            orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
+            return orbitals or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
             return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins

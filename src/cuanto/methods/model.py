@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
-from cuanto.options import about_option
+from cuanto.options import errors_about_option
 from cuanto.semiempirical.parameters import METHODS as NDDO
 from cuanto.system import Molecule
 
@@ -57,7 +57,7 @@ class Model:
         return bool(self.functional.exact_exchange) or self.functional.range_separation is not None
 
     @property
-    def integrated(self) -> bool:
+    def has_functional(self) -> bool:
         """Whether there is a functional, integrated on a grid."""
         return bool(self.functional.parts)
 
@@ -68,7 +68,7 @@ class Model:
         return None if separation is None else separation.omega
 
 
-@about_option("method")
+@errors_about_option("method")
 def kind_of(method: str) -> str:
     """Kind of a method: `hf`, `functional` or `semiempirical`; refuses an unknown method."""
     if not isinstance(method, str) or not method:

@@ -1,4 +1,4 @@
-"""A Hessian from central differences of gradients, the first one of a search for a transition state."""
+"""A Hessian from central differences of gradients, the initial one of a search for a transition state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The journal of an optimisation: every energy and gradient, so that an interrupted one goes on where it was.
+"""The journal of an optimisation: every energy and gradient, so that an interrupted one can continue where it stopped.
 
-geomeTRIC's steps follow from energies and gradients alone: given those of the journal it comes to the same geometry.
-Lines belong to a key, a hash of everything the result depends on: another calculation does not continue them.
+geomeTRIC's steps depend only on energies and gradients: given those of the journal, it reaches the same geometry. Each
+line has a key, a hash of everything the result depends on, so that it is not used for another calculation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cuanto.options import OPTIONS
 from cuanto.system import Molecule
 
 SAME = 1e-6
-"""Bohr. Positions closer than this are those of the journal: another machine may round differently."""
+"""Bohr. Positions that differ by less are taken to be those of the journal: another machine may round differently."""
 
 
 def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Mapping[str, Any], *more: Any) -> str:
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 class Recorder:
-    """Energies and gradients in the order in which they were asked for; those of the journal are not computed again."""
+    """Energies and gradients in the order of their evaluation; those in the journal are not computed again."""
 
     def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
         self.path = None if path is None else Path(path)
@@ -76,7 +76,7 @@ class Recorder:
         return len(self._known)
 
     def _read(self, file: JsonLines) -> list[dict[str, Any]]:
-        """Evaluations of this key; an evaluation that was repeated replaces itself and what followed it."""
+        """Read the evaluations of this key; a repeated evaluation replaces the earlier one and all that followed it."""
         found: list[dict[str, Any]] = []
         for line in file.read():
             number, energy = line.get("number"), line.get("energy")
@@ -87,7 +87,7 @@ class Recorder:
         return found
 
     def evaluate(self, surface: Surface, R_ax: Array) -> tuple[float, Array]:
-        """Energy and gradient, from the journal or by a calculation, which is on the disk on return."""
+        """Energy and gradient, from the journal or computed and written to it."""
         known = self._take(R_ax)
         self._count += 1
         if known is not None:
@@ -100,7 +100,7 @@ class Recorder:
         return result.energy, result.gradient
 
     def _take(self, R_ax: Array) -> tuple[float, Array] | None:
-        """The next evaluation of the journal, if it is one of these positions; else the rest of it is of no use."""
+        """Return the next evaluation of the journal if it has these positions; otherwise the rest is discarded."""
         if self._count < len(self._known):
             line = self._known[self._count]
             S_ax, gradient_ax = (np.array(line.get(name), dtype=float) for name in ("R_ax", "gradient"))
@@ -110,7 +110,7 @@ class Recorder:
         return None
 
     def finish(self) -> None:
-        """Remove the lines of this optimisation, which has ended; those of other ones stay."""
+        """Remove the lines of this finished optimisation; those of others stay."""
         if self._file is None or self.path is None:
             return
         others = [line for line in self._file.read() if line.get("key") != self._key]

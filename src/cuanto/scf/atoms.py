@@ -23,7 +23,7 @@ from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 TOLERANCE = 1e-6
-"""Convergence threshold: a guess needs no more."""
+"""Convergence threshold, sufficient for a guess."""
 MAX_ITERATIONS = 60
 
 
@@ -148,8 +148,9 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
+def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+    """C_pi in the atom's basis functions, one column per component, scaled by the square root of its electrons,
+    `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.
     """

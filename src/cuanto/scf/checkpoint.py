@@ -1,8 +1,8 @@
 """Checkpoints: the state of an SCF in an HDF5 file, to continue a calculation that was interrupted.
 
 Every iteration is written to a new file, which replaces the last one when it is complete, so that an interruption
-(SIGKILL, a full disk) leaves the previous iteration. The file contains the basis itself, not its name, and serves as a
-guess for other bases and geometries. A digest follows the HDF5 data, because the HDF5 library may crash on damaged
+(SIGKILL, a full disk) leaves the previous iteration. The file contains the basis itself, not its name, and can be used
+as a guess for other bases and geometries. A digest follows the HDF5 data, because the HDF5 library may crash on damaged
 files.
 """
 
@@ -53,7 +53,7 @@ class Checkpoint:
         self, path: str | os.PathLike[str], molecule: Molecule, basis: Basis, method: str, backend: Backend
     ) -> None:
         self.path, self.backend = Path(path), backend
-        self._h5py = _h5py()  # if missing, an error before the calculation
+        self._h5py = _h5py()  # raises an error before the calculation if missing
         self._attributes = {"format": FORMAT, "version": VERSION, "method": method, "basis": basis.name}
         self._molecule, self._basis = molecule, basis
 

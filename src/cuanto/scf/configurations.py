@@ -34,31 +34,31 @@ def capacity(l: int) -> int:
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
     """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
-    held: Configuration = {}
+    subshells: Configuration = {}
     left = float(number)
     for n, l in _ORDER:
-        held[n, l] = min(left, float(capacity(l)))
-        left -= held[n, l]
-    held |= _exceptions(number)
-    return _charged({nl: q for nl, q in held.items() if q > 0}, charge)
+        subshells[n, l] = min(left, float(capacity(l)))
+        left -= subshells[n, l]
+    subshells |= _exceptions(number)
+    return _ionise({nl: q for nl, q in subshells.items() if q > 0}, charge)
 
 
-def _charged(held: Configuration, charge: float) -> Configuration:
-    while charge > 1e-12 and held:
-        outermost = max(held)
-        taken = min(charge, held[outermost])
-        held[outermost] -= taken
+def _ionise(subshells: Configuration, charge: float) -> Configuration:
+    while charge > 1e-12 and subshells:
+        outermost = max(subshells)
+        taken = min(charge, subshells[outermost])
+        subshells[outermost] -= taken
         charge -= taken
-        held = {nl: q for nl, q in held.items() if q > 0}
-    for n, l in [nl for nl in _ORDER if nl in held] + [nl for nl in _ORDER if nl not in held]:
-        added = min(-charge, capacity(l) - held.get((n, l), 0.0))
+        subshells = {nl: q for nl, q in subshells.items() if q > 0}
+    for n, l in [nl for nl in _ORDER if nl in subshells] + [nl for nl in _ORDER if nl not in subshells]:
+        added = min(-charge, capacity(l) - subshells.get((n, l), 0.0))
         if added > 1e-12:
-            held[n, l] = held.get((n, l), 0.0) + added
+            subshells[n, l] = subshells.get((n, l), 0.0) + added
             charge += added
-    return held
+    return subshells
 
 
-def electrons_by_momentum(held: Configuration) -> list[float]:
+def electrons_by_momentum(subshells: Configuration) -> list[float]:
     """Number of electrons with l = 0, 1, 2, ..."""
-    largest = max((l for _, l in held), default=0)
-    return [sum(q for (_, l), q in held.items() if l == wanted) for wanted in range(largest + 1)]
+    largest = max((l for _, l in subshells), default=0)
+    return [sum(q for (_, l), q in subshells.items() if l == wanted) for wanted in range(largest + 1)]

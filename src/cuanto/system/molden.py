@@ -7,7 +7,7 @@ from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.nuclei import Nuclei, atom_symbol, ghost_of
 from cuanto.system.structure import Position, Structure, parse_position
-from cuanto.system.text import parse_real, quoted, split_lines
+from cuanto.system.text import parse_real, quote, split_lines
 
 MOLDEN = "[molden format]"
 _SECTION = re.compile(r"\s*\[([^\]]+)\]\s*(.*)")
@@ -21,7 +21,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
     require(atoms, f"{source}: a Molden file without a section [Atoms]")
     unit, lines = atoms[0]
     if unit.strip("() ").lower() not in ("au", "angs"):
-        raise InputError(f"{source}: unit {quoted(unit)} of [Atoms]; write [Atoms] AU or [Atoms] Angs")
+        raise InputError(f"{source}: unit {quote(unit)} of [Atoms]; write [Atoms] AU or [Atoms] Angs")
     found = [_atom(line, source) for line in lines if line.strip()]
     symbols = tuple(symbol for symbol, _ in found)
     orbitals = [line for name, _, lines in sections if name == "mo" for line in lines]
@@ -52,7 +52,7 @@ def _sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
 def _atom(line: str, source: str) -> tuple[str, Position]:
     """Atom of a line 'label number atomic-number x y z'; atomic number 0 means a ghost of the label's element."""
     tokens = line.split()
-    require(len(tokens) >= 6, f"{source}: expected 'element number atomic-number x y z', found {quoted(line.strip())}")
+    require(len(tokens) >= 6, f"{source}: expected 'element number atomic-number x y z', found {quote(line.strip())}")
     try:
         symbol = ghost_of(atom_symbol(tokens[0])) if tokens[2] == "0" else symbol_of(tokens[2])
     except InputError as error:

@@ -18,7 +18,7 @@ from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted, read_text, shown
+from cuanto.system.text import quote, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -39,7 +39,7 @@ class Molecule:
     """Atoms with a total charge and a spin multiplicity; coordinates in Bohr, read-only.
 
     A ghost atom (symbol Gh-O, also read from Gh(O), X-O, @O, O: and the like) carries basis functions and nothing else.
-    Without a multiplicity the lowest one is taken: 1 for an even number of electrons, 2 for an odd one.
+    The default multiplicity is the lowest possible one: 1 for an even number of electrons, 2 for an odd number.
     """
 
     symbols: tuple[str, ...]
@@ -90,7 +90,7 @@ class Molecule:
     def from_file(
         cls, path: str | os.PathLike[str], charge: int | None = None, multiplicity: int | None = None
     ) -> "Molecule":
-        """Molecule from an XYZ, QCSchema (JSON) or Molden file, told by its content; otherwise as `from_xyz`."""
+        """Molecule from an XYZ, QCSchema (JSON) or Molden file, recognised by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
         return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
 
@@ -103,13 +103,14 @@ class Molecule:
         source: str = "the input",
         name: str = "",
     ) -> "Molecule":
-        """Molecule from the text of such a file; `source` begins messages, `name` is used where the text has none."""
+        """Molecule from the text of such a file; messages begin with `source`, and `name` is used if the text has
+        none."""
         return cls._from_parsed(parse_structure(text, source), charge, multiplicity, name, f"{source}: ")
 
     @classmethod
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
-        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quoted(smiles)}: ")
+        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quote(smiles)}: ")
 
     @classmethod
     def _from_parsed(
@@ -179,7 +180,7 @@ def _whole(value: SupportsIndex, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise InputError(f"{what} must be a whole number, not {quoted(value)}") from None
+        raise InputError(f"{what} must be a whole number, not {quote(value)}") from None
 
 
 def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
@@ -211,7 +212,7 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     if distance >= MIN_DISTANCE:
         return
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
-    require(distance >= 1e-3, f"{pair} are at the same place: is an atom listed twice?")
+    require(distance >= 1e-3, f"{pair} are at the same position: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
 
 

@@ -4,22 +4,22 @@ from typing import Any
 
 from cuanto.errors import InputError, import_optional
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 SEED = 1
 """Seed of the embedding, so that a SMILES always gives the same geometry."""
 
 
 def parse_smiles(smiles: str) -> Structure:
-    """A structure with added hydrogens; charge and unpaired electrons are those of the SMILES."""
+    """Make a structure with hydrogens added; charge and unpaired electrons follow from the SMILES."""
     chem, all_chem, base = _rdkit()
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
         if molecule is None or molecule.GetNumAtoms() == 0:
-            raise InputError(f"{quoted(smiles)} is no valid SMILES; write, for ethanol, smiles:CCO")
+            raise InputError(f"{quote(smiles)} is not a valid SMILES; write smiles:CCO for ethanol, for example")
         molecule = chem.AddHs(molecule)
         if all_chem.EmbedMolecule(molecule, randomSeed=SEED) != 0:
-            raise InputError(f"RDKit finds no geometry for {quoted(smiles)}: give an XYZ file")
+            raise InputError(f"RDKit found no geometry for {quote(smiles)}: give an XYZ file")
         if all_chem.MMFFHasAllMoleculeParams(molecule):
             all_chem.MMFFOptimizeMolecule(molecule, maxIters=2000)
         elif all_chem.UFFHasAllMoleculeParams(molecule):

@@ -1,4 +1,4 @@
-"""Parsing of numbers and text files written by people, and quoting in one-line messages.
+"""Parsing of numbers and of hand-written text files, and quoting in one-line messages.
 
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
@@ -15,13 +15,13 @@ _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path for messages: bare if it fits on a line, else quoted."""
+    """Format a path for messages: as it is if it fits on a line, else quoted."""
     text = os.fspath(path)
-    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
+    return text if text.isprintable() and len(text) <= 200 else quote(text, 200)
 
 
-def quoted(text: object, limit: int = 40) -> str:
-    """The text in quotes, on one line, shortened to `limit` characters."""
+def quote(text: object, limit: int = 40) -> str:
+    """Put text in quotes, on one line, shortened to `limit` characters."""
     raw = str(text)
     return repr(raw if len(raw) <= limit else raw[: limit - 3] + "...")
 
@@ -46,7 +46,7 @@ def parse_whole(text: str) -> int | None:
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
-    shown = quoted(os.fspath(path), 200)
+    shown = quote(os.fspath(path), 200)
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -56,10 +56,10 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{what} {shown} cannot be read: {reason}") from None
-    return decoded(data, f"{what} {shown} is not a text file")
+    return decode(data, f"{what} {shown} is not a text file")
 
 
-def decoded(data: bytes, problem: str) -> str:
+def decode(data: bytes, problem: str) -> str:
     """Decode UTF-8; `problem` begins the message if that fails."""
     try:
         text = data.decode("utf-8-sig")
@@ -70,5 +70,5 @@ def decoded(data: bytes, problem: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines ended by any of the three usual line ends (str.splitlines knows exotic ones as well)."""
+    """Split at any of the three usual line endings (str.splitlines also splits at unusual ones)."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

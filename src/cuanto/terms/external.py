@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from cuanto.arrays import Array
 from cuanto.errors import InputError
-from cuanto.options import about_option
+from cuanto.options import errors_about_option
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Surroundings:
     def of(
         cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, **operators: ArrayLike | None
     ) -> Surroundings:
-        """Check what a user gave; `operators` by name, None for those that are not wanted."""
-        with about_option("point_charges"):
+        """Check user input; `operators` by name, None for those that are not wanted."""
+        with errors_about_option("point_charges"):
             if (charges is None) != (positions is None):
                 raise InputError("point charges need both charges and positions")
             q = _numbers([] if charges is None else charges, "point charges").reshape(-1)
@@ -78,7 +78,7 @@ class Surroundings:
                 raise InputError(f"{len(q)} point charges have {len(R)} positions: give one row of three for each")
         values = {}
         for name, given in operators.items():
-            with about_option(name):
+            with errors_about_option(name):
                 value = None if given is None else _numbers(given, name).tolist()
                 if value is not None and any(EXTERNAL_OPERATORS[name].weights(value)):
                     values[name] = value
@@ -86,7 +86,7 @@ class Surroundings:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `cuanto.energy`, as plain data; none for an isolated molecule."""
+        """Keywords of `cuanto.energy` as plain data; empty for an isolated molecule."""
         charges = {"point_charges": [self.charges.tolist(), self.positions.tolist()]} if len(self.charges) else {}
         return {**charges, **self.operators}
 

@@ -86,26 +86,26 @@ def native_flag() -> str:
 
 
 def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Path:
-    """Where the compiled text is, or will be; in the cache unless a folder is given."""
+    """Path of the compiled text, whether it exists yet or not; in the cache unless a folder is given."""
     compiler = find_compiler()
     parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
     return (folder or cache.cache_folder()) / f"{cache.key(parts)}.so"
 
 
 def library_path(source: Source) -> Path:
-    """Where the compiled source is, or will be."""
+    """Path of the compiled source, whether it exists yet or not."""
     return text_path(native_text(source), FLAGS)
 
 
 def start_compiler(
-    content: str, flags: Sequence[str], final: Path, polite: bool
+    content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a session of its own, which outlives this process; `polite`: at the lowest priority."""
+    """Compile in a session of its own, which outlives this process; `low_priority`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
     # The child renames the result, so that it is complete or absent whatever happens to this process.
     script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
-    prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
+    prefix = ["nice", "-n", "19"] if low_priority and shutil.which("nice") else []
     process = subprocess.Popen(
         [*prefix, "/bin/sh", "-c", script, "sh", *command],
         stdin=subprocess.DEVNULL,
@@ -133,20 +133,20 @@ def _drafts(content: str, final: Path) -> tuple[Path, Path]:
         ) from error
 
 
-def compile_library(source: Source, polite: bool = False) -> Path:
-    """The compiled source, from the cache when it is there."""
-    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), polite)
+def compile_library(source: Source, low_priority: bool = False) -> Path:
+    """Return the compiled source, from the cache if possible."""
+    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_priority)
 
 
-def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, polite: bool = False) -> Path:
-    """The compiled text of a kernel `entry` in the file `final`, made unless it is there; an error has the log."""
+def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_priority: bool = False) -> Path:
+    """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log."""
     if cache.complete(final):
         return final
-    process, draft, text = start_compiler(content, flags, final, polite)
+    process, draft, text = start_compiler(content, flags, final, low_priority)
     try:
         log, _ = process.communicate()
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # the compiler below the shell as well
+        os.killpg(process.pid, signal.SIGKILL)  # also the compiler that the shell has started
         raise
     finally:
         draft.unlink(missing_ok=True)
@@ -156,9 +156,9 @@ def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, po
     return final
 
 
-def load_library(source: Source, polite: bool = False) -> ctypes.CDLL:
+def load_library(source: Source, low_priority: bool = False) -> ctypes.CDLL:
     """Load the compiled source; a library from another machine that does not load is compiled again."""
-    library = compile_library(source, polite)
+    library = compile_library(source, low_priority)
     try:
         return ctypes.CDLL(str(library))
     except OSError:

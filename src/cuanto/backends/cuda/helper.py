@@ -79,15 +79,18 @@ class Helper:
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            answer = json.loads(line)
-            future = self._waiting.pop(answer["path"], None)
-            if future is None:
-                continue
-            if answer["error"]:
-                future.set_exception(CompilerError(answer["error"]))
-            else:
-                future.set_result(Path(answer["path"]).read_bytes())
+        with process.stdout:
+            for line in process.stdout:
+                answer = json.loads(line)
+                future = self._waiting.pop(answer["path"], None)
+                if future is None:
+                    continue
+                try:
+                    if answer["error"]:
+                        raise CompilerError(answer["error"])
+                    future.set_result(Path(answer["path"]).read_bytes())
+                except (CompilerError, OSError) as error:
+                    future.set_exception(error)
         self._ended = True
         for future in list(self._waiting.values()):
             future.set_exception(CompilerError("the process that compiles kernels has ended"))

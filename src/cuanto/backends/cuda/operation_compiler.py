@@ -1,9 +1,9 @@
 """CuPy's kernels compiled by processes side by side.
 
 The front end of NVRTC holds a lock of the whole process, and CuPy's kernels are nearly all front end, because of their
-headers: 94 kernels that take 0.1 s each took 1.2 s each in 16 threads (H200, NVRTC 13.0). While operations are prepared,
-CuPy's function that calls NVRTC is therefore replaced by one that lets a process do it. If anything is other than
-expected, CuPy's own function is called.
+headers: 94 kernels that take 0.1 s each took 1.2 s each in 16 threads (H200, NVRTC 13.0). While operations are
+prepared, CuPy's function that calls NVRTC is therefore replaced by one that lets a process do it. If anything is other
+than expected, CuPy's own function is called.
 """
 
 from __future__ import annotations
@@ -77,10 +77,8 @@ class Substitute:
 
     def __call__(self, source: str, options: tuple[str, ...] = (), arch: Any = None, *args: Any, **more: Any) -> Any:
         assert self._original is not None
-        special = any(args[1:2]) or any(
-            more.get(name) for name in ("name_expressions", "log_stream", "jitify", "method")
-        )
-        if not special and not any(args[2:]) and f"sm_{arch}" == self._architecture and STANDARD in options:
+        plain = not any(args[1:]) and not any(value for name, value in more.items() if name != "filename")
+        if plain and f"sm_{arch}" == self._architecture and STANDARD in options:
             with suppress(Exception):
                 return self._once(source, options), None
         return self._original(source, options, arch, *args, **more)
