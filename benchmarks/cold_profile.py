@@ -32,7 +32,10 @@ STEPS = {
 RULES = (
     ("start", ("cold_profile.py",)),
     ("import", ("<frozen importlib",)),
-    ("cupy compile", ("cupy/cuda/compiler.py:compile", "cupy/cuda/compiler.py:_compile_using")),
+    (
+        "cupy compile",
+        ("operation_compiler.py:", "cupy/cuda/compiler.py:compile", "cupy/cuda/compiler.py:_compile_using"),
+    ),
     ("cupy load", ("cupy/cuda/compiler.py:",)),
     ("compile", ("nvrtc.py:compile_nvrtc", "compiler.py:compile_text")),
     ("wait", ("concurrent/futures/_base.py:result", "background.py:result")),

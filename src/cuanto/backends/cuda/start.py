@@ -30,6 +30,8 @@ DRIVERS = ("libcuda.so.1", "nvcuda.dll")
 MAJOR, MINOR = 75, 76
 """Attributes CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
 MOST_PROCESSES = 14
+STARTED = threading.Event()
+"""Set when this process has begun to prepare CuPy's operations."""
 
 
 def driver_architecture() -> str:
@@ -75,8 +77,9 @@ def _processes() -> CompilingProcesses:
 def prepare(cupy: Any, compilers: Compilers) -> None:
     """Compile CuPy's kernels in the background, unless they are in its cache."""
     mark = _mark(compilers.architecture)
-    if _filled(mark):
+    if STARTED.is_set() or _filled(mark):
         return
+    STARTED.set()
     begin().join()
     device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
     substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
