@@ -190,8 +190,10 @@ def main() -> None:
             record["bare"] = bare(Path(folder))
         print(f"import, context, product, eigenvalues without cuanto: {record['bare']}")
     sources: dict[str, Any] = {}
-    record["cases"] = {n: measure(n, options, sources) for n in options.cases or [n for n in CASES if n != "taxol"]}
-    save(options.json, record)
+    record["cases"] = {}
+    for name in options.cases or [name for name in CASES if name != "taxol"]:
+        record["cases"][name] = measure(name, options, sources)
+        save(options.json, record)
     if options.sources:
         Path(options.sources).write_bytes(gzip.compress(json.dumps(sources).encode()))
 
