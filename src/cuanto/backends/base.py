@@ -149,6 +149,10 @@ def when_ready(launch: Launch) -> Iterator[Launch | None]:
     yield launch
 
 
+Class = tuple[str, Shells, Shells, str]
+"""Operator, bra, ket and algorithm of integrals."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A batch of bras against a batch of kets of one class; `arguments` by the names of `kernels.abi.BATCH`."""
@@ -203,6 +207,9 @@ class Backend(Protocol):
         """Start compiling a kernel in the background, unless it is in the cache. `later`: at low priority, because
         another kernel can be used until then.
         """
+
+    def expect(self, classes: Sequence[Class]) -> None:
+        """Classes of integrals that will be needed soon: their tables may be made in the background."""
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""

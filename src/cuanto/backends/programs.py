@@ -32,8 +32,6 @@ from cuanto.kernels.text import Source
 
 WORTH_KEEPING = 10_000
 """Bytes of tables above which loading is faster than generating them."""
-WORTH_NOTING = 200
-"""Operations of a class above which its cost is read faster than counted."""
 STAGES = ("primitive", "ket", "bra")
 
 T = TypeVar("T")
@@ -81,15 +79,20 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
     """Cost of a class, without building its expression graph if it or its tables are in the cache."""
     if by_loops(operator, bra, ket, algorithm):
         return loop_cost(without_primitives(bra, ket), bra, ket)
-    path = tables_path(operator, bra, ket, algorithm, False).with_suffix(".cost")
+    path = _cost_path(operator, bra, ket, algorithm)
     try:
         return _cost_from(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
         found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
-    if found.text_operations > WORTH_NOTING:
-        disk.write(path, json.dumps(astuple(found)).encode())
+    disk.write(path, json.dumps(astuple(found)).encode())
     return found
+
+
+def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> bool:
+    """Whether the tables of a class, or at least its cost, are on the disk."""
+    class_ = (operator, bra, ket, algorithm)
+    return tables_path(*class_, levels).exists() or _cost_path(*class_).exists()
 
 
 def kept_source(spec: KernelSpec) -> Source:
@@ -129,6 +132,10 @@ def tables_path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels:
     """The file of the tables of a class in the cache."""
     parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
     return disk.cache_folder() / f"{disk.key(parts)}.npz"
+
+
+def _cost_path(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Path:
+    return tables_path(operator, bra, ket, algorithm, False).with_suffix(".cost")
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from cuanto.backends.base import Backend, Class
 from cuanto.basis import Basis
 from cuanto.coulomb.j_steps import SUMMATION
 from cuanto.coulomb.quartets import QuartetEngine
@@ -19,21 +20,43 @@ from cuanto.kernels import hermite_build
 from cuanto.kernels.fitting_force import fit_expand_source, fit_force_source, fit_pairs_source
 from cuanto.kernels.grid_setup import near_source, setup_kernel, weights_gradient_source, weights_source
 from cuanto.kernels.grid_values import device_kernel, device_values
+from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 
 if TYPE_CHECKING:
     from cuanto.methods.gaussian import Context
 
 DENSITY_STEPS = ("gather_transposed", "gather_orbitals", "gather_matrix", "density", "weigh", "scatter")
+Momenta = tuple[tuple[int, bool], ...]
+"""Angular momenta, and whether the functions are solid harmonics."""
+_announced: set[tuple[str, Momenta, Momenta]] = set()
 POTENTIAL_STEPS = ("j_select", "j_expand", *SUMMATION, "j_keys", "j_bras")
 """Steps of the Coulomb potential of a density."""
 
 
 def compile_energy(context: Context) -> None:
     """Request the kernels of an energy, if the language of the backend has a list of them."""
+    if isinstance(context.options.auxbasis, Basis):
+        _expect(context.backend, _momenta(context.basis), _momenta(context.options.auxbasis))
     _compile(context, ENERGY)
     if context.request.fitting == "none" and context.backend.traits.language in ENERGY:
         QuartetEngine.begin(context.backend, context.options.precision)
+
+
+def _momenta(basis: Basis) -> Momenta:
+    """Kinds of shells, highest momentum first."""
+    return tuple(sorted({(shell.l, shell.pure) for shell in basis.shells}, reverse=True))
+
+
+def _expect(backend: Backend, one: Momenta, other: Momenta) -> None:
+    """Announce the classes of three-centre integrals, once."""
+    if (backend.traits.language, one, other) in _announced:
+        return
+    _announced.add((backend.traits.language, one, other))
+    pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(one) for b in one[i:]]
+    kets = [Shells((l,), (pure,)) for l, pure in other]
+    classes: list[Class] = [("coulomb", bra, ket, "hgp") for bra in pairs for ket in kets]
+    backend.expect(classes)
 
 
 def compile_gradient(context: Context) -> None:

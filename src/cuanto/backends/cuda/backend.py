@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
+from cuanto.backends import tables
 from cuanto.backends.background import ready
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.compilers import compilers_for
 from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
@@ -161,6 +162,10 @@ class CudaBackend:
         """Compile in the background, unless it is in the cache."""
         known = source.hash in self._functions
         return CudaProgram(source, None if known else self._compilers.request(source, later))
+
+    def expect(self, classes: Sequence[Class]) -> None:
+        """Processes make tables for the general kernel."""
+        tables.expect(classes, levels=True)
 
     def launch(
         self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None
