@@ -14,6 +14,7 @@ degree of the rule. Radial, int f(r) r^2 dr = sum_i w_i f(r_i) from the nucleus 
 from __future__ import annotations
 
 import json
+import threading
 from functools import cache
 from importlib.resources import files
 from math import log, pi
@@ -27,6 +28,8 @@ from cuanto.units import BOHR_IN_ANGSTROM
 
 ELEMENTS = 118
 RADIAL_RULES = ("treutler", "treutler-plain", "becke", "mura-knowles")
+COMMON = 302
+"""Points of a rule that most grids have."""
 GROUPS_1_AND_2 = frozenset({3, 4, 11, 12, 19, 20, 37, 38, 55, 56, 87, 88})
 # fmt: off
 DEGREES: dict[int, int] = {
@@ -70,6 +73,12 @@ def lebedev(points: int) -> tuple[Array, Array]:
     for array in (x_gx, w_g):
         array.setflags(write=False)
     return x_gx, w_g
+
+
+@cache
+def begin() -> None:
+    """Import in a thread what the first rule of this process may need."""
+    threading.Thread(target=lebedev, args=(COMMON,), name="cuanto-rules", daemon=True).start()
 
 
 def _scipy_rule(points: int) -> Array:

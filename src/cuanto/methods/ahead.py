@@ -14,7 +14,7 @@ from cuanto.basis import Basis
 from cuanto.coulomb.j_steps import SUMMATION
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.functionals import Functional
-from cuanto.grid import GridSettings
+from cuanto.grid import GridSettings, rules
 from cuanto.grid.base import ShellTable
 from cuanto.kernels import hermite_build
 from cuanto.kernels.fitting_force import fit_expand_source, fit_force_source, fit_pairs_source
@@ -36,6 +36,8 @@ POTENTIAL_STEPS = ("j_select", "j_expand", *SUMMATION, "j_keys", "j_bras")
 
 def compile_energy(context: Context) -> None:
     """Request the kernels of an energy, if the language of the backend has a list of them."""
+    if context.model.has_functional:
+        rules.begin()
     if isinstance(context.options.auxbasis, Basis):
         _expect(context.backend, _momenta(context.basis), _momenta(context.options.auxbasis))
     _compile(context, ENERGY)
