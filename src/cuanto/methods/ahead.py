@@ -6,10 +6,10 @@ is missing here is compiled then; one that turns out not to be needed costs time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cuanto.backends.base import Backend, Class
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.j_steps import SUMMATION
 from cuanto.coulomb.quartets import QuartetEngine
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from cuanto.methods.gaussian import Context
 
 DENSITY_STEPS = ("gather_transposed", "gather_orbitals", "gather_matrix", "density", "weigh", "scatter")
-Momenta = tuple[tuple[int, bool], ...]
-"""Angular momenta, and whether the functions are solid harmonics."""
-_announced: set[tuple[str, Momenta, Momenta]] = set()
+_announced: set[tuple[str, tuple[Shells, ...], tuple[Shells, ...]]] = set()
 POTENTIAL_STEPS = ("j_select", "j_expand", *SUMMATION, "j_keys", "j_bras")
 """Steps of the Coulomb potential of a density."""
 
@@ -39,30 +37,37 @@ def compile_energy(context: Context) -> None:
     if context.model.has_functional:
         rules.begin()
     if isinstance(context.options.auxbasis, Basis):
-        _expect(context.backend, _momenta(context.basis), _momenta(context.options.auxbasis))
+        kinds = _momenta(context.basis)
+        pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(kinds) for b in kinds[i:]]
+        _expect(context.backend, pairs, _kets(context.options.auxbasis), "hgp")
     _compile(context, ENERGY)
     if context.request.fitting == "none" and context.backend.traits.language in ENERGY:
         QuartetEngine.begin(context.backend, context.options.precision)
 
 
-def _momenta(basis: Basis) -> Momenta:
-    """Kinds of shells, highest momentum first."""
-    return tuple(sorted({(shell.l, shell.pure) for shell in basis.shells}, reverse=True))
+def _momenta(basis: Basis) -> list[tuple[int, bool]]:
+    """Angular momenta, and whether the functions are solid harmonics; highest first."""
+    return sorted({(shell.l, shell.pure) for shell in basis.shells}, reverse=True)
 
 
-def _expect(backend: Backend, one: Momenta, other: Momenta) -> None:
-    """Announce the classes of three-centre integrals, once."""
-    if (backend.traits.language, one, other) in _announced:
-        return
-    _announced.add((backend.traits.language, one, other))
-    pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(one) for b in one[i:]]
-    kets = [Shells((l,), (pure,)) for l, pure in other]
-    classes: list[Class] = [("coulomb", bra, ket, "hgp") for bra in pairs for ket in kets]
-    backend.expect(classes)
+def _kets(aux: Basis) -> list[Shells]:
+    return [Shells((l,), (pure,)) for l, pure in _momenta(aux)]
+
+
+def _expect(backend: Backend, bras: Sequence[Shells], kets: Sequence[Shells], algorithm: str) -> None:
+    """Announce classes of three-centre integrals, once."""
+    key = (backend.traits.language, tuple(bras), tuple(kets))
+    if key not in _announced:
+        _announced.add(key)
+        backend.expect([("coulomb", bra, ket, algorithm) for bra in bras for ket in kets])
 
 
 def compile_gradient(context: Context) -> None:
     """Request the kernels of a gradient."""
+    if isinstance(context.options.auxbasis, Basis):
+        highest = 2 * max(l for l, _ in _momenta(context.basis)) + 1
+        hermite = [Shells((order,), hermite=True) for order in range(highest + 1)]
+        _expect(context.backend, hermite, _kets(context.options.auxbasis), "md")
     _compile(context, GRADIENT)
 
 
