@@ -11,6 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
@@ -88,12 +89,13 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
 
     def run() -> None:
         substitute.install()
-        threads.submit(first).result()  # alone: CuPy identifies the compiler at its first kernel
-        for task in [threads.submit(other) for other in others]:
-            task.result()
+        with suppress(CancelledError):  # the process ends
+            threads.submit(first).result()  # alone: CuPy identifies the compiler at its first kernel
+            for task in [threads.submit(other) for other in others]:
+                task.result()
+            disk.write(mark, b"")
         substitute.remove()
         processes.close()
-        disk.write(mark, b"")
 
     threading.Thread(target=run, name="cuanto-prepare", daemon=True).start()
 
