@@ -162,13 +162,17 @@ class FakeDriver:
     """A driver with one GPU of compute capability 9.0, or with none."""
 
     def __init__(self, devices: int) -> None:
-        self._devices = devices
+        self._devices, self.contexts = devices, 0
 
     def cuInit(self, _: int) -> int:
         return 0
 
     def cuDeviceGet(self, _device: Any, number: int) -> int:
         return 0 if number < self._devices else 101
+
+    def cuDevicePrimaryCtxRetain(self, _context: Any, _device: Any) -> int:
+        self.contexts += 1
+        return 0
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, _device: Any) -> int:
         value._obj.value = {start.MAJOR: 9, start.MINOR: 0}[attribute]
@@ -177,8 +181,10 @@ class FakeDriver:
 
 @pytest.mark.parametrize(("devices", "expected"), [(1, "sm_90"), (0, "")])
 def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devices: int, expected: str) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: FakeDriver(devices))
-    assert start.driver_architecture() == expected
+    driver, told = FakeDriver(devices), []
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
+    assert start.driver_architecture(told.append) == expected
+    assert told == [expected] * devices and driver.contexts == devices
 
 
 def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

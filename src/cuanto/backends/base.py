@@ -234,9 +234,10 @@ class Backend(Protocol):
 def get_backend(name: str) -> Backend:
     """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
     if name in ("auto", "cuda"):
-        from cuanto.backends.cuda.start import begin
+        from cuanto.backends.cuda.start import begin, cupy_installed
 
-        begin()
+        if cupy_installed():
+            begin()
     if name == "auto":
         from cuanto.backends.cuda.backend import why_no_gpu
 

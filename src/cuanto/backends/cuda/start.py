@@ -35,8 +35,11 @@ STARTED = threading.Event()
 """Set when this process has begun to prepare CuPy's operations."""
 
 
-def driver_architecture() -> str:
-    """The first GPU's architecture (`sm_90`) as the driver tells it; empty if there is no driver or no GPU."""
+def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
+    """The first GPU's architecture (`sm_90`) as the driver tells it; empty if there is no driver or no GPU.
+
+    `then` is called with it before the context is made, which takes a tenth of a second, and which CuPy will use.
+    """
     for name in DRIVERS:
         with suppress(OSError):
             driver = ctypes.CDLL(name)
@@ -52,20 +55,27 @@ def driver_architecture() -> str:
         if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
             return ""
         found.append(value.value)
-    return "sm_{}{}".format(*found)
+    architecture = "sm_{}{}".format(*found)
+    then(architecture)
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), device)
+    return architecture
+
+
+def cupy_installed() -> bool:
+    """Whether there is CuPy, without importing it."""
+    return find_spec("cupy") is not None
 
 
 @cache
 def begin() -> threading.Thread:
     """Start to compile the kernel that serves every class of integrals, if there is a GPU, and processes for CuPy's."""
 
-    def run() -> None:
-        if architecture := driver_architecture():
-            compilers_for(architecture).request(general_source("group", "double"))
-            if not _filled(_mark(architecture)):
-                _processes()
+    def compile_general(architecture: str) -> None:
+        compilers_for(architecture).request(general_source("group", "double"))
+        if not _filled(_mark(architecture)):
+            _processes()
 
-    thread = threading.Thread(target=run, name="cuanto-begin", daemon=True)
+    thread = threading.Thread(target=driver_architecture, args=(compile_general,), name="cuanto-begin", daemon=True)
     thread.start()
     return thread
 
