@@ -19,7 +19,7 @@ from cuanto.atomic.wtbs import WellTempered, generated_set, table
 from cuanto.errors import InputError
 from cuanto.scf.configurations import capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
-from places import DATA, ROOT
+from paths import DATA, ROOT
 from sample import sample
 
 RECORD = json.loads((ROOT / "benchmarks" / "results" / "neutral_atoms_h200.json").read_text())

@@ -25,7 +25,7 @@ from cuanto.cli.main import app, explain, run
 from cuanto.errors import CompilerError, InputError
 from cuanto.kernels.spec import MAX_L
 
-WITHOUT_EXAMPLES = ("doctor",)
+WITHOUT_EXAMPLES = ()
 WATER = str(files("cuanto") / "data" / "molecules" / "water.xyz")
 
 

@@ -251,7 +251,7 @@ def test_given_points_do_not_move() -> None:
 def test_cuda_text_compiles(family: str) -> None:
     table = ShellTable.of(case("cpu")[0])
     sources = [device_values((table.kinds, table.columns, family), "double", 1)]
-    sources += [device_kernel(name, family, "double") for name in ("right", "force")]
+    sources += [device_kernel(name, family, "double") for name in ("right", "force", "atoms")]
     sources += [weights_gradient_source("cuda", stratmann) for stratmann in (False, True)]
     for source in sources:
         binary, log = compile_nvrtc(source.text, "sm_90")

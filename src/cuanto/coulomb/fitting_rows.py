@@ -217,12 +217,13 @@ def separate_parts(C_pi: Array) -> list[Part]:
     """
     if not C_pi.size or SMALL_PART * np.count_nonzero(C_pi) > C_pi.size:
         return []
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    nonzero = csr_array(C_pi != 0.0, dtype=np.int32)
-    _, owner = connected_components(nonzero @ nonzero.T, directed=False)
-    orbital_owner = owner[np.argmax(C_pi != 0.0, axis=0)]
+    nonzero, none = C_pi != 0.0, len(C_pi)
+    owner, before = np.arange(none), np.arange(0)
+    while not np.array_equal(owner, before):  # the lowest function of each part, from function to orbital and back
+        before = owner
+        lowest = np.where(nonzero, owner[:, None], none).min(axis=0)
+        owner = np.minimum(owner, np.where(nonzero, lowest, none).min(axis=1))
+    orbital_owner = owner[np.argmax(nonzero, axis=0)]
     parts = []
     for number in np.unique(orbital_owner):
         part = np.flatnonzero(owner == number)

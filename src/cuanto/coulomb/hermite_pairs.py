@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from cuanto import tuning
-from cuanto.arrays import Array, Ints, range_starts
+from cuanto.arrays import Array, Ints, SparseMatrix, range_starts
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.j_tables import Kind, polynomials_on, self_repulsion_on, tuples_on
@@ -91,7 +90,7 @@ def upload_primitives(groups: Sequence[Primitives], backend: Backend) -> list[Pr
     ]
 
 
-def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
+def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
@@ -121,7 +120,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
 
 def _contraction(
     classes: Sequence[SegmentClass], owners: list[Ints], columns: list[Ints], shape: tuple[int, int]
-) -> Any:
+) -> SparseMatrix:
     rows, cols, values = [], [], []
     for c, owner, column in zip(classes, owners, columns, strict=True):
         m = np.arange(c.functions)
@@ -129,8 +128,7 @@ def _contraction(
         rows.append(np.broadcast_to(c.ao[owner][:, :, None] + m, full).reshape(-1))
         cols.append(np.broadcast_to(column[:, None, None] + m, full).reshape(-1))
         values.append(np.broadcast_to(c.coefficients[:, :, None], full).reshape(-1))
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols)))
-    return sparse.coo_matrix(entries, shape=shape)
+    return SparseMatrix(np.concatenate(rows), np.concatenate(cols), np.concatenate(values), shape)
 
 
 @dataclass(frozen=True)

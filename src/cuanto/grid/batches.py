@@ -153,18 +153,15 @@ class BatchQuadrature(Quadrature):
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
                     point_xg[:, points] += force.sum(axis=2)
-        gradient = np.asarray(self.backend.to_host(out))
-        return gradient + self._sums_by_atom(point_xg) if moving else gradient
+        if moving:
+            self._launch("atoms", point_xg.shape[1], {"own": self.grid.atom_g, "point": point_xg, "out": out})
+        return np.asarray(self.backend.to_host(out))
 
     @cached_property
     def _gradient_batches(self) -> list[Batch]:
         """Batches with room for values, right-hand sides, products and forces."""
         products = {"lda": 2, "gga": 3, "mgga": 8}[self.family]
         return list(self._batches(VALUE_COUNTS[ORDER[self.family] + 1] + products + 3))
-
-    def _sums_by_atom(self, point_xg: Any) -> Array:
-        sums = [self.backend.xp.bincount(self.grid.atom_g, row, minlength=self.atoms) for row in point_xg]
-        return np.stack(self.backend.download(sums), axis=1)
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
         """sum_q D_pq chi_q, for the kinetic-energy density also of the gradients."""

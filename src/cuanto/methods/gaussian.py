@@ -17,6 +17,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
+from cuanto.methods.ahead import compile_energy, compile_gradient
 from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
@@ -170,12 +171,19 @@ class Calculation:
     @classmethod
     def of(cls, request: Request) -> Calculation:
         """Prepare the terms of a request."""
+        if request.options.guess == "sad":
+            guesses.begin()
         context = Context.of(request)
+        compile_energy(context)
         pairs = context.shared_pairs()
         core = core_hamiltonian(context, pairs)
         builders = builders_for(context, pairs)
         del pairs  # frees memory of the device
         return cls(context, core, make_terms(context, core, builders))
+
+    def begin_gradient(self) -> None:
+        """Start to compile the kernels of the gradient, which will be asked for."""
+        compile_gradient(self.context)
 
     def gradient(self, state: State) -> tuple[Array, Array]:
         """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from cuanto import integrals
 from cuanto.arrays import Array
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, get_backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
+from cuanto.kernels.build import general_source
 from cuanto.scf.atoms import Atom, atom, spread_orbitals
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
@@ -19,6 +20,11 @@ from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
 
 GUESSES = ("sad", "core")
+
+
+def begin() -> None:
+    """Start to compile the kernel of atoms, which are computed on the host whatever the device of the molecule is."""
+    get_backend("cpu").compile(general_source("table", "double"))
 
 
 def superposed_atoms(

@@ -74,7 +74,7 @@ class JobLaunches:
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")
         if schedule == "thread" or (schedule == "auto" and kind.straight and self._worth_compiling(job)):
-            program = self._backend.compile(kind.source(job.real_name))
+            program = self._backend.compile(kind.source(job.real_name), later=schedule == "auto")
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
