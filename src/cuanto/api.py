@@ -109,6 +109,8 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
             _ = result.gradient  # computed here, or refused with an error
         return result
     calculation = Calculation.of(request)
+    if gradient:
+        calculation.begin_gradient()
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(

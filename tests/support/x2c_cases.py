@@ -15,7 +15,7 @@ import cuanto
 from cuanto.scf.atoms import solve
 from cuanto.terms.x2c import OneElectronModel
 from gradient_cases import molecule_of
-from places import DATA
+from paths import DATA
 from scf_cases import basis
 from tolerances import ENERGY, ENERGY_GRID
 

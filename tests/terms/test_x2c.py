@@ -13,7 +13,7 @@ from cuanto.backends.base import get_backend
 from cuanto.errors import InputError
 from cuanto.terms import CoreHamiltonian, Surroundings
 from cuanto.terms.x2c import OneElectronModel
-from places import ROOT
+from paths import ROOT
 from scf_cases import WATER, basis
 from tolerances import CPU_CUDA, FORCE_CPU_CUDA
 from x2c_cases import GRADIENT, Row, calculate, energy_tolerance, gradient_difference, key, references

@@ -7,10 +7,12 @@ from math import isfinite, sqrt
 from typing import Literal
 
 from cuanto.errors import require
-from cuanto.system.nuclear_sizes import gaussian_exponent, mass_number, rms_radius
+from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR, gaussian_exponent, mass_number, rms_radius
 
 Model = Literal["point", "sphere", "gaussian"]
 MODELS: tuple[Model, ...] = ("point", "sphere", "gaussian")
+RADII = (1e-3, 1e3)
+"""Smallest and largest root mean square radius (fm) that can be given."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,17 @@ class Nucleus:
             good = isfinite(self.size) and self.size > 0
             require(good, f"size {self.size} of the nucleus: give a positive number")
 
+    @classmethod
+    def of_radius(cls, charge: float, model: Model, femtometres: float | None) -> Nucleus:
+        """A nucleus with this root mean square radius in fm, or that of its element if it is None."""
+        if femtometres is None:
+            return cls(charge, model)
+        smallest, largest = RADII
+        good = isfinite(femtometres) and smallest <= femtometres <= largest
+        require(good, f"nuclear radius {femtometres:g} fm: give a number from {smallest:g} to {largest:g}")
+        require(model != "point", "a point nucleus has no radius: choose sphere or gaussian, or leave out the radius")
+        return cls(charge, model, cls.size_of(model, femtometres / FEMTOMETRES_IN_BOHR))
+
     @staticmethod
     def size_of(model: Model, rms: float) -> float:
         """R or eta of a nucleus with this root mean square radius (Bohr)."""
@@ -46,3 +59,8 @@ class Nucleus:
         if self.size is None:
             return 0.0
         return self.size / sqrt(5.0 / 3.0) if self.model == "sphere" else sqrt(1.5 / self.size)
+
+    @property
+    def femtometres(self) -> float:
+        """Root mean square radius in fm."""
+        return self.rms * FEMTOMETRES_IN_BOHR

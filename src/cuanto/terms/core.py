@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.forces import POINT, Sources, electronic_gradient
+from cuanto.coulomb.forces import POINT_EXPONENT, Sources, electronic_gradient
 from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
@@ -67,11 +67,11 @@ class CoreHamiltonian(Term):
                 return None
             Z_a, eta_a = np.zeros_like(Z_a), None
         if eta_a is not None:
-            eta_a = np.concatenate([eta_a, np.full(len(q), POINT)])
+            eta_a = np.concatenate([eta_a, np.full(len(q), POINT_EXPONENT)])
         return Nuclei(np.concatenate([Z_a, q]), np.concatenate([nuclei.R_ax, R_x]), eta_a)
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """Linear in the density."""
+        """Energy, linear in the density, and h."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
     def sources(self, D_spq: Any) -> Sources | None:
@@ -87,7 +87,7 @@ class CoreHamiltonian(Term):
         return charges + Sources(kinetic=kinetic, operators=operators or None)
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Derivative with respect to basis functions, nuclei and point charges."""
+        """dE/dR of the atoms, with which basis functions and nuclei move, and of the point charges."""
         D_pq = D_spq.sum(axis=0)
         if self._x2c is None:
             return electronic_gradient(self._basis, D_pq, self._sources(kinetic=True), self._backend)

@@ -18,7 +18,7 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.decontract import decontract
-from cuanto.coulomb.forces import POINT, Sources, electronic_gradient
+from cuanto.coulomb.forces import POINT_EXPONENT, Sources, electronic_gradient
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.momentum import DerivativeBasis
 from cuanto.system.nuclear_sizes import gaussian_exponent, mass_number, rms_radius
@@ -36,7 +36,7 @@ class OneElectronModel:
         """Exponents of the charge distributions of nuclei with these numbers of protons; None for points."""
         if not self.gaussian_nuclei:
             return None
-        return np.array([gaussian_exponent(rms_radius(mass_number(int(Z)))) if Z else POINT for Z in protons])
+        return np.array([gaussian_exponent(rms_radius(mass_number(int(Z)))) if Z else POINT_EXPONENT for Z in protons])
 
     def atom(self, basis: Basis, protons: int, charge: int, backend: Backend) -> Any:
         """The one-electron matrix of an atom at the origin; `charge`: what the core electrons leave of the nucleus."""
