@@ -28,6 +28,10 @@ class ConvergenceError(CuantoError):
     """An SCF did not converge, but a converged one is needed."""
 
 
+class ConvergenceWarning(UserWarning):
+    """The SCF of a result did not converge; its `converged` is False."""
+
+
 class CompilerError(CuantoError):
     """A kernel could not be compiled, or there is no compiler."""
 

@@ -191,7 +191,7 @@ def _prepare(
     from cuanto.files import destination
     from cuanto.integrals.engine import resolve
     from cuanto.methods import Request, Semiempirical
-    from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
+    from cuanto.scf.checkpoint import Checkpoint
 
     assert model.method is not None
     keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
@@ -213,12 +213,13 @@ def _prepare(
             found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if job.restart is not None:
         with errors_about_option("restart"):
-            found["guess"] = read_checkpoint(job.restart).orbitals
+            found["guess"] = api.restart_orbitals(job.restart, molecule)
     checkpoint = None
     if "checkpoint" in outputs:
         checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
     request = replace(request, basis=orbital, options=replace(request.options, **found))
-    return request, f"/{orbital.name}, {orbital.nbf} functions", checkpoint
+    kind = "" if orbital.l_max < 2 else ", spherical" if orbital.spherical else ", Cartesian"
+    return request, f"/{orbital.name}, {orbital.nbf} functions{kind}", checkpoint
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:

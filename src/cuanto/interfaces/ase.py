@@ -107,13 +107,7 @@ class Cuanto(Calculator):
 
     def _molecule(self, atoms: Any) -> Molecule:
         charge, multiplicity = self.parameters["charge"], self.parameters["multiplicity"]
-        if charge is None:
-            charge = round(float(atoms.get_initial_charges().sum()))
-        unpaired = abs(round(float(atoms.get_initial_magnetic_moments().sum())))
-        if multiplicity is None and unpaired:
-            multiplicity = unpaired + 1
-        symbols, positions = atoms.get_chemical_symbols(), atoms.positions / BOHR_IN_ANGSTROM
-        return Molecule(symbols, positions, charge, multiplicity, str(atoms.symbols))
+        return Molecule.from_ase(atoms, charge, multiplicity)
 
 
 class PointCharges:

@@ -140,7 +140,7 @@ def optimize(
     if settings is None:
         given = {name: keywords.pop(name) for name in list(keywords) if name in Settings.__dataclass_fields__}
         settings = Settings.of(**given)
-    search = Search(molecule, method, basis, settings, keywords)
+    search = Search(Molecule.of(molecule), method, basis, settings, keywords)
     search.record_in(journal, trajectory)
     return search.run(on_step or (lambda step: None))
 
