@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from cuanto.basis.core_potential import CorePotential
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
 from cuanto.system.text import quote
@@ -24,12 +25,12 @@ class ShellTable:
 
 @dataclass(frozen=True, slots=True)
 class ElementTable:
-    """The shells of one element, in the order of the source, and whether they need a core potential."""
+    """The shells of one element, in the order of the source, and the core potential that belongs to them."""
 
     symbol: str
     shells: tuple[ShellTable, ...]
     source: str
-    has_ecp: bool = False
+    core_potential: CorePotential | None = None
 
 
 def momenta(letters: str) -> tuple[int, ...]:

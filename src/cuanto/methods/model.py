@@ -40,10 +40,10 @@ class Model:
     def of(cls, method: str, molecule: Molecule) -> Model:
         """The model of a method for a molecule."""
         name, dispersion = split_dispersion(method)
-        spins, plain = 1 if molecule.multiplicity == 1 else 2, name.lower()
+        spins, plain = 1 if molecule.valence_multiplicity == 1 else 2, name.lower()
         if plain in METHODS:
             if plain == "rhf" and spins == 2:
-                multiplicity = molecule.multiplicity
+                multiplicity = molecule.valence_multiplicity
                 raise InputError(f"rhf needs a singlet, but the multiplicity is {multiplicity}: use uhf or rohf")
             spins = spins if plain == "hf" else 1 if plain == "rhf" else 2
             named = "rhf" if spins == 1 else "uhf"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
+from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.errors import InputError, import_optional
 from cuanto.files import draft_of
 from cuanto.scf.state import Orbitals, State
@@ -95,6 +97,11 @@ class Checkpoint:
         file["basis/shells"] = np.array([[s.atom, s.l, int(s.pure), *s.coefficients.shape] for s in shells])
         file["basis/exponents"] = np.concatenate([s.exponents for s in shells])
         file["basis/coefficients"] = np.concatenate([s.coefficients.reshape(-1) for s in shells])
+        if basis.core_summary is not None:
+            file["basis/core_potentials"] = [
+                json.dumps(None if potential is None else potential_entry(potential))
+                for potential in basis.core_potentials
+            ]
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
@@ -155,6 +162,7 @@ def _read(file: Any) -> Restart:
     charge, multiplicity = (int(group.attrs[name]) for name in ("charge", "multiplicity"))
     molecule = Molecule(*atoms, charge, multiplicity, str(group.attrs["name"]))
     basis = _read_basis(file["basis"], str(attributes["basis"]))
+    molecule = molecule.with_core_electrons(basis.core_electrons)
     orbitals = Orbitals(basis, file["orbitals/C_spm"][:], file["orbitals/n_sm"][:])
     energy, gradient = (float(attributes[name]) for name in ("energy", "gradient"))
     progress = (int(attributes["iteration"]), energy, gradient, bool(attributes["converged"]))
@@ -168,4 +176,8 @@ def _read_basis(group: Any, name: str) -> Basis:
         block = coefficients[c : c + primitives * columns].reshape(primitives, columns)
         shells.append(Shell(atom, l, exponents[e : e + primitives], block, bool(pure)))
         e, c = e + primitives, c + primitives * columns
-    return Basis.from_shells(shells, group["R_ax"][:], symbols=group["symbols"].asstr()[:].tolist(), name=name)
+    symbols, potentials = group["symbols"].asstr()[:].tolist(), None
+    if "core_potentials" in group:
+        entries = [json.loads(text) for text in group["core_potentials"].asstr()[:]]
+        potentials = [potential_from_exchange(s, entry or {}) for s, entry in zip(symbols, entries, strict=True)]
+    return Basis.from_shells(shells, group["R_ax"][:], symbols=symbols, name=name, core_potentials=potentials)

@@ -10,6 +10,8 @@ import re
 import select
 import stat
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from cuanto.errors import InputError, require
 
@@ -50,6 +52,20 @@ def parse_finite(text: str) -> float | None:
 def parse_whole(text: str) -> int | None:
     """A whole number of at most nine digits, or None."""
     return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def parse_numbers(tokens: Sequence[str]) -> list[float]:
+    """Finite real numbers; the first token that is none is named in the error."""
+    values = [parse_finite(token) for token in tokens]
+    if None in values:
+        raise InputError(f"expected a number, found {quote(tokens[values.index(None)])}")
+    return [value for value in values if value is not None]
+
+
+def listed_numbers(values: Any) -> list[float]:
+    """Numbers of a list in JSON, which may be strings."""
+    require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
+    return parse_numbers([str(value).strip() for value in values])
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
