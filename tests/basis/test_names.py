@@ -71,7 +71,7 @@ def test_sets_by_element(text: str, parts: dict[str, str] | None) -> None:
 @pytest.mark.parametrize("symbol", ["I", "La", "Rn", "U", "Og"])
 def test_advice_needs_no_relativity(symbol: str) -> None:
     """All-electron sets for X2C or Dirac-Coulomb Hamiltonians give wrong bond energies without these."""
-    with pytest.raises(InputError, match="has no functions for .* would work") as refused:
+    with pytest.raises(InputError, match=r"has no functions for .* would work") as refused:
         Basis("6-31g", Molecule([symbol], [[0, 0, 0]]))
     advice = str(refused.value).lower()
     assert not any(word in advice for word in ("x2c", "ano", "dyall", "dkh", "sarc"))

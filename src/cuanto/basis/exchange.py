@@ -16,7 +16,7 @@ from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
 WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
-"""Sets that together cover the periodic table, the most common ones first; none that needs a relativistic Hamiltonian."""
+"""Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
 MOST_NAMED = 3
 """Sets that a message names."""
 
