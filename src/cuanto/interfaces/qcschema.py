@@ -187,6 +187,7 @@ def _extras(result: Result) -> dict[str, Any]:
             "auxbasis": result.keywords.get("auxbasis"),
             "mulliken_charges": result.mulliken_charges,
             "loewdin_charges": result.loewdin_charges,
+            "bond_orders": result.bond_orders,
         }
         if result.basis.core_summary is not None:
             found["core_electrons"] = result.basis.core_electrons

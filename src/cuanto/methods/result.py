@@ -372,6 +372,16 @@ class GaussianResult(Result):
         return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
 
     @cached_property
+    def hirshfeld_charges(self) -> Array:
+        """Hirshfeld charge of every atom, e; integrated on a grid when it is asked for."""
+        return self.molecule.nuclei.charges - properties.hirshfeld(self.molecule, self.basis, self.density)
+
+    @cached_property
+    def bond_orders(self) -> Array:
+        """Mayer bond orders between atoms; valences on the diagonal."""
+        return properties.mayer(self.basis, self.density, self._overlap)
+
+    @cached_property
     def s_squared(self) -> float:
         """<S^2>."""
         return properties.s_squared(self.density, self._overlap)
