@@ -151,7 +151,10 @@ def test_long_texts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         cuanto.Molecule.from_file(tmp_path / "long.xyz")
 
 
-@pytest.mark.parametrize(("smiles", "problem"), [("C" * 3000, "3000 characters is too long"), ("C" * 200, "602 atoms")])
+@pytest.mark.parametrize(
+    ("smiles", "problem"),
+    [("C" * 3000, "3000 characters is too long"), ("C" * 200, "602 atoms"), ("O.O****", "write the element")],
+)
 def test_large_smiles_are_refused(smiles: str, problem: str) -> None:
     begin = time.monotonic()
     with pytest.raises(InputError, match=problem):

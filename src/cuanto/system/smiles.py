@@ -23,6 +23,8 @@ def parse_smiles(smiles: str) -> Structure:
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
         if molecule is None or molecule.GetNumAtoms() == 0:
             raise InputError(f"{quote(smiles)} is not a valid SMILES; write smiles:CCO for ethanol, for example")
+        if any(one.GetAtomicNum() == 0 for one in molecule.GetAtoms()):
+            raise InputError(f"{quote(smiles)} has an atom of any element (*): write the element")
         molecule = chem.AddHs(molecule)
         if (count := molecule.GetNumAtoms()) > MOST_ATOMS:
             raise InputError(f"{quote(smiles)} has {count} atoms, RDKit places up to {MOST_ATOMS}: give an XYZ file")
@@ -44,7 +46,7 @@ def _positions(chem: Any, all_chem: Any, molecule: Any, smiles: str) -> list[lis
     indices: list[tuple[int, ...]] = []
     right = -GAP
     for one, own in zip(chem.GetMolFrags(molecule, asMols=True, fragsMolAtomMapping=indices), indices, strict=True):
-        if all_chem.EmbedMolecule(one, randomSeed=SEED) != 0:
+        if not _embed(all_chem, one):
             raise InputError(f"RDKit found no geometry for {quote(smiles)}: give an XYZ file")
         if all_chem.MMFFHasAllMoleculeParams(one):
             all_chem.MMFFOptimizeMolecule(one, maxIters=2000)
@@ -57,6 +59,14 @@ def _positions(chem: Any, all_chem: Any, molecule: Any, smiles: str) -> list[lis
         for index, position in zip(own, placed.tolist(), strict=True):
             positions[index] = position
     return positions
+
+
+def _embed(all_chem: Any, molecule: Any) -> bool:
+    """Whether RDKit could place the atoms."""
+    try:
+        return bool(all_chem.EmbedMolecule(molecule, randomSeed=SEED) == 0)
+    except RuntimeError:  # a broken invariant of RDKit
+        return False
 
 
 def _rdkit() -> tuple[Any, Any, Any]:
