@@ -48,6 +48,9 @@ def test_an_anion_that_is_not_bound() -> None:
     anion = Molecule.from_string(O2, charge=-1)
     (note,) = notes(anion, "hf", "sto-3g", fitting="none")
     assert "orbital of this anion is unbound (+0." in note and "add diffuse functions (def2-svpd, aug-cc-pvdz)" in note
+    water = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n", charge=-1)
+    (note,) = notes(water, "am1")
+    assert "use a basis with diffuse functions" in note
 
 
 @pytest.mark.parametrize(
