@@ -3,6 +3,9 @@
 Each message is one line: what was given, what is wrong, what would work.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +33,14 @@ class ConvergenceError(CuantoError):
 
 class ConvergenceWarning(UserWarning):
     """The SCF of a result did not converge; its `converged` is False."""
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """For callers that report a result that did not converge in their own way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 class CompilerError(CuantoError):

@@ -112,3 +112,12 @@ def test_a_result_that_did_not_converge_warns() -> None:
     with pytest.warns(ConvergenceWarning, match="did not converge") as caught:
         cuanto.gradient(Molecule.from_string(XYZ), "pm6", backend="cpu", max_iterations=1, unconverged_gradient=True)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("error")
+def test_tables_and_qcschema_report_it_without_a_warning() -> None:
+    (row,) = cuanto.energies([XYZ], "hf", "sto-3g", workers=0, backend="cpu", max_iterations=1)
+    assert not row.converged and not row.error
+    schema = compute("hf", "sto-3g").to_qcschema()
+    asked = {**schema, "keywords": {"max_iterations": 1, "backend": "cpu"}}
+    assert cuanto.compute(asked)["error"]["error_type"] == "convergence_error"

@@ -15,7 +15,7 @@ import numpy as np
 
 from cuanto.api import energy, gradient, tight_keywords
 from cuanto.arrays import Array
-from cuanto.errors import ConvergenceError, MissingDependencyError
+from cuanto.errors import ConvergenceError, MissingDependencyError, without_convergence_warnings
 from cuanto.methods import GaussianResult, Result
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
@@ -95,10 +95,11 @@ class Cuanto(Calculator):
         if self._charges is not None:
             settings["point_charges"] = (self._charges.charges, self._charges.positions)
         try:
-            if self._forces:
-                result = gradient(molecule, method, **settings)
-            else:
-                result = energy(molecule, method, **tight_keywords(settings))
+            with without_convergence_warnings():
+                if self._forces:
+                    result = gradient(molecule, method, **settings)
+                else:
+                    result = energy(molecule, method, **tight_keywords(settings))
         except ConvergenceError as error:
             raise SCFError(str(error)) from None
         if not result.converged:
