@@ -11,7 +11,7 @@ the core guess. Seconds, the best of the warm runs. The last row, at the largest
 the configuration, which needs P and Q. Literature of the same table: a Tesla C2050 (P and Q together) and one core of
 its host (D. Hennessey, Alberta, 2018).
 `load` is the load average at the beginning: run this on an idle machine.
-Table: energies in the sets of Table 2.1 with a Gaussian nucleus beside those of an even-tempered set of ratio 1.65,
+Table: energies in the sets of Table 2.1 with a Gaussian nucleus, compared with an even-tempered set of ratio 1.65,
 which is within 1e-10 (relative) of the limit: `--ratio 1.5` lowers the energy of Rn by that amount, and by 2e-12 up to
 Kr.
 """

@@ -1,6 +1,6 @@
 """Whole Kohn-Sham energies: one call of `cuanto.energy`, including everything except reading the basis sets.
 
-    python benchmarks/dft.py --peer --cold --json benchmarks/results/dft_cpu.json    # beside PySCF in the same run
+    python benchmarks/dft.py --peer --cold --json benchmarks/results/dft_cpu.json    # with PySCF in the same run
     python benchmarks/dft.py --backend cuda --cold --json benchmarks/results/dft_cuda.json
     python benchmarks/dft.py --only water_04 --peer                                 # a small one, for a quick test
 

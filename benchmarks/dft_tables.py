@@ -15,7 +15,7 @@ from typing import Any
 
 from common import ROOT
 from scf_systems import disturbed
-from scf_tables import insert, place, results, seconds, table
+from scf_tables import insert, machine_name, results, seconds, table
 
 PAGE = ROOT / "docs" / "develop" / "performance_notes.md"
 MIB = 2**20
@@ -27,7 +27,7 @@ def whole(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
+        head = [machine_name(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system'].split('-')[0]}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -53,7 +53,7 @@ def passes(found: dict[str, Record]) -> str:
             if "pass" not in row:
                 continue
             one = row["pass"]
-            cells = [f"{row['system'].split('-')[0]}, {row['method']}, {place(record)}", f"{one['points']:,}"]
+            cells = [f"{row['system'].split('-')[0]}, {row['method']}, {machine_name(record)}", f"{one['points']:,}"]
             cells += [f"{one['functions_at_a_point']:.0f}"]
             cells += [milliseconds(one["seconds"][name]) for name in ("grid", "density", "functional", "matrix")]
             cells.append(" / ".join(f"{one['rates'][name] / rate:.0%}" for name in ("density", "matrix")))
@@ -77,7 +77,14 @@ def clusters(found: dict[str, Record]) -> str:
 
 def cluster_passes(record: Record, rows: list[Record]) -> str:
     """Steps of a pass, with one row for 110 and one for 194 points per shell."""
-    head = [f"waters, {place(record)}", "functions", "points per shell", "density, stored", "recomputed", "functional"]
+    head = [
+        f"waters, {machine_name(record)}",
+        "functions",
+        "points per shell",
+        "density, stored",
+        "recomputed",
+        "functional",
+    ]
     head += ["matrix, stored", "recomputed", "values"]
     lines = []
     for row in rows:
@@ -93,7 +100,14 @@ def cluster_passes(record: Record, rows: list[Record]) -> str:
 
 def cluster_iterations(record: Record, rows: list[Record]) -> str:
     """Mean times of an iteration in whole calculations with 110 points per shell, without one-time work."""
-    head = [f"waters, {place(record)}", "iterations", "J", "exchange-correlation", "diagonalisation", "whole iteration"]
+    head = [
+        f"waters, {machine_name(record)}",
+        "iterations",
+        "J",
+        "exchange-correlation",
+        "diagonalisation",
+        "whole iteration",
+    ]
     lines = []
     for row in rows:
         steps = [row["per_iteration"][name] for name in ("coulomb", "exchange-correlation", "diagonalisation")]
@@ -117,7 +131,7 @@ def sweeps(found: dict[str, Record]) -> str:
                 line = {row[across]: row["pass"] for row in rows if row[along] == value}
                 name = f"{value:.0%} of the shells" if along == "radius" else f"{value:g} Bohr"
                 lines.append([name, *(milliseconds(line[c]) if c in line else "" for c in columns)])
-            parts.append(table([f"{unit}, {place(record)}", *titles], lines))
+            parts.append(table([f"{unit}, {machine_name(record)}", *titles], lines))
     return "\n\n".join(parts)
 
 
@@ -126,7 +140,7 @@ def formation(found: dict[str, Record]) -> str:
     rows = []
     for record in found.values():
         for row in record.get("formation", []):
-            cells = [f"{row['waters']} waters, {row['precision']}, {place(record)}", f"{row['kcal_mol']:.5f}"]
+            cells = [f"{row['waters']} waters, {row['precision']}, {machine_name(record)}", f"{row['kcal_mol']:.5f}"]
             rows.append([*cells, f"{row['difference']:.0e}" if row["precision"] != "double" else ""])
     return table(["", "formation energy, kcal/mol", "from double"], rows) if rows else ""
 

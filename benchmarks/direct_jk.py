@@ -1,6 +1,6 @@
 """Direct J and K of converged densities, warm: J by the J engine, K by quartets, both, and both in one pass.
 
-    python benchmarks/direct_jk.py --json benchmarks/results/direct_jk_cpu.json      # beside PySCF in the same run
+    python benchmarks/direct_jk.py --json benchmarks/results/direct_jk_cpu.json      # with PySCF in the same run
     python benchmarks/direct_jk.py --backend cuda --json benchmarks/results/direct_jk_cuda.json
     python benchmarks/direct_jk.py --first                                           # also: from an empty cache
 

@@ -29,7 +29,7 @@ from cuanto.backends.base import get_backend
 OWN = Path(__file__).parent / "data"
 CASES = [("ru_bpy3", 2, "def2-tzvp")]
 """Geometry, charge and basis."""
-LARGEST_DIFFERENCE = 1e-9
+MAX_DIFFERENCE = 1e-9
 ASKED = {"matrix": 0.1, "gradient": 0.3}
 """Seconds on an H200."""
 
@@ -126,7 +126,7 @@ def main() -> None:
             record["cases"].append(run_case(case, options, backend))
             save(options.json, record)
     parts = [row[what] for row in record["cases"] for what in ASKED]
-    if any(part.get("difference", 0.0) > LARGEST_DIFFERENCE for part in parts if "pyscf" not in part):
+    if any(part.get("difference", 0.0) > MAX_DIFFERENCE for part in parts if "pyscf" not in part):
         sys.exit("results differ from those of the CPU")
 
 

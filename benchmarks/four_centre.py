@@ -1,6 +1,6 @@
 """All four-centre integrals (pq|rs) of the molecules of Tables II and III of the Hiroshima/Fujitsu paper.
 
-    python benchmarks/four_centre.py                      # this CPU, beside PySCF's int2e in the same run
+    python benchmarks/four_centre.py                      # this CPU, with PySCF's int2e in the same run
     python benchmarks/four_centre.py --backend cuda --json benchmarks/results/four_centre_h200.json
 
 The result is packed by pairs (4-fold symmetry), on the device. Columns: functions, shells, unique integrals, seconds

@@ -1,4 +1,4 @@
-"""Wavenumbers of ten small molecules beside PySCF's analytic Hessians in the same run.
+"""Wavenumbers of ten small molecules compared with PySCF's analytic Hessians in the same run.
 
     python benchmarks/frequencies.py --json benchmarks/results/frequencies_cpu.json
     python benchmarks/frequencies.py --only water methyl --methods hf pbe

@@ -29,7 +29,7 @@ import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.methods import Calculation, Request
 
-LARGEST_DIFFERENCE = 1e-6
+MAX_DIFFERENCE = 1e-6
 """Hartree/Bohr."""
 TIGHT = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 
@@ -143,7 +143,7 @@ def main() -> None:
         if wanted and case.path.exists() and DATA.exists():
             record["cases"].append(run_case(case, options, backend))
             save(options.json, record)
-    if any(row.get("difference", 0.0) > LARGEST_DIFFERENCE for row in record["cases"]):
+    if any(row.get("difference", 0.0) > MAX_DIFFERENCE for row in record["cases"]):
         sys.exit("gradients differ from the peer's")
 
 

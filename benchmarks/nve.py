@@ -26,7 +26,7 @@ from cuanto.backends.base import get_backend
 from cuanto.motion.surface import Surface
 from cuanto.system.masses import MASSES
 
-LARGEST_DRIFT = 1e-6
+MAX_DRIFT = 1e-6
 """Hartree per atom and picosecond."""
 FEMTOSECOND = 1 / 0.02418884326502
 """In atomic units of time (CODATA 2010)."""
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--auxbasis", help="fitting basis, where the Basis Set Exchange is not installed")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--step", type=float, default=0.5, help="femtoseconds")
-    parser.add_argument("--temperature", type=float, default=300.0, help="of the first velocities, K")
+    parser.add_argument("--temperature", type=float, default=300.0, help="of the initial velocities, K")
     parser.add_argument("--tolerance", type=float, default=1e-7, help="gradient_tolerance of the SCF")
     parser.add_argument("--points", type=int, default=5, help="steps from which start orbitals are extrapolated")
     parser.add_argument("--seed", type=int, default=1)
@@ -109,7 +109,7 @@ def main() -> None:
             drift = f"drift {record['drift']:.1e} +- {record['drift_error']:.0e} Hartree per atom and ps"
             print(f"{pace}: {drift}, fluctuation {record['fluctuation']:.1e} Hartree", flush=True)
             save(options.json, record)
-    if not abs(record["drift"]) < LARGEST_DRIFT:
+    if not abs(record["drift"]) < MAX_DRIFT:
         sys.exit("the energy drifts")
 
 

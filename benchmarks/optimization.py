@@ -1,4 +1,4 @@
-"""Optimisations: Baker's set of 30 molecules, and the whole optimisation of caffeine, beside geomeTRIC with PySCF.
+"""Optimisations: Baker's set of 30 molecules, and an optimisation of caffeine, compared with geomeTRIC and PySCF.
 
     python benchmarks/optimization.py --check --peer --json benchmarks/results/optimization_baker_cpu.json
     python benchmarks/optimization.py --only water ammonia
@@ -39,9 +39,9 @@ from common import geometry, machine, pyscf_mole, save
 import cuanto
 from cuanto.backends.base import get_backend
 
-LARGEST_EXCESS = 2e-6
+MAX_EXCESS = 2e-6
 """Hartree above the tight minimum."""
-MOST_STEPS = 208
+MAX_STEPS = 208
 METHOD, BASIS = "hf", "6-31g**"
 
 
@@ -158,8 +158,8 @@ def baker(options: argparse.Namespace, record: dict[str, Any]) -> int:
     found = totals(record["cases"])
     print(f"{len(rows)} molecules, {found['steps']} steps, PyBerny {found['pyberny']}, geomeTRIC {found['geometric']}")
     excesses = [max(row["excess"], row.get("pyscf_excess", 0.0)) for row in record["cases"]]
-    wrong = max(excesses) > LARGEST_EXCESS or not all(row["converged"] for row in record["cases"])
-    return 1 if wrong or found["steps"] > MOST_STEPS else 0
+    wrong = max(excesses) > MAX_EXCESS or not all(row["converged"] for row in record["cases"])
+    return 1 if wrong or found["steps"] > MAX_STEPS else 0
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:

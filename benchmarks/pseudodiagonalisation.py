@@ -16,7 +16,7 @@ they are at the beginning (exact energies of both blocks, refined once; see `cua
 those of `cuanto.scf`, `sp2` purification with known levels.
 `rotation_seconds` are all steps of one SCF, of any kind: `block` or `block_exact`, refined, in single precision,
 with eigenvectors of both blocks (once) or with newly orthonormal orbitals (every tenth).
-Whole SCFs start from the same density with the same criteria. `--xyz` takes geometries from files, beside the lattice
+Whole SCFs start from the same density with the same criteria. `--xyz` adds geometries from files to the lattice
 of waters and the polyethylene chain that `benchmarks/semiempirical.py` makes. (From about 1,000 waters on, levels of
 distant molecules of that lattice cross, and full diagonalisations replace rotations.) Energies that
 differ by more than 1e-9 Hartree, more than 1.3 times the cycles of `full`, and runs that did not converge

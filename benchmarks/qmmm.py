@@ -1,4 +1,4 @@
-"""QM/MM: conservation of energy in a drop of water, and the cost of many point charges beside that of the SCF.
+"""QM/MM: conservation of energy in a drop of water, and the cost of many point charges relative to the SCF.
 
     python benchmarks/qmmm.py --json benchmarks/results/qmmm_cpu.json
     python benchmarks/qmmm.py --backend cuda --only charges

@@ -1,6 +1,6 @@
 """Whole Hartree-Fock energies: one call of `cuanto.energy`, including everything except reading the basis sets.
 
-    python benchmarks/scf.py --peer --cold --json benchmarks/results/scf_cpu.json     # beside PySCF in the same run
+    python benchmarks/scf.py --peer --cold --json benchmarks/results/scf_cpu.json     # with PySCF in the same run
     python benchmarks/scf.py --backend cuda --cold --json benchmarks/results/scf_cuda.json
     python benchmarks/scf.py --scan alkanes --json benchmarks/results/scf_alkanes_cpu.json    # cost against size
     python benchmarks/scf.py --thesis --json benchmarks/results/scf_thesis_cpu.json   # 22 molecules, profile of J

@@ -34,7 +34,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def place(record: Record) -> str:
+def machine_name(record: Record) -> str:
     """Machine on which a file was made."""
     machine = record["machine"]
     return machine["gpu"].removeprefix("NVIDIA ") if "gpu" in machine else f"{machine['threads']} cores"
@@ -50,7 +50,7 @@ def whole_scf(found: dict[str, Record]) -> str:
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
-        head = [place(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
+        head = [machine_name(record), "functions", "iterations", "warm", "first run, empty cache", *peers]
         rows = []
         for row in record["systems"]:
             cells = [f"{row['system']}, {row['method']}", f"{row['functions']:,}", str(row["iterations"])]
@@ -73,11 +73,11 @@ def peer_seconds(row: Record) -> str:
 
 
 def profile(found: dict[str, Record]) -> str:
-    """J of a whole SCF and its steps, beside Table 6.7; empty if only energies were computed."""
+    """J of a whole SCF and its steps, next to Table 6.7; empty if only energies were computed."""
     found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
-    head = ["", *(f"total J, {place(r)}" for r in found.values()), "thesis, K20c"]
-    head += [f"steps of one J, {place(r)}" for r in found.values()]
-    head += [f"shares, {place(r)}" for r in found.values()] + ["thesis"]
+    head = ["", *(f"total J, {machine_name(r)}" for r in found.values()), "thesis, K20c"]
+    head += [f"steps of one J, {machine_name(r)}" for r in found.values()]
+    head += [f"shares, {machine_name(r)}" for r in found.values()] + ["thesis"]
     rows: list[list[str]] = []
     for thesis in thesis_rows() if found else []:
         name = thesis["molecule"]
@@ -151,7 +151,7 @@ def cost(found: dict[str, Record]) -> str:
         last, grows = record["points"][-1], record["exponent"]
         largest = f"{last['molecule']}, {last['functions']:,} functions"
         exponent = f"{grows:.1f}" if grows is not None else ""
-        what = f"{record['scan']}, {record['method'].split('-')[0]}, {place(record)}"
+        what = f"{record['scan']}, {record['method'].split('-')[0]}, {machine_name(record)}"
         rows.append([what, largest, seconds(last["seconds"]), exponent])
     text = table(["", "largest", "warm", "exponent"], rows)
     if not (DOCS / PICTURE).exists():

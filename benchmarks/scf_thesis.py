@@ -81,7 +81,7 @@ def profile_j(
             builder.tensor.potential(x_sP)
         with timings.measure("solve"):
             metric.solve(x_sP)
-        for step in ("fit vector", "J from fit"):  # each has done half of it
+        for step in ("fit vector", "J from fit"):  # each includes half of a solve
             timings.seconds[step] -= 0.5 * timings.seconds["solve"]
         runs.append(timings.seconds)
     best = {name: min(run[name] for run in runs) for name in runs[0]}

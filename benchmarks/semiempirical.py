@@ -1,4 +1,4 @@
-"""Semiempirical energies: whole PM6 calculations beside MOPAC, d functions, and a thousand conformers at once.
+"""Semiempirical energies: whole PM6 calculations compared with MOPAC, d functions, and a thousand conformers at once.
 
     python benchmarks/semiempirical.py --mopac --batch 1000 --json benchmarks/results/semiempirical_cpu.json
     python benchmarks/semiempirical.py --backend cuda --batch 1000 --json benchmarks/results/semiempirical_h200.json
@@ -9,7 +9,7 @@ threads, its start excluded (`PM6 1SCF NOMM`). Our time is one call of `cuanto.e
 with our default criteria, which are tighter. Runs alternate, and the best of `--repeat`
 counts for both; seconds of the processors (all threads) and MOPAC's version are recorded as well. Heats of formation
 that differ by more than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs
-that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, beside
+that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, and
 polyethylene of as many orbitals, whose atoms have none. `--xyz`: energy and gradient of geometries from files, to
 compare two revisions (`PYTHONPATH=OTHER/src`).
 """
@@ -59,9 +59,9 @@ def water(count: int, seed: int = 1) -> cuanto.Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * position for Q, position in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return cuanto.Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM, name=f"water_{count}")
 
 
@@ -97,14 +97,14 @@ def titanium(count: int) -> cuanto.Molecule:
     rng, side = np.random.default_rng(2), int(np.ceil(count ** (1 / 3)))
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     shape = 2.17 / np.sqrt(3.0) * np.concatenate([[[0, 0, 0]], corners])
-    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 6.5 * position for Q, position in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 6.5 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return cuanto.Molecule(["Ti", *["Cl"] * 4] * count, R_ax / BOHR_IN_ANGSTROM, name=f"TiCl4_{count}")
 
 
 def with_d_functions(orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """Seconds of two molecules with this number of orbitals, in all, per iteration, and of a gradient."""
+    """Seconds of two molecules with this number of orbitals: in total, per iteration, and for a gradient."""
     both = (polyethylene(round((orbitals - 2) / 6)), titanium(round(orbitals / 45)))
     return {molecule.name: energy_and_gradient(molecule, backend, repeat) for molecule in both}
 
@@ -140,7 +140,7 @@ def energy_and_gradient(molecule: cuanto.Molecule, backend: Any, repeat: int) ->
 
 
 def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, float, str]:
-    """Seconds, those of the processors, heat of formation, and the version that the output names."""
+    """Wall-clock seconds, processor seconds, heat of formation, and the version of MOPAC."""
     with tempfile.TemporaryDirectory() as folder:
         rows = zip(molecule.symbols, molecule.R_ax * BOHR_IN_ANGSTROM, strict=True)
         lines = [f"{symbol} {x:.10f} {y:.10f} {z:.10f}" for symbol, (x, y, z) in rows]
@@ -156,8 +156,8 @@ def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, fl
         return seconds, busy, float(line.split("=")[1].split()[0]), version
 
 
-def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """Measure one row."""
+def compare_with_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
+    """Measure one system with cuanto and MOPAC."""
     molecule = with_orbitals(kind, orbitals)
     cuanto.energy(molecule, "pm6", backend=backend, max_iterations=1)  # compiles
     ours, theirs = [], []
@@ -206,7 +206,7 @@ def conformers(count: int, backend: Any, repeat: int) -> dict[str, Any]:
             seconds.append(time.perf_counter() - start)
         name = "with_gradients" if gradient else "energies"
         best[f"{name}_per_second"] = count / min(seconds)
-        best["converged"] &= all(label.converged for label in found)
+        best["converged"] &= all(row.converged for row in found)
         print(f"caffeine, {name}: {count / min(seconds):.1f} molecules per second (target: {TARGET_RATE})", flush=True)
     return best
 
@@ -215,10 +215,10 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--mopac", action="store_true", help="whole calculations beside MOPAC")
+    parser.add_argument("--mopac", action="store_true", help="compare whole calculations with MOPAC")
     parser.add_argument("--orbitals", type=int, nargs="*", default=[1000, 2000])
     parser.add_argument("--xyz", nargs="*", default=[], help="energies and gradients of these geometries")
-    parser.add_argument("--metal", action="store_true", help="atoms with d functions beside atoms without")
+    parser.add_argument("--metal", action="store_true", help="compare atoms with and without d functions")
     parser.add_argument("--batch", type=int, default=0, help="conformers of caffeine")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--json")
@@ -227,7 +227,7 @@ def main() -> None:
     record: dict[str, Any] = {"machine": machine(backend)}
     if given.mopac:
         kinds = ("polyethylene", "water")
-        record["mopac"] = [beside_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
+        record["mopac"] = [compare_with_mopac(k, n, backend, given.repeat) for n in given.orbitals for k in kinds]
     if given.xyz:
         molecules = [cuanto.Molecule.from_xyz(path) for path in given.xyz]
         record["geometries"] = [energy_and_gradient(one, backend, given.repeat) for one in molecules]

@@ -56,8 +56,8 @@ ITERATION_C1060 = 0.6
 
 
 class PeakMemory:
-    """`most`: peak bytes of arrays on the device, beyond those in use before; zero on a host. The pool itself is not
-    measured, because it keeps unused blocks; it is emptied first.
+    """Measures `most`: peak bytes of arrays on the device, beyond those in use before; zero on a host. The size of the
+    pool is not measured, because it keeps unused blocks; it is emptied first.
     """
 
     def __init__(self, backend: Any) -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/threads.py --json benchmarks/results/threads.json        # 1, 2, 4, ... threads, then all cores
     python benchmarks/threads.py --only caffeine --threads 1 16                # one case
-    python benchmarks/threads.py --busy                                        # beside a process that keeps a core busy
+    python benchmarks/threads.py --busy                                        # while another process keeps a core busy
 
 Each figure is the faster of the warm runs of a process of its own. The last row of a case has default settings: no
 environment variable is set. `processes` is the limit of the machine itself: throughput of one single-threaded process

@@ -1,4 +1,4 @@
-"""All three-centre integrals (mu nu|P) of a molecule, beside PySCF's int3c2e on the same cores in the same run.
+"""All three-centre integrals (mu nu|P) of a molecule, compared with PySCF's int3c2e on the same cores in the same run.
 
     python benchmarks/three_centre.py                      # octadecane, cc-pVDZ / cc-pVDZ-JKFIT, this CPU
     python benchmarks/three_centre.py --backend cuda --classes --json benchmarks/results/three_centre_h200.json

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import cuanto
-from places import ROOT
+from paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-MOST_FILES = 3
+MAX_FILES = 3
 
 
 def blocks(kind: str) -> list[str]:
@@ -45,7 +45,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copy(Path(cuanto.__file__).parent / "data" / "molecules" / "water.xyz", folder)
     names = [apply(difference, folder) for difference in blocks("diff")]
-    assert len(set(names)) == len(names) <= MOST_FILES
+    assert len(set(names)) == len(names) <= MAX_FILES
     return folder
 
 
@@ -63,7 +63,7 @@ def test_commands_print_what_the_page_shows(changed: Path) -> None:
     assert refused.returncode == 2
 
 
-def test_the_energy_is_that_of_pyscf(changed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_energy_equals_that_of_pyscf(changed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(changed)
     (check,) = blocks("python")
     theirs: dict[str, Any] = {}

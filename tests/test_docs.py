@@ -21,7 +21,7 @@ import typer
 
 import cuanto
 from cuanto.cli import main
-from places import ROOT
+from paths import ROOT
 
 DOCS = ROOT / "docs"
 SITE = sorted(DOCS.rglob("*.md"))
@@ -142,9 +142,9 @@ PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|json|sh|toml)|[\w/]+\.(?:h|cuh))`")
 def test_files_that_are_named_exist(page: Path) -> None:
     """In the checkout, in the package, or (templates) in `kernels/templates`."""
     package = ROOT / "src" / "cuanto"
-    positions = (ROOT, package, package / "kernels", package / "kernels" / "templates")
+    folders = (ROOT, package, package / "kernels", package / "kernels" / "templates")
     named = set(PATH.findall(page.read_text()))
-    assert {path for path in named if not any((position / path).exists() for position in positions)} == set()
+    assert {path for path in named if not any((folder / path).exists() for folder in folders)} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

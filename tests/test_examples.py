@@ -15,7 +15,7 @@ from pyscf import df, gto, scf
 
 import cuanto
 from cuanto.basis import auxiliary_basis
-from places import ROOT
+from paths import ROOT
 
 EXAMPLES = ROOT / "examples"
 MOLECULES = Path(cuanto.__file__).parent / "data" / "molecules"

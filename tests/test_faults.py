@@ -36,7 +36,7 @@ from cuanto.kernels.build import source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
-from places import ROOT
+from paths import ROOT
 from scripted import drafts, finals
 
 SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
@@ -308,8 +308,8 @@ def test_names_of_basis_sets_are_only_names(
 ) -> None:
     """No file outside the folders of basis sets is read, unless its own name is given."""
     (tmp_path / "sets" / "inner").mkdir(parents=True)
-    for position in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
-        position.write_text("H S\n 1.0 1.0\n")
+    for path in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
+        path.write_text("H S\n 1.0 1.0\n")
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(tmp_path / "sets" / "inner"))
     with pytest.raises(InputError) as caught:
         cuanto.Basis(name, molecule)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from places import ROOT
+from paths import ROOT
 
 SOURCE = ROOT / "src" / "cuanto"
-MOST_PARAMETERS = 8
+MAX_PARAMETERS = 8
 
 QUESTIONS = {
     "which array module": r"\bxp is (not )?(np|numpy)\b|\bxp\.__name__|\bxp\.cuda\b",
@@ -26,13 +26,13 @@ QUESTIONS = {
     "CuPy": r"\b(cupy|cupyx|cublas|cusolver)\b",
 }
 """Patterns of code that asks about the device, as `ast.unparse` writes it. `hasattr(backend, 'run')` is allowed:
-`integrals.resolve` checks by it that it was given a backend."""
+`integrals.resolve` uses it to check that it was given a backend."""
 
-UNDER_WAY: dict[str, set[str]] = {}
+KNOWN_QUESTIONS: dict[str, set[str]] = {}
 """Files that still ask about the device, and how; the test fails if a listed file no longer does."""
 
 LARGE_CLASSES: set[str] = set()
-"""Classes that still have too many parameters; the test fails if a class in this list no longer has."""
+"""Classes that still have too many parameters; the test fails if a listed class no longer does."""
 
 
 def modules() -> list[Path]:
@@ -74,15 +74,15 @@ def untyped_backends(tree: ast.Module) -> Iterator[int]:
             yield node.lineno
 
 
-def asked(path: Path) -> set[str]:
+def questions_in(path: Path) -> set[str]:
     code = code_of(path)
     found = {question for question, pattern in QUESTIONS.items() if re.search(pattern, code)}
     return found | ({"Any"} if any(untyped_backends(tree_of(path))) else set())
 
 
 def test_nothing_asks_which_device_it_is_on() -> None:
-    found = {str(path.relative_to(SOURCE)): asked(path) for path in modules()}
-    assert {name: questions for name, questions in found.items() if questions} == UNDER_WAY
+    found = {str(path.relative_to(SOURCE)): questions_in(path) for path in modules()}
+    assert {name: questions for name, questions in found.items() if questions} == KNOWN_QUESTIONS
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_nothing_asks_which_device_it_is_on() -> None:
 def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(f'"""Not a question: xp is np."""\n{line}  # nor this: import ctypes\n')
-    assert question in asked(path)
+    assert question in questions_in(path)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> N
 def test_other_code_is_allowed(line: str, tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(line)
-    assert asked(path) == set()
+    assert questions_in(path) == set()
 
 
 def parameters(node: ast.ClassDef) -> int:
@@ -134,7 +134,7 @@ def parameters(node: ast.ClassDef) -> int:
 
 def test_no_class_takes_more_than_eight_parameters() -> None:
     classes = [node for path in sorted(SOURCE.rglob("*.py")) for node in ast.walk(tree_of(path))]
-    large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MOST_PARAMETERS}
+    large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MAX_PARAMETERS}
     assert large == LARGE_CLASSES
 
 
@@ -154,6 +154,6 @@ def test_cupy_is_forbidden_in_every_package_but_the_backends() -> None:
     assert set(contract["source_modules"]) == {f"cuanto.{name}" for name in tops}  # type: ignore[call-overload]
 
 
-def test_contracts_have_no_exception_but_that_of_type_checking() -> None:
+def test_the_only_exception_of_contracts_is_type_checking() -> None:
     exceptions = [line for one in contracts() for line in one.get("ignore_imports", ())]  # type: ignore[attr-defined]
     assert exceptions == ["cuanto -> cuanto.batch"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cuanto
-from places import ROOT
+from paths import ROOT
 
 
 def run_python(code: str) -> str:

@@ -152,7 +152,7 @@ def test_a_terminal_has_a_bar_and_a_file_has_none(batch: Batch, terminal: Consol
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), CuantoError("no space left")])
-def test_an_interrupted_batch_says_what_is_kept(
+def test_an_interrupted_batch_reports_its_progress(
     error: BaseException, batch: Batch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console, seen = Console(file=io.StringIO(), width=300), []

@@ -41,7 +41,7 @@ from gradient_cases import (  # noqa: E402
 )
 
 RESULTS = ROOT / "benchmarks" / "results"
-LARGEST_SUM = 1e-8
+MAX_SUM = 1e-8
 """Largest sum of forces, Hartree/Bohr."""
 LARGEST = ("energy_difference", "gradient_difference", "sum_of_forces")
 """Quantities of which the record has the largest by kind of method."""
@@ -88,7 +88,7 @@ def right(made: Row) -> bool:
     """Whether a row agrees with its reference."""
     same = abs(made["energy_difference"]) < made.get("energy_tolerance", np.inf)
     if "gradient_difference" in made:
-        same &= made["gradient_difference"] < made["tolerance"] and made["sum_of_forces"] < LARGEST_SUM
+        same &= made["gradient_difference"] < made["tolerance"] and made["sum_of_forces"] < MAX_SUM
     return bool(made["converged"] and same)
 
 

@@ -172,11 +172,11 @@ def counts(members: list[Row], made: list[Row]) -> list[str]:
     worst = max(made, key=lambda row: abs(row["electrons_relative"]))
     theirs = worst.get("electrons_pyscf", stored[worst["row"]])
     count = "" if theirs is None else f"{theirs:.6f}"
-    return [f"{worst['electrons']:.6f}", count, share(abs(worst["electrons_relative"]))]
+    return [f"{worst['electrons']:.6f}", count, format_relative(abs(worst["electrons_relative"]))]
 
 
-def share(value: float) -> str:
-    """Notes of a result have six decimals of the number of electrons."""
+def format_relative(value: float) -> str:
+    """Format a relative difference; notes print electrons with six decimals, so smaller values are unknown."""
     return f"{value:.0e}" if value > 1e-7 else "< 1e-7"
 
 
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--least", type=int, default=0, help="leave out smaller bases")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after this time")
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
     parser.add_argument("--peer", action="store_true", help="electrons of PySCF on the same grid")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/kohn_sham_references_BACKEND.json")
     parser.add_argument("--table", action="store_true", help="write the table of the documentation, calculate nothing")

@@ -3,10 +3,10 @@
 #
 #   tools/gpu_check.sh                      tests, sanitize and every benchmark
 #   tools/gpu_check.sh tests scf dft        some of the PARTS below, in this order
-#   JOBS=4 tools/gpu_check.sh tests         processes of the tests, 14 by default
+#   JOBS=4 tools/gpu_check.sh tests         number of test processes, 14 by default
 #
-# Results under $OUT (default: build/): gpu_check.log, and results.tar.gz with one JSON file per benchmark; the record of
-# a benchmark that is interrupted is beside them as far as it got.
+# Results under $OUT (default: build/): gpu_check.log, and results.tar.gz with one JSON file per benchmark; partial
+# records of interrupted benchmarks stay in $OUT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build}

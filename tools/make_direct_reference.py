@@ -57,7 +57,7 @@ def record(system: System, rng: np.random.Generator) -> Record:
     """Record of one system: random positions, the elements there, norms and traces."""
     basis = basis_of(system)
     D_pq = density(basis)
-    positions = rng.integers(basis.nbf, size=(ELEMENTS, 2))
+    indices = rng.integers(basis.nbf, size=(ELEMENTS, 2))
     start = time.perf_counter()
     J_pq, K_pq = pyscf_jk(basis, D_pq)
     print(f"{system}: {basis.nbf} functions, {time.perf_counter() - start:.0f} s", flush=True)
@@ -66,9 +66,9 @@ def record(system: System, rng: np.random.Generator) -> Record:
         "basis": system.basis,
         "cartesian": not system.spherical,
         "nbf": basis.nbf,
-        "places": positions.tolist(),
-        "J": fingerprint(J_pq, D_pq, positions),
-        "K": fingerprint(K_pq, D_pq, positions),
+        "places": indices.tolist(),
+        "J": fingerprint(J_pq, D_pq, indices),
+        "K": fingerprint(K_pq, D_pq, indices),
     }
 
 

@@ -127,11 +127,11 @@ def cases() -> list[Row]:
     for lines, grid in ((HARTREE_FOCK, None), (FUNCTIONALS, list(GRID))):
         for line in lines.strip().splitlines():
             name, method, basis, fitting = (part.strip() for part in line.rstrip(" *").split("/"))
-            positions, charge, multiplicity = MOLECULES[name]
+            atoms, charge, multiplicity = MOLECULES[name]
             rows.append(
                 {
                     "molecule": name,
-                    "geometry": positions,
+                    "geometry": atoms,
                     "charge": charge,
                     "multiplicity": multiplicity,
                     "method": method,
@@ -204,7 +204,7 @@ def calculate(row: Row) -> Row:
         slope.auxbasis_response = True
     gradient = np.asarray(slope.kernel())
     found = {"program": f"PySCF {pyscf.__version__}", "energy": float(method.e_tot), "orbital_gradient": norm}
-    return row | found | {"gradient": [[round(x, 11) for x in position] for position in gradient.tolist()]}
+    return row | found | {"gradient": [[round(x, 11) for x in row_x] for row_x in gradient.tolist()]}
 
 
 def main() -> None:

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuanto import basis, coulomb, errors, integrals, system, units
+    from cuanto import basis, core_potentials, coulomb, errors, integrals, system, units
     from cuanto.api import energy, gradient
     from cuanto.basis import Basis
     from cuanto.batch import energies
+    from cuanto.interaction import CounterpoiseResult, counterpoise
     from cuanto.interfaces.compute import compute
     from cuanto.interfaces.read import read
     from cuanto.methods import Result
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Basis",
+    "CounterpoiseResult",
     "Molecule",
     "OptimizationResult",
     "Result",
@@ -34,7 +36,9 @@ __all__ = [
     "__version__",
     "basis",
     "compute",
+    "core_potentials",
     "coulomb",
+    "counterpoise",
     "dynamics",
     "energies",
     "energy",
@@ -48,14 +52,16 @@ __all__ = [
     "units",
 ]
 
-_SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
+_SUBMODULES = ("basis", "core_potentials", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {
     "Basis": "cuanto.basis",
+    "CounterpoiseResult": "cuanto.interaction",
     "Molecule": "cuanto.system",
     "OptimizationResult": "cuanto.motion.optimize",
     "Result": "cuanto.methods",
     "Vibrations": "cuanto.motion.vibrations",
     "compute": "cuanto.interfaces.compute",
+    "counterpoise": "cuanto.interaction",
     "dynamics": "cuanto.motion.dynamics",
     "energies": "cuanto.batch",
     "energy": "cuanto.api",

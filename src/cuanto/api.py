@@ -124,6 +124,8 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
             _ = found.gradient  # computed here, or refused with an error
         return found
     calculation = Calculation.of(request)
+    if gradient:
+        calculation.begin_gradient()
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
     result = GaussianResult(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,32 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMatrix:
+    """The elements of a matrix that are not zero; those at the same place are added."""
+
+    row: Ints
+    column: Ints
+    value: Array
+    shape: tuple[int, int]
+
+    @property
+    def T(self) -> SparseMatrix:
+        """The transpose."""
+        return SparseMatrix(self.column, self.row, self.value, self.shape[::-1])
+
+    def compressed(self) -> tuple[Ints, Ints, Array]:
+        """By rows: where each begins, and the end; columns, ascending in a row; values."""
+        order = np.lexsort((self.column, self.row))
+        return range_starts(np.bincount(self.row, minlength=self.shape[0])), self.column[order], self.value[order]
+
+    def toarray(self) -> Array:
+        """The full matrix."""
+        full = np.zeros(self.shape)
+        np.add.at(full, (self.row, self.column), self.value)
+        return full
 
 
 def range_starts(sizes: Any) -> Ints:

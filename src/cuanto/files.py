@@ -73,11 +73,11 @@ def require_writable(path: Name, *inputs: Name | None) -> None:
     """Refuse an output that cannot be written, or that would overwrite one of the `inputs`, before the work begins."""
     target = destination(path)
     for name in inputs:
-        if name is not None and _same(target, Path(name)):
+        if name is not None and _same_file(target, Path(name)):
             raise InputError(f"{path} would overwrite the input {name}: give the output another name")
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except (OSError, ValueError):

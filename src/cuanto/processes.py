@@ -24,7 +24,7 @@ from typing import Any
 from cuanto.errors import CuantoError
 from cuanto.workers import ONE_THREAD, Function, Result
 
-SERVE = "import sys; sys.path.append(sys.argv[1]); from cuanto.processes import serve; serve()"
+SERVE_CODE = "import sys; sys.path.append(sys.argv[1]); from cuanto.processes import serve; serve()"
 
 
 class LostWorkerError(CuantoError):
@@ -43,7 +43,7 @@ class _Worker:
         self.key = ""
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", SERVE, here],  # -P: do not import modules from the current folder
+            [sys.executable, "-P", "-c", SERVE_CODE, here],  # -P: do not import modules from the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.stderr,

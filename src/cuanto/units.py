@@ -27,6 +27,9 @@ BOLTZMANN: Final = 3.1668114e-6
 HARTREE_IN_KJ_PER_MOL: Final = 2625.49964
 """One Hartree in kJ/mol."""
 
+HARTREE_IN_KCAL_PER_MOL: Final = HARTREE_IN_KJ_PER_MOL / 4.184
+"""One Hartree in kcal/mol, thermochemical calories."""
+
 ATMOSPHERE: Final = 101325.0 / 2.94210131e13
 """One standard atmosphere (101325 Pa) in Hartree/Bohr^3."""
 

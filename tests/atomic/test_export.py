@@ -23,7 +23,7 @@ from cuanto.atomic.report import result_dict
 from cuanto.basis.formats import parse_basis
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, MissingDependencyError
-from places import ROOT
+from paths import ROOT
 
 SUFFIXES = (".json", ".nw", ".gbs")
 NEON = "s(1:14)p(1:9)"
@@ -101,7 +101,7 @@ def test_a_set_made_here_gives_the_atom_its_energy_in_a_molecule(
     assert result.converged and result.energy == pytest.approx(orbitals.energy, abs=1e-8)
 
 
-def test_what_cannot_be_exported(orbitals: AtomResult) -> None:
+def test_sets_that_cannot_be_exported(orbitals: AtomResult) -> None:
     relativistic = solve(orbitals.atom, ScfSettings(), "cpu")
     with pytest.raises(InputError, match="non-relativistic orbitals"):
         contracted_table("Ne", relativistic)

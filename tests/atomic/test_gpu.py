@@ -19,7 +19,7 @@ ENERGY_REL = 1e-12
 
 
 @pytest.fixture(autouse=True)
-def an_empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
 
 

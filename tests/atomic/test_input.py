@@ -69,7 +69,7 @@ def test_groups_of_parameters_and_weights() -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "line", "says"), WRONG)
-def test_what_is_wrong_is_said_with_its_line(old: str, new: str, line: int, says: str) -> None:
+def test_errors_name_the_line(old: str, new: str, line: int, says: str) -> None:
     assert old in NITROGEN
     with pytest.raises(InputError) as caught:
         parse_input(NITROGEN.replace(old, new, 1), "n.inp")

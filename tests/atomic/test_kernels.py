@@ -10,7 +10,7 @@ import pytest
 
 from atomic_cases import PLANE_NAMES, planes, random_basis, random_densities, slow_planes
 from cuanto.atomic import SPECIES, AtomBasis, Repulsion
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT
+from cuanto.atomic.atom import MAX_EXPONENT, MIN_EXPONENT
 from cuanto.atomic.species import exchange_factors
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -56,7 +56,7 @@ def test_closed_sums_are_the_integral(k: int, a: int, b: int, alpha: float, beta
     assert abs(found / exact - 1) < 3e-15
 
 
-def test_small_functions_of_the_twin_are_derivatives() -> None:
+def test_small_functions_of_the_oracle_are_derivatives() -> None:
     for species in SPECIES:
         z, r, step = 1.7, 0.8, 1e-5
         [(norm, power)] = slow.large(species.kappa, z)
@@ -85,7 +85,7 @@ def test_every_class(name: str, extreme: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "simt"])
-def test_potential_is_that_of_the_twin(name: str) -> None:
+def test_potential_equals_that_of_the_oracle(name: str) -> None:
     basis = random_basis(5, (4, 3, 2, 3, 2, 1, 2))
     D_i = random_densities(basis)
     repulsion = Repulsion(basis, name)
@@ -139,12 +139,12 @@ def test_symmetries_without_functions_on_the_gpu_path() -> None:
 
 def test_the_range_of_exponents() -> None:
     """Integrals are finite for the smallest and largest accepted exponents in all species together."""
-    basis = AtomBasis((np.array([SMALLEST_EXPONENT, 1.0, LARGEST_EXPONENT]),) * 9)
+    basis = AtomBasis((np.array([MIN_EXPONENT, 1.0, MAX_EXPONENT]),) * 9)
     for P in Repulsion(basis, "cpu").potential([np.eye(6)] * 9):
         assert np.isfinite(P).all()
 
 
-def test_few_texts_serve_all_classes() -> None:
+def test_few_texts_cover_all_classes() -> None:
     for target in ("cpu", "cuda"):
         texts = {integral_source(target, a.kappa, b.kappa).hash for a in SPECIES for b in SPECIES}
         assert len(texts) == 4
@@ -161,7 +161,7 @@ def test_nvrtc_compiles_the_texts() -> None:
         compile_nvrtc(contract_source("cuda", relativistic).text, "sm_90")
 
 
-def test_tables_of_a_class_are_those_of_its_orders() -> None:
+def test_tables_of_a_class_equal_those_of_its_orders() -> None:
     """F+ with F+ has four orders of exchange: the sum of four tables is as long as the longest of them."""
     species = SPECIES[6]
     factors = tuple(exchange_factors(species, species).items())

@@ -105,7 +105,7 @@ def test_the_optimisation_of_helium_in_the_specification() -> None:
 
 
 @pytest.mark.parametrize("symbol", ["He", "Be", "Ne", "Cr"])
-def test_the_same_set_has_the_same_energy_whatever_was_computed_before(symbol: str) -> None:
+def test_the_energy_of_a_set_does_not_depend_on_earlier_ones(symbol: str) -> None:
     """Bitwise equal, and equal to that of tightly converged spinors to 1e-13."""
     start, energy_of, _ = perturbed(symbol)
     others = [start.at((np.array(start.parameters) * factor).tolist()) for factor in (1.05, 0.98)]
@@ -127,7 +127,7 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def potentials(threads: int) -> tuple[list[np.ndarray], int]:
         store = Repulsion(basis, CpuBackend(threads=threads))
-        P_i, Q_i = store.both(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
+        P_i, Q_i = store.potential_and_open_shell(D_i, D_i, (1, 2), np.array([[0.3, 0.1], [0.1, 0.5]]))
         tasks = Counter((task.i, task.j) for task in store.plan.layout.tasks())
         return P_i + Q_i, max(tasks.values())
 
@@ -149,12 +149,12 @@ def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("method", ["newuoa", "cobyqa"])
 def test_sets_that_make_no_sense_or_fail_are_avoided(method: str) -> None:
-    asked: list[float] = []
+    betas: list[float] = []
 
     def energy_of(basis: WellTempered) -> float:
         alpha, beta, _, gamma = basis.parameters
         assert alpha > 0 and beta > 1 and gamma > -1
-        asked.append(beta)
+        betas.append(beta)
         if beta > 2.05:
             raise EnergyFailure("the SCF did not converge")
         return valley(basis)
@@ -170,7 +170,7 @@ def test_a_start_without_energy_is_an_error() -> None:
         optimise_basis(VALLEY.at((0.1, 0.9, 4.0, 1.5)), valley)
 
 
-def test_the_limit_of_evaluations_is_kept_and_said() -> None:
+def test_the_limit_of_evaluations_is_respected_and_reported() -> None:
     for method in ("newuoa", "cobyqa"):
         found = optimise_basis(VALLEY, valley, TrustRegion(maxfun=20), method, rounds=5)
         assert len(found.evaluations) <= 20 and not found.converged
@@ -203,7 +203,7 @@ class Interrupting:
 
 
 @pytest.mark.parametrize("method", ["newuoa", "cobyqa"])
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, method: str) -> None:
+def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, method: str) -> None:
     path, problem = tmp_path / "log.jsonl", {"what": "a valley"}
     whole = optimise_basis(VALLEY, valley, method=method, rounds=2)
     first = Interrupting(valley, after=30)
@@ -228,12 +228,12 @@ def test_refusals_are_logged_too(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
 
     def never(basis: WellTempered) -> float:
-        raise EnergyFailure("no luck")
+        raise EnergyFailure("no convergence")
 
-    with pytest.raises(InputError, match="no luck"):
+    with pytest.raises(InputError, match="no convergence"):
         optimise_basis(VALLEY, never, log=EvaluationLog(path, {}))
     (refused,) = EvaluationLog(path, {}).known.values()
-    assert refused.energy is None and refused.note == "no luck"
+    assert refused.energy is None and refused.note == "no convergence"
 
 
 def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:

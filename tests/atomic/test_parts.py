@@ -161,7 +161,7 @@ def test_potentials_against_quadrature(model: str, a: float) -> None:
 
 
 @pytest.mark.parametrize("species", SPECIES, ids=lambda one: one.label)
-def test_matrices_against_the_twin(species) -> None:
+def test_matrices_against_the_oracle(species) -> None:
     """Sums over monomials of the slow functions: overlap, kinetic balance, moments, attraction of a point."""
     z = np.array([0.3, 2.0, 45.0])
     a = np.add.outer(z, z)

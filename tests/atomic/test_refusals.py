@@ -129,14 +129,14 @@ def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) ->
         contracted_table("He", replace(helium, converged=False))
 
 
-def test_an_energy_at_rest_is_taken_though_the_density_trembles(helium: AtomResult) -> None:
+def test_a_constant_energy_is_accepted_although_the_density_oscillates(helium: AtomResult) -> None:
     last = helium.history[-1]
     assert energy_is_constant(replace(helium, history=[last] * 5))
     assert not energy_is_constant(replace(helium, history=[last] * 4))
     assert not energy_is_constant(replace(helium, history=[last] * 4 + [replace(last, energy=last.energy + 1e-3)]))
 
 
-def test_an_energy_that_cannot_be_had_says_why() -> None:
+def test_a_failed_energy_is_explained() -> None:
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)", settings={"max_iterations": 1})
     assert isinstance(job.basis, WellTempered)
     energy_of = AtomEnergy(job, "cpu")
@@ -147,7 +147,7 @@ def test_an_energy_that_cannot_be_had_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails", "energies", "asked"),
+    ("fails", "energies", "tried"),
     [
         ((), (-2.1, -2.2), [(0.2, False), (0.1, True)]),
         (("from another",), (-2.1, -2.2), [(0.2, False), (0.1, True), (0.1, False)]),
@@ -155,7 +155,7 @@ def test_an_energy_that_cannot_be_had_says_why() -> None:
     ],
 )
 def test_spinors_of_the_job_start_every_other_set(
-    monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], asked: list[tuple[float, bool]]
+    monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], tried: list[tuple[float, bool]]
 ) -> None:
     """If that fails, the bare nucleus is used; the set of the job itself is computed once."""
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)")
@@ -176,7 +176,7 @@ def test_spinors_of_the_job_start_every_other_set(
     else:
         assert energy_of(job.basis) == pytest.approx(energies[0])
     assert energy_of(job.basis.at((0.1, 3.0, 1.0, 1.0))) == pytest.approx(energies[1])
-    assert calls == asked
+    assert calls == tried
 
 
 # ------------------------------------------------------------------------------------------------- starts of a search
@@ -198,11 +198,11 @@ def test_a_search_starts_where_the_energy_is_lowest() -> None:
     assert best_start(starts[1:2], near_a_tenth, EvaluationLog()) is starts[1]  # no choice
 
 
-def test_what_the_log_knows_is_not_computed_again(tmp_path: Path) -> None:
-    starts, asked = tempered(0.5, 0.2, 0.11), []
+def test_logged_energies_are_not_computed_again(tmp_path: Path) -> None:
+    starts, tried = tempered(0.5, 0.2, 0.11), []
 
     def energy_of(basis: WellTempered) -> float:
-        asked.append(basis.parameters[0])
+        tried.append(basis.parameters[0])
         return near_a_tenth(basis)
 
     log = EvaluationLog(tmp_path / "a.log", {"element": "He"})
@@ -210,11 +210,11 @@ def test_what_the_log_knows_is_not_computed_again(tmp_path: Path) -> None:
     log.append(Evaluation(0, starts[2].parameters, None))
     again = EvaluationLog(tmp_path / "a.log", {"element": "He"})
     assert best_start(starts, energy_of, again) is starts[1]
-    assert asked == [0.5]
+    assert tried == [0.5]
     assert len(EvaluationLog(tmp_path / "a.log", {"element": "He"}).known) == 3
 
 
-def test_a_search_without_any_start_says_why() -> None:
+def test_a_search_without_any_start_is_explained() -> None:
     with pytest.raises(EnergyFailure, match="too tight"):
         best_start(tempered(3.0, 4.0), near_a_tenth, EvaluationLog())
     with pytest.raises(EnergyFailure, match="to start from has an energy: alpha = -2 is not"):

@@ -28,7 +28,7 @@ from cuanto.atomic import (
 )
 from cuanto.atomic.one_electron import core, overlap
 from cuanto.atomic.rotate import SpinorRotations
-from cuanto.atomic.solve import effective, error
+from cuanto.atomic.solve import diis_error, effective_fock
 from cuanto.errors import CuantoError, InputError
 
 solver = importlib.import_module("cuanto.atomic.solve")
@@ -70,7 +70,7 @@ def _overlap(atom: Atom, i: int) -> Array:
 
 
 def complete(atom: Atom, result: AtomResult, i: int) -> Array:
-    """Occupied spinors and an orthonormal rest."""
+    """Occupied spinors, completed to an orthonormal set."""
     S = _overlap(atom, i)
     L = np.linalg.cholesky(S)
     U = np.linalg.qr(np.concatenate([L.T @ result.coefficients[i], np.eye(len(S))], axis=1))[0][:, : len(S)]
@@ -92,7 +92,7 @@ def test_the_energy_is_stationary() -> None:
         whole[:, :occupied] = result.coefficients[i]
         empty = whole[:, occupied:] @ rng.normal(size=whole.shape[1] - occupied)
         whole[:, occupied] = empty / np.linalg.norm(np.linalg.cholesky(_overlap(atom, i)).T @ empty)
-        # every occupied spinor with a mixture of all that is empty, the closed 1s with the open 2s
+        # mix every occupied spinor with a combination of all empty ones, and the closed 1s with the open 2s
         for m, k in combinations(range(occupied + 1), 2):
             energies = []
             for angle in (-1e-4, 1e-4):
@@ -122,14 +122,14 @@ def test_effective_matrix_has_the_blocks_it_should() -> None:
     C = np.linalg.qr(rng.normal(size=(9, 9)))[0]
     A, Q = (one + one.T for one in rng.normal(size=(2, 9, 9)))
     filling, c, o, r = 0.3, slice(0, 3), slice(3, 4), slice(4, 9)
-    M = C.T @ effective(A, Q, C[:, c], C[:, o], filling) @ C
+    M = C.T @ effective_fock(A, Q, C[:, c], C[:, o], filling) @ C
     closed, opened = C.T @ A @ C, C.T @ (A - Q) @ C
     for block in ((c, c), (r, r), (c, r)):
         assert M[block] == pytest.approx(closed[block], abs=1e-12)
     for block in ((o, o), (o, r), (r, o)):
         assert M[block] == pytest.approx(opened[block], abs=1e-12)
     assert M[c, o] == pytest.approx((closed[c, o] - filling * opened[c, o]) / (1 - filling), abs=1e-12)
-    e = C.T @ error(C @ M @ C.T, C[:, c], C[:, o]) @ C
+    e = C.T @ diis_error(C @ M @ C.T, C[:, c], C[:, o]) @ C
     assert np.abs(e + e.T).max() < 1e-12 and np.abs(e[r, r]).max() < 1e-12
     assert np.abs(e[r, c]) == pytest.approx(np.abs(M[r, c]), abs=1e-12)
 
@@ -145,7 +145,7 @@ def test_effective_matrix_has_the_blocks_it_should() -> None:
     ids=["damping", "strong", "shift", "short"],
 )
 @pytest.mark.parametrize("symbol", ["Ne", "Ar", "N"])
-def test_all_ways_lead_to_one_energy(symbol: str, settings: ScfSettings) -> None:
+def test_all_settings_lead_to_the_same_energy(symbol: str, settings: ScfSettings) -> None:
     atom = table_atom(symbol)
     expected = solve(atom, TIGHT, "cpu")
     result = solve(atom, settings, "cpu")
@@ -153,7 +153,7 @@ def test_all_ways_lead_to_one_energy(symbol: str, settings: ScfSettings) -> None
     assert result.converged and result.energy == pytest.approx(expected.energy, rel=DAMPED if damped else SAME)
     if damped and settings.damping == 0.3:
         assert 10 <= result.iterations <= 25
-    if settings.level_shift:  # taken back near the end
+    if settings.level_shift:  # the shift is removed near convergence
         assert result.iterations <= expected.iterations + 3
 
 
@@ -181,11 +181,11 @@ def test_rotated_spinors_have_the_same_energy(symbol: str, relativistic: bool, m
 def test_rotated_spinors_that_are_not_the_lowest() -> None:
     """Rotations do not reorder levels, so that a wrong occupation is detected at the end."""
     F = np.diag([-9.0, -2.0, -1.0, 3.0]) + 0.01
-    rotated = SpinorRotations(lambda F: solver.lowest(F, 1, 1, 2.0, "S+", rest=True), 1, 1, 1)
+    rotated = SpinorRotations(lambda F: solver.lowest_eigenvectors(F, 1, 1, 2.0, "S+", rest=True), 1, 1, 1)
     U = rotated(F)
     assert rotated(F + 1e-3 * np.eye(4)[::-1]).shape == U.shape and rotated.steps == 1
     assert rotated.check(F, U)
-    other = solver.lowest(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
+    other = solver.lowest_eigenvectors(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
     assert not rotated.check(F, other)
     rotated(F)
     assert rotated.steps == 1  # eigenvectors, because the current spinors are not the lowest
@@ -227,11 +227,11 @@ def test_restarts_from_a_file(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not contain the spinors"):
             SavedSpinors.load(wrong)
     np.savez(path, relativistic=np.array(True), exponents_0=np.ones(1), coefficients_0=np.ones((3, 1)))
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="do not match"):
         SavedSpinors.load(path)
 
 
-def test_integrals_serve_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrals_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     atom = table_atom("Be")
     repulsion = Repulsion(atom.basis, "cpu")
 
@@ -251,12 +251,12 @@ def test_integrals_serve_again(monkeypatch: pytest.MonkeyPatch) -> None:
         solve(atom, ScfSettings(relativistic=False), repulsion=repulsion)
 
 
-def test_what_did_not_converge_says_so() -> None:
+def test_failure_to_converge_is_reported() -> None:
     result = solve(table_atom("Ar"), ScfSettings(max_iterations=4), "cpu")
     assert not result.converged and result.iterations == 4 and len(result.history) == 4
 
 
-def test_what_is_reported() -> None:
+def test_reported_values() -> None:
     seen: list[AtomIteration] = []
     atom = table_atom("Cr")
     result = solve(atom, TIGHT, "cpu", on_iteration=seen.append)
@@ -291,8 +291,8 @@ def test_negative_energies_are_recognised() -> None:
     """A matrix without the gap between both continua."""
     F = np.diag([-5.0, -4.0, -3.0, 1.0])
     with pytest.raises(CuantoError, match="cannot be told apart"):
-        solver.lowest(F, 2, 1, 1.0, "S+")
-    U = solver.lowest(np.diag([-5.0, -4.0, -0.5, 1.0]), 2, 1, 1.0, "S+")
+        solver.lowest_eigenvectors(F, 2, 1, 1.0, "S+")
+    U = solver.lowest_eigenvectors(np.diag([-5.0, -4.0, -0.5, 1.0]), 2, 1, 1.0, "S+")
     assert np.abs(U[:, 0]) == pytest.approx([0, 0, 1, 0])
 
 
@@ -305,7 +305,7 @@ def test_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("relativistic", [True, False])
-def test_the_path_of_the_gpu(relativistic: bool) -> None:
+def test_the_gpu_code_path(relativistic: bool) -> None:
     """The same atom with the CUDA text executed thread by thread."""
     settings = ScfSettings(relativistic=relativistic)
     ours, theirs = (solve(small_atom(), settings, name) for name in ("cpu", "simt"))

@@ -41,38 +41,38 @@ def answer(trial: Trial) -> Outcome:
 
 def walk(chain: Chain, fails: set[str] | None = None) -> tuple[SearchResult, list[str]]:
     """Feed made-up energies to a chain; return its result and the sets that it tried."""
-    batches, asked = chain.run(), []
+    batches, tried = chain.run(), []
     trials = next(batches)
     while True:
-        asked += [trial.text for trial in trials]
+        tried += [trial.text for trial in trials]
         outcomes = [Outcome(None, error="no luck") if t.text in (fails or ()) else answer(t) for t in trials]
         try:
             trials = batches.send(outcomes)
         except StopIteration as stop:
-            return stop.value, asked
+            return stop.value, tried
 
 
 @pytest.mark.parametrize("scan", ["full", "bisect"])
 def test_eight_steps(scan: str) -> None:
-    found, asked = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, scan))
+    found, tried = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, scan))
     assert found.ranges == {"s": (1, 9), "p": (3, 7), "d": (2, 5)}
     assert found.accurate and not found.warnings and found.basis.range_text() == "s(1:9)p(3:7)d(2:5)"
     assert [step.name for step in found.steps] == [
         "start", "fewest d", "fewest p", "fewest s", "diffuse d", "diffuse p",
     ]  # fmt: skip
-    assert len(asked) == len(set(asked)), "nothing is optimised twice"
-    assert asked[0] == "s(1:20)p(1:20)d(1:20)"
+    assert len(tried) == len(set(tried)), "nothing is optimised twice"
+    assert tried[0] == "s(1:20)p(1:20)d(1:20)"
     if scan == "full":
-        assert asked[1:20] == [f"s(1:20)p(1:20)d(1:{m})" for m in range(1, 20)]
-        assert asked[20:35] == [f"s(1:20)p(1:{m})d(1:5)" for m in range(5, 20)]  # never fewer p than d functions
+        assert tried[1:20] == [f"s(1:20)p(1:20)d(1:{m})" for m in range(1, 20)]
+        assert tried[20:35] == [f"s(1:20)p(1:{m})d(1:5)" for m in range(5, 20)]  # never fewer p than d functions
     else:
-        assert len(asked) < 35
+        assert len(tried) < 35
 
 
 def test_nothing_is_shorter_than_the_occupied_shells() -> None:
-    found, asked = walk(Chain("X", (4, 3), -1.0, 1.0, 10, START, "full"))
+    found, tried = walk(Chain("X", (4, 3), -1.0, 1.0, 10, START, "full"))
     assert found.ranges == {"s": (1, 4), "p": (1, 3)}
-    assert not any("p(1:2)" in text or "s(1:3)" in text for text in asked)
+    assert not any("p(1:2)" in text or "s(1:3)" in text for text in tried)
 
 
 def test_failures_are_skipped_and_reported() -> None:
@@ -238,7 +238,7 @@ def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Sear
     assert isinstance(found["Li"], InputError) and "no lithium today" in str(found["Li"])
 
 
-def test_problems_are_said_at_once(tmp_path: Path) -> None:
+def test_problems_are_reported_immediately(tmp_path: Path) -> None:
     for settings, symbol, says in [
         ({"threshold": "table"}, "Ce", "the table has no Ce"),
         ({"size": 4}, "Kr", "size 4 is too small for Kr"),

@@ -144,7 +144,7 @@ def test_a_kept_file_is_on_the_disk_before_it_has_its_name(folder: Path, monkeyp
 
 @pytest.mark.usefixtures("choose_again")
 @pytest.mark.parametrize("end", ["kill -9 $$", "kill -9 $PPID", "echo no space left >&2; exit 1"])
-def test_a_compiler_that_dies_half_way_leaves_nothing(
+def test_a_killed_compiler_leaves_no_files(
     end: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = compiler_script(tmp_path / "dying", f'echo half > "$out"; {end}')
@@ -202,7 +202,7 @@ def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "os.replace"])
-def test_an_interrupted_write_keeps_what_was_there(step: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_keeps_the_old_file(step: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -26,7 +26,7 @@ WATER = "\n".join(["3", "", "O 0.0 0.0 0.1173", "H 0.0 0.7572 -0.4692", "H 0.0 -
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache; compilers are looked for in every test anew."""
+    """An empty cache; every test looks for compilers again."""
     path = tmp_path / "kernels"
     path.mkdir()
     monkeypatch.setenv("CUANTO_CACHE", str(path))

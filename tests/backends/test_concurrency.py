@@ -80,7 +80,7 @@ def test_a_forked_child_has_threads_of_its_own(water: tuple[cuanto.Molecule, cua
         assert pool.apply_async(_trace, (basis,)).get(timeout=60) == here
 
 
-def test_an_error_stops_the_rest_and_leaves_nothing(
+def test_an_error_stops_all_threads(
     water: tuple[cuanto.Molecule, cuanto.Basis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     molecule, basis = water

@@ -21,7 +21,7 @@ from cuanto.integrals.pairs import RowMap
 from cuanto.kernels.build import general_source
 from cuanto.kernels.text import Source
 from oracle import Array
-from places import DATA
+from paths import DATA
 from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 
 pytestmark = pytest.mark.gpu
@@ -31,7 +31,7 @@ AGREE = 1e-13
 
 
 @pytest.fixture(autouse=True)
-def an_empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
     return tmp_path
@@ -93,7 +93,7 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
     assert isinstance(integrals.overlap(basis), get_backend("cuda").xp.ndarray)
 
 
-def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cache: Path) -> None:
+def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """The first call uses only the general kernel; kernels compiled meanwhile are used by the next call and process."""
     monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")
@@ -117,18 +117,18 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cac
     special = device.to_host(integrals.eri_3c(basis, aux, backend=device))
     assert len(launched) > 5
     assert np.abs(special - general).max() <= AGREE * np.abs(general).max()
-    cubins = {path.name: path.stat().st_mtime_ns for path in an_empty_cache.glob("*.cubin")}
+    cubins = {path.name: path.stat().st_mtime_ns for path in empty_cache.glob("*.cubin")}
     assert len(cubins) > 5
     agree(integrals.eri_3c(basis, aux, backend=CudaBackend()), special, device)
-    assert {path.name: path.stat().st_mtime_ns for path in an_empty_cache.glob("*.cubin")} == cubins
+    assert {path.name: path.stat().st_mtime_ns for path in empty_cache.glob("*.cubin")} == cubins
 
 
 @pytest.mark.parametrize("damage", [b"", b"no machine code", None], ids=["empty", "garbage", "truncated"])
-def test_damaged_files_in_the_cache(damage: bytes | None, an_empty_cache: Path) -> None:
+def test_damaged_files_in_the_cache(damage: bytes | None, empty_cache: Path) -> None:
     _, basis, _ = bases("water_01")
     expected = CudaBackend("group")
     S = expected.to_host(integrals.overlap(basis, backend=expected))
-    (cubin,) = an_empty_cache.glob("*.cubin")
+    (cubin,) = empty_cache.glob("*.cubin")
     cubin.write_bytes(cubin.read_bytes()[:1000] if damage is None else damage)
     for _ in range(2):
         device = CudaBackend("group")

@@ -55,7 +55,7 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["algebra there", "algebra here"])
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def algebra_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Small matrices on the host, or all on the device."""
     if request.param == "algebra there":
         monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 0)
@@ -78,7 +78,7 @@ def on_the_cpu(case: str) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_energies_of_a_device(case: str, place: str) -> None:
+def test_energies_of_a_device(case: str, algebra_device: str) -> None:
     expected, found = on_the_cpu(case), calculate(case, Device())
     assert found.converged and expected.converged
     assert abs(found.energy - expected.energy) < (SINGLE if "single" in case else CPU_CUDA)
@@ -87,7 +87,7 @@ def test_energies_of_a_device(case: str, place: str) -> None:
     np.testing.assert_allclose(found.dipole, expected.dipole, rtol=0, atol=1e-4 if "single" in case else 1e-6)
 
 
-def test_checkpoint_of_a_device(place: str, tmp_path: Path) -> None:
+def test_checkpoint_of_a_device(algebra_device: str, tmp_path: Path) -> None:
     device, known = Device(), on_the_cpu("rhf")
     keep = Checkpoint(tmp_path / "water.h5", known.molecule, known.basis, "rhf", device)
     calculate("rhf", device, on_iteration=keep)
@@ -95,7 +95,7 @@ def test_checkpoint_of_a_device(place: str, tmp_path: Path) -> None:
     assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
 
 
-def test_orbitals_of_a_device_are_a_start(place: str) -> None:
+def test_orbitals_of_a_device_are_a_start(algebra_device: str) -> None:
     again = calculate("rhf", Device(), guess=calculate("rhf", Device()))
     assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
 
@@ -135,8 +135,8 @@ def test_repulsion_without_fitting(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("molecule", [WATER, HYDROXYL, SULPHIDE], ids=["water", "hydroxyl", "with d functions"])
 @pytest.mark.parametrize("diagonaliser", ["auto", "full", "pseudo", "sp2"])
-def test_semiempirical_energies_of_a_device(molecule: str, diagonaliser: str, place: str) -> None:
-    it = Molecule.from_string(molecule, multiplicity=2 if molecule == HYDROXYL else 1)
-    cpu, simt = (cuanto.energy(it, "pm6", backend=name, diagonaliser=diagonaliser) for name in ("cpu", "simt"))
+def test_semiempirical_energies_of_a_device(molecule: str, diagonaliser: str, algebra_device: str) -> None:
+    mol = Molecule.from_string(molecule, multiplicity=2 if molecule == HYDROXYL else 1)
+    cpu, simt = (cuanto.energy(mol, "pm6", backend=name, diagonaliser=diagonaliser) for name in ("cpu", "simt"))
     assert simt.converged and abs(cpu.energy - simt.energy) < CPU_CUDA and cpu.iterations == simt.iterations
     np.testing.assert_allclose(simt.gradient, cpu.gradient, rtol=0, atol=1e-7)

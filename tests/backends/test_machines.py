@@ -84,9 +84,9 @@ def test_a_wrong_number_of_threads_is_refused(given: str, monkeypatch: pytest.Mo
 def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither a library without its functions nor one that does not load is an error."""
     (tmp_path / "no_library.so").write_text("text")
-    for position in (find_library("c"), str(tmp_path / "no_library.so")):
-        monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=position))
-        monkeypatch.setattr(blas, "USERS", ("other_blas",))
+    for library in (find_library("c"), str(tmp_path / "no_library.so")):
+        monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=library))
+        monkeypatch.setattr(blas, "BLAS_MODULES", ("other_blas",))
         blas._control.cache_clear()
         assert blas._controls() == []
         with blas.one_thread:
@@ -201,7 +201,7 @@ def test_backends_by_name() -> None:
 # ----------------------------------------------------------------------------------------------- missing packages
 
 
-def test_doctor_says_what_missing_packages_would_bring(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_explains_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(package: str) -> str:
         if package != "h5py":
             raise PackageNotFoundError(package)

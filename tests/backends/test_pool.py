@@ -25,7 +25,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cpu.pool import CHUNKS, NativeLaunch, Variant
 from cuanto.kernels.text import Source
 from cuanto.log import Timings
-from places import SUPPORT
+from paths import SUPPORT
 from pool_kernels import ADD, ADD_MERGED, COUNT, SLOW, kernel
 from scripted import REAL, run_python, start_python
 
@@ -346,7 +346,7 @@ try:
 except KeyboardInterrupt:
     done = np.count_nonzero(out)
     time.sleep(0.1)
-    assert np.count_nonzero(out) == done  # nobody works on
+    assert np.count_nonzero(out) == done  # no thread continues
     print(time.monotonic(), flush=True)
 counts = np.zeros(1000, dtype=np.int64)
 backend.launch_all([Launch(count, 1000, {"count": counts}, grain=1)])
@@ -393,7 +393,7 @@ def test_failed_allocations_are_errors(what: str, threads: int) -> None:
     assert (counted(500, threads, 1) == 1).all() and out.tolist() == [100.0] * 3
 
 
-def test_an_error_while_a_launch_is_under_way() -> None:
+def test_an_error_during_a_launch() -> None:
     """The error comes from a better kernel; the threads stop before the arguments are freed."""
     backend, out = backends[3], np.zeros(100_000, dtype=np.int64)
     program = backend.compile(SLOW)
@@ -453,13 +453,13 @@ def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
 
 
 def test_long_launches_report_progress(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(pool, "PROGRESS", 0.15)
+    monkeypatch.setattr(pool, "PROGRESS_SECONDS", 0.15)
     timings = Timings()
     with caplog.at_level(logging.INFO, "cuanto"), timings.measure("three-centre integrals"):
         launch(SLOW, 100, 1, grain=1, milliseconds=8, out=np.zeros(100, dtype=np.int64))
     messages = [record.getMessage() for record in caplog.records][:-1]
     assert all(line.startswith("three-centre integrals: ") for line in messages)
-    assert 2 <= len(messages) <= timings.total / pool.PROGRESS
+    assert 2 <= len(messages) <= timings.total / pool.PROGRESS_SECONDS
     percent = [int(line.split()[2]) for line in messages]
     assert percent == sorted(percent) and 0 < percent[0] < percent[-1] < 100
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuanto.backends import programs
-from cuanto.backends.programs import ClassTables, class_cost, class_tables
+from cuanto.backends import programs, tables
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, tables_path
 from cuanto.kernels.build import cost_of, integrals_of, programs_of
 from cuanto.kernels.spec import Shells
 
@@ -77,3 +77,18 @@ def test_another_generator_has_other_files(empty_cache: Path, monkeypatch: pytes
     monkeypatch.setattr(programs, "_generator", lambda: "changed")
     class_tables(*LARGE, True)
     assert len(list(empty_cache.iterdir())) == 2
+
+
+def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "usable_cores", lambda: 2)
+    monkeypatch.setattr(tables, "WORTH_PROCESSES", 2)
+    another = ("coulomb", Shells((3, 2)), Shells((2, 2)), "hgp")
+    tables.make_tables([LARGE, another, SMALL], levels=True)
+    paths = [tables_path(*one, True) for one in (LARGE, another, SMALL)]
+    assert [path.exists() for path in paths] == [True, True, False]
+    stored = class_tables(*LARGE, True)
+    forget()
+    paths[0].unlink()
+    generated = class_tables(*LARGE, True)
+    for one, other in zip(stored.programs, generated.programs, strict=True):
+        assert np.array_equal(one.table, other.table) and np.array_equal(one.constants, other.constants)

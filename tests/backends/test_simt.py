@@ -432,7 +432,7 @@ def test_uninitialised_memory_is_nan() -> None:
     assert all(bool(xp.isnan(array).all()) for array in result)
 
 
-def test_a_matrix_without_a_factor_gives_none() -> None:
+def test_a_matrix_without_a_factor_gives_nan() -> None:
     """As on a GPU: NaN instead of an error."""
     xp = SimtBackend.xp
     assert bool(xp.isnan(xp.linalg.cholesky(-xp.eye(2))).all())

@@ -145,7 +145,7 @@ def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, mo
 
 
 @pytest.mark.usefixtures("much_work")
-def test_specialised_kernels_of_an_earlier_process_serve_at_once(watch: Watch, folder: Path) -> None:
+def test_specialised_kernels_of_an_earlier_process_are_used_immediately(watch: Watch, folder: Path) -> None:
     watch.gate.set()
     earlier = CpuBackend(threads=2)
     integrals.overlap(BASIS, backend=earlier)

@@ -9,7 +9,7 @@ from cuanto.basis.auxiliary import _as_table
 from cuanto.basis.exchange import automatic_auxiliary
 from cuanto.errors import InputError
 from cuanto.system import Molecule
-from places import DATA
+from paths import DATA
 
 WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")
 SYMBOLS = (
@@ -99,7 +99,7 @@ def test_choice_by_element_has_fitting_sets_by_element() -> None:
 
 
 @pytest.mark.parametrize(("name", "symbol"), [("sto-3g", "I"), ("ano-rcc", "Xe"), ("6-31g**", "Fe")])
-def test_generated_set_is_that_of_the_exchange(name: str, symbol: str) -> None:
+def test_generated_set_equals_that_of_the_exchange(name: str, symbol: str) -> None:
     molecule = atoms(symbol)
     orbital = Basis(name, molecule, spherical=True)
     ours = automatic_auxiliary(symbol, [_as_table(shell) for shell in orbital.shells], "autoaux")

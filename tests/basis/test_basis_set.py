@@ -17,7 +17,7 @@ from cuanto.basis.formats import parse_basis, read_basis_file
 from cuanto.basis.shell import normalised_coefficients, tabulated_coefficients
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system import Molecule
-from places import DATA
+from paths import DATA
 from sample import sample
 
 WATER = Molecule.from_xyz(DATA / "geometries" / "water_01.xyz")
@@ -70,7 +70,7 @@ SETS = [
 
 
 @pytest.mark.parametrize(("name", "molecule", "spherical"), SETS, ids=lambda value: str(value)[:12])
-def test_order_and_normalisation_are_those_of_pyscf(name: str, molecule: Molecule, spherical: bool) -> None:
+def test_order_and_normalisation_equal_those_of_pyscf(name: str, molecule: Molecule, spherical: bool) -> None:
     basis = Basis(name, molecule, spherical=spherical)
     mole = pyscf_mole(molecule, name, cart=not spherical)
     assert basis.nbf == mole.nao
@@ -189,7 +189,7 @@ FORMATS = {"nwchem": ".nw", "gaussian94": ".gbs", "json": ".json"}
 
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("name", ["cc-pvtz", "6-31g**", "3-21g", "def2-universal-jkfit"])
-def test_files_say_the_same_as_the_exchange(fmt: str, name: str, tmp_path: Path) -> None:
+def test_files_agree_with_the_exchange(fmt: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / f"set{FORMATS[fmt]}"
     path.write_text(bse.get_basis(name, elements=["H", "O"], fmt=fmt))
     basis = Basis(path, WATER)

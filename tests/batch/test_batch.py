@@ -33,7 +33,7 @@ from cuanto.motion.record import content_of
 from cuanto.motion.tasks import plain_molecule
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.workers import DaskRunner, SerialRunner
-from places import SUPPORT
+from paths import SUPPORT
 from scripted import wait_until
 
 
@@ -197,7 +197,7 @@ def test_a_dask_scheduler(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ the journal
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_continues(tmp_path: Path) -> None:
     out = tmp_path / "h2.jsonl"
     done: list[Row] = []
 
@@ -219,7 +219,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert [row.energy for row in rows] == [row.energy for row in energies(H2, **HF)]
 
 
-def test_what_decides_a_result_decides_its_key(tmp_path: Path) -> None:
+def test_keys_depend_on_everything_that_affects_a_result(tmp_path: Path) -> None:
     basis = tmp_path / "own.nw"
     basis.write_text("H S\n 1.0 1.0\n")
     keys = {
@@ -256,7 +256,7 @@ energies(H2, out={out!r}, on_row=lambda row: time.sleep(60 if row.name == "h1" e
 """
 
 
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+def test_a_killed_run_continues(tmp_path: Path) -> None:
     out = tmp_path / "h2.csv"
     code = KILLED.format(paths=[str(Path(__file__).parent), str(SUPPORT)], out=str(out))
     process = subprocess.Popen([sys.executable, "-c", code])

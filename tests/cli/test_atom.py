@@ -35,15 +35,15 @@ SMALL = ("--element", "He", "--parameters", "0.2,2.5,4.0,1.2", "--ranges", "s(1:
 
 
 @pytest.fixture(autouse=True)
-def a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work_in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "150")
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 
@@ -56,6 +56,21 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
     err = capsys.readouterr().err
     assert err.startswith("cuanto: ") and err.count("\n") == 1, err
     return err.strip()
+
+
+def test_a_nucleus_of_ones_own_and_what_is_said_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom(*SMALL, "--nuclear-radius", "2.5", "--nonrelativistic", "--json", "he.json") == 0
+    shown = capsys.readouterr().out
+    assert "rms radius 2.5 fm" in shown and "non-relativistic with a finite nucleus; a point nucleus with" in shown
+    found = json.loads(Path("he.json").read_text())
+    assert found["nucleus"]["rms_radius_fm"] == pytest.approx(2.5) and found["relativistic"] is False
+    assert atom(*SMALL, "--nucleus", "point", "--nonrelativistic") == 0
+    assert "nucleus: point\nnon-relativistic\n" in capsys.readouterr().out
+
+
+def test_an_element_beyond_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom("-e", "H", "-q", "--backend", "cpu") == 0
+    assert capsys.readouterr().out == "H -0.5000066560 Hartree\n"
 
 
 # --------------------------------------------------------------------------------------------------- energies
@@ -124,7 +139,7 @@ def test_a_basis_of_molecules_and_other_speeds_of_light() -> None:
     assert energies[1] == pytest.approx(plain, abs=1e-8) and energies[0] < energies[1]
 
 
-def test_not_converged_is_said_and_is_status_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_converged_is_reported_with_status_one(capsys: pytest.CaptureFixture[str]) -> None:
     Path("n.inp").write_text(NITROGEN.replace("maxitr=50", "maxitr=3"))
     assert atom("n.inp", "--backend", "cpu", "--json", "n.json") == 1
     out, err = capsys.readouterr()
@@ -163,7 +178,9 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("n.txt",), "ends in .inp"),
         (("bad.inp",), "bad.inp, line 6: freeel is 7; the open spinors hold 6"),
         (("-e", "Xy"), "unknown element 'Xy'"),
-        (("-e", "Ce"), "has no Ce"),
+        (("-e", "Ce", "--basis", "wtbs"), "has no Ce"),
+        (("-e", "He", "--nucleus", "point", "--nuclear-radius", "2"), "a point nucleus has no radius"),
+        (("n.inp", "--nuclear-radius", "2"), "--nuclear-radius applies to --element only"),
         (("-e", "Ne", "--config", "1s2 2s2"), ""),
         (("-e", "Ne", "--config", "1s2 2s2", "--charge", "0"), "has 4 electrons, Ne with charge 0 has 10"),
         (("-e", "Ne", "--basis", "no-such-basis"), "unknown basis 'no-such-basis'"),
@@ -195,7 +212,7 @@ def test_bad_input_is_one_line_and_status_two(
 @pytest.mark.parametrize(
     ("source", "old", "new", "line", "says"), [(NITROGEN, *row) for row in WRONG] + WRONG_ELSEWHERE
 )
-def test_what_is_wrong_in_a_file_is_one_line_with_its_number(
+def test_errors_in_a_file_name_the_line(
     source: str, old: str, new: str, line: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("bad.inp").write_text(source.replace(old, new, 1))
@@ -207,7 +224,7 @@ def test_what_is_wrong_in_a_file_is_one_line_with_its_number(
 # --------------------------------------------------------------------------------------------- optimisation, files
 
 
-def test_an_optimisation_from_a_file_is_logged_and_goes_on(
+def test_an_optimisation_from_a_file_is_logged_and_continues(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("he.inp").write_text(OPTIMISE.replace("nbs=18", "nbs=8").replace("iprint=1", "iprint=3 rhoend=1e-2"))
@@ -231,7 +248,7 @@ def test_an_optimisation_from_a_file_is_logged_and_goes_on(
     assert "optimum: alpha = " in out
 
 
-def test_an_optimised_set_goes_into_a_molecule(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_optimised_set_is_used_in_a_molecule(capsys: pytest.CaptureFixture[str]) -> None:
     """Make, optimise, contract and export a set; then compute the atom in it with `cuanto energy`."""
     assert atom(*SMALL, "--optimise", "--export", "he.nw", "--contract", "--plot", "he.png",
                 "--plot-optimisation", "way.svg") == 0  # fmt: skip
@@ -252,7 +269,7 @@ def test_too_few_evaluations_are_status_one(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(("iprint", "lines"), [(0, 0), (1, 0), (2, 2), (3, 4)])
 def test_progress_as_lines(iprint: int, lines: int) -> None:
-    """2: the first evaluation, and when the steps have become ten times shorter."""
+    """With iprint=2: the first evaluation, and one whenever steps have become ten times shorter."""
     console = Console(file=StringIO(), width=120)
     progress = OptimisationProgress(console, TrustRegion(rhobeg=0.1, iprint=iprint), lambda text: None)
     for number, (x, energy) in enumerate([(1.0, -2.0), (1.1, None), (0.95, -2.1), (0.951, -2.11)], start=1):
@@ -278,7 +295,7 @@ def search(*arguments: str) -> int:
     return status_of("basis-search", *arguments)
 
 
-def test_a_search_writes_its_sets_and_knows_them_the_next_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_writes_its_sets_and_reuses_them(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--elements", "He", "--size", "9", "--threshold", "1e-4", "--scan", "bisect", "--workers", "0")
     arguments += ("--reference", "He=-2.8618133227", "--max-evaluations", "30")
     arguments += ("--export", "set.json", "--json", "r.json")
@@ -315,7 +332,7 @@ def test_a_search_of_two_elements_on_dask(capsys: pytest.CaptureFixture[str]) ->
         assert found["2"][symbol]["energy"] == pytest.approx(one["energy"], rel=1e-12)
 
 
-def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_on_a_terminal_shows_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
     """A status line on standard error, below the printed lines; lines written to a file are not affected."""
     errors = Terminal()
     monkeypatch.setattr("sys.stderr", errors)

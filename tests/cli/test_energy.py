@@ -39,7 +39,7 @@ WATER_ENERGY = -76.026411203
 
 
 @pytest.fixture(autouse=True)
-def the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     monkeypatch.setenv("COLUMNS", "150")
 
@@ -52,9 +52,9 @@ def h2(tmp_path: Path) -> Path:
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(("energy", *arguments))
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 
@@ -91,12 +91,12 @@ def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
     assert " Mulliken charges / e: O -0." in out
 
 
-def test_open_shells_say_their_spin(capsys: pytest.CaptureFixture[str]) -> None:
+def test_spin_is_printed_for_open_shells(capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of(METHYL, "-m", "hf", "-b", "cc-pvdz", "--backend", "cpu") == 0
     assert re.search(r"<S\^2> +0\.7[56]", capsys.readouterr().out)
 
 
-def test_not_converged_never_looks_converged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_unconverged_results_are_marked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     assert water("-o", "max_iterations=2", "--json", str(path)) == 1
     out, err = capsys.readouterr()
@@ -284,7 +284,9 @@ def test_completion_knows_methods_and_basis_sets() -> None:
 AM1 = ("-m", "am1", "--backend", "cpu")
 
 
-def test_outputs_are_regular_files_and_no_inputs(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_must_be_regular_files_other_than_inputs(
+    h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pipe, link, text = tmp_path / "pipe", tmp_path / "link.json", h2.read_text()
     os.mkfifo(pipe)
     link.symlink_to(tmp_path / "real.json")
@@ -302,7 +304,7 @@ def test_outputs_are_regular_files_and_no_inputs(h2: Path, tmp_path: Path, capsy
     assert "are the same file" in error_line(capsys)
 
 
-def test_read_only_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_files_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path := tmp_path / "a.json").write_text("mine")
     monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != path)  # root may write everything
     with pytest.raises(InputError, match="read-only"):
@@ -320,8 +322,8 @@ def test_empty_names(slip: tuple[str, str], h2: Path, capsys: pytest.CaptureFixt
 def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "k.json", tmp_path / "out.json"
     molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.5]}
-    asked = {"molecule": molecule, "driver": "gradient", "model": {"method": "am1"}}
-    path.write_text(json.dumps(asked))
+    inputs = {"molecule": molecule, "driver": "gradient", "model": {"method": "am1"}}
+    path.write_text(json.dumps(inputs))
     assert status_of(str(path), "--backend", "cpu", "--json", str(out)) == 0
     assert "norm of the gradient" in capsys.readouterr().out
     schema = json.loads(out.read_text())
@@ -330,7 +332,7 @@ def test_drivers(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert status_of(str(path), "-m", "hf", "-b", "sto-3g", "--backend", "cpu", "--json", str(out)) == 0
     schema = json.loads(out.read_text())
     assert schema["model"]["method"] == "rhf" and len(schema["return_result"]) == 6
-    path.write_text(json.dumps({**asked, "driver": "hessian"}))
+    path.write_text(json.dumps({**inputs, "driver": "hessian"}))
     assert status_of(str(path)) == 2
     assert "use `cuanto frequencies`" in error_line(capsys)
 
@@ -401,7 +403,9 @@ def test_names_that_a_terminal_cannot_show(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout.startswith(b"?: 2 atoms")
 
 
-def test_restart_is_offered_of_what_was_written(h2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restart_is_only_offered_if_a_checkpoint_was_written(
+    h2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (path := tmp_path / "old.h5").write_text("of another day")
     monkeypatch.setattr("cuanto.api.solve", lambda *given, **more: signal.raise_signal(signal.SIGINT))
     notes: list[str] = []
@@ -410,7 +414,7 @@ def test_restart_is_offered_of_what_was_written(h2: Path, tmp_path: Path, monkey
     assert not notes
 
 
-def test_tables_are_broken_not_cut() -> None:
+def test_wide_tables_are_wrapped_not_truncated() -> None:
     table = Table("name", "value")
     table.add_row("x" * 30, "-12345.123456789")
     with open("/dev/null", "w") as nowhere:
@@ -423,12 +427,12 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
     """A table of all atoms; without convergence there is no gradient, and the status says so."""
     path = str(DATA / "geometries" / "water_01.xyz")
     given = ["gradient", path, "-m", "hf", "-b", "sto-3g", "--backend", "cpu"]
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as stopped:
         run([*given, "-o", "max_iterations=2"])
-    assert left.value.code == NOT_CONVERGED
-    with pytest.raises(SystemExit) as left:
+    assert stopped.value.code == NOT_CONVERGED
+    with pytest.raises(SystemExit) as stopped:
         run(given)
-    assert not left.value.code
+    assert not stopped.value.code
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     table = [row for row in rows if len(row) == 5 and row[1] in ("O", "H") and row[0].isdigit()]
     found = np.array([row[2:] for row in table], dtype=float)
@@ -437,12 +441,12 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_gradient_of_point_charges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the table, and in the JSON file."""
-    asked, out = tmp_path / "asked.json", tmp_path / "found.json"
+    inputs, out = tmp_path / "asked.json", tmp_path / "found.json"
     keywords = {"point_charges": [[0.5], [[0.0, 0.0, 6.0]]], "backend": "cpu"}
     molecule = qcschema.molecule_schema(Molecule.from_xyz(WATER))
     about = {"driver": "gradient", "model": {"method": "hf", "basis": "sto-3g"}, "keywords": keywords}
-    asked.write_text(json.dumps({"molecule": molecule, **about}))
-    assert status_of(str(asked), "--json", str(out)) == 0
+    inputs.write_text(json.dumps({"molecule": molecule, **about}))
+    assert status_of(str(inputs), "--json", str(out)) == 0
     (line,) = [line.split() for line in capsys.readouterr().out.splitlines() if "  1 charge " in line]
     schema = json.loads(out.read_text())
     (on_charge,) = schema["extras"]["cuanto"]["charges_gradient"]

@@ -24,10 +24,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as stopped:
         main.run([*words, "--backend", "cpu"])
     shown = capsys.readouterr()
-    return int(left.value.code or 0), shown.out, shown.err
+    return int(stopped.value.code or 0), shown.out, shown.err
 
 
 def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,12 +46,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line on standard error of a command that ends with status 2."""
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
     out, err = capsys.readouterr()
-    assert leaving.value.code == 2 and out == "", out
+    assert stopped.value.code == 2 and out == "", out
     assert err.startswith("cuanto: ") and err.count("\n") == 1 and not FOREIGN.search(err), err
     return err.removeprefix("cuanto: ").strip()
 
@@ -82,7 +82,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ],
 )
 def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in said(capsys, *arguments.split())
+    assert message in error_output(capsys, *arguments.split())
 
 
 def test_other_releases_of_typer() -> None:
@@ -198,15 +198,15 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
     Path("ne.inp").write_text("&input\n")
     for name in ("bad.out", "bad.inp"):
         Path(name).write_text(H2.replace("0.74", "x"))
-    assert message in said(capsys, "energy", given)
+    assert message in error_output(capsys, "energy", given)
 
 
 def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
     """The others are computed."""
     Path("a.pdb").write_text("ATOM\n")
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(["energy", "h2.xyz", "a.pdb", "-m", "pm6", "--backend", "cpu", "--out", "t.csv", "--workers", "0"])
-    assert leaving.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
+    assert stopped.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- no meaning
@@ -244,12 +244,12 @@ def test_options_that_do_not_apply_are_refused(
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in keywords.items()}
     words = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v).lower() for name, v in plain.items()}
     options = [word for name, text in words.items() for word in ("-o", f"{name}={text}")]
-    assert message in said(capsys, "energy", "h2.xyz", "-m", method, *options)
-    assert message in said(capsys, "energy", "h2.xyz", "-m", method, *options, "--out", "t.csv")
+    assert message in error_output(capsys, "energy", "h2.xyz", "-m", method, *options)
+    assert message in error_output(capsys, "energy", "h2.xyz", "-m", method, *options, "--out", "t.csv")
     job = "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items() if name not in OPTIONS)
     job += "[options]\n" + "".join(f"{name} = {json.dumps(v)}\n" for name, v in plain.items() if name in OPTIONS)
     Path("job.toml").write_text(f'molecule = "h2.xyz"\nmethod = "{method}"\n{job}')
-    assert said(capsys, "run", "job.toml").startswith(f"job.toml: {message}")
+    assert error_output(capsys, "run", "job.toml").startswith(f"job.toml: {message}")
     model = {"method": method} | ({} if method in SEMIEMPIRICAL else {"basis": "sto-3g"})
     schema = {"molecule": {"symbols": ["He"], "geometry": [0, 0, 0]}, "model": model, "keywords": plain}
     assert message in cuanto.compute({**schema, "driver": "energy"})["error"]["error_message"]
@@ -262,11 +262,11 @@ def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(InputError, match="basis does not apply to pm6"):
         cuanto.energy(molecule, "pm6", "sto-3g")
     schema = {"symbols": ["He"], "geometry": [0, 0, 0]}
-    asked = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
-    Path("he.json").write_text(json.dumps(asked))
-    with pytest.raises(SystemExit) as leaving:  # the grid was of the file's functional, not of this method
+    inputs = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
+    Path("he.json").write_text(json.dumps(inputs))
+    with pytest.raises(SystemExit) as stopped:  # the grid was of the file's functional, not of this method
         run(["energy", "he.json", "-m", "hf", "--backend", "cpu", "-q"])
-    assert leaving.value.code is None and "he -2.855" in capsys.readouterr().out
+    assert stopped.value.code is None and "he -2.855" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- files with a model
@@ -277,17 +277,17 @@ MANY = ("--out", "t.csv", "--workers", "0")
 def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> str:
     """A QCSchema input."""
     hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
-    asked = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
-    Path(name).write_text(json.dumps(asked))
+    inputs = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
+    Path(name).write_text(json.dumps(inputs))
     return name
 
 
 def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     """Output of a command that succeeds."""
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(["energy", *arguments, "--backend", "cpu", "-q"])
     out, err = capsys.readouterr()
-    assert leaving.value.code in (None, 0), err + out
+    assert stopped.value.code in (None, 0), err + out
     return out, err
 
 
@@ -319,11 +319,11 @@ def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: s
 
 def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
     message, given = "basis does not apply to pm6: leave it out", asks("h.json", "pm6", "sto-3g")
-    assert message in said(capsys, "energy", given)
-    assert message in said(capsys, "energy", given, *MANY)
+    assert message in error_output(capsys, "energy", given)
+    assert message in error_output(capsys, "energy", given, *MANY)
     schema = {**json.loads(Path(given).read_text()), "driver": "energy"}
     assert message in cuanto.compute(schema)["error"]["error_message"]
-    assert message in said(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
+    assert message in error_output(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
     for empty in ("", None):
         done(capsys, asks("h.json", "pm6", empty), *MANY)
 
@@ -331,7 +331,7 @@ def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize("order", [1, -1])
 def test_options_are_checked_for_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
     files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
-    assert "grid does not apply to hf" in said(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
+    assert "grid does not apply to hf" in error_output(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
 
 
 @pytest.mark.parametrize(
@@ -344,8 +344,8 @@ def test_a_finished_calculation_is_never_lost(
     model = {"driver": "energy", "model": {"method": "hf", "basis": "cc-pvdz"}, "comment": "mine"}
     about = {"schema_name": "qcschema_atomic_input", "schema_version": 2, "comment": "mine"}
     helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
-    asked = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
-    Path("he.json").write_text(json.dumps(asked))
+    inputs = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
+    Path("he.json").write_text(json.dumps(inputs))
     _, err = done(capsys, "he.json", "--json", "answer.json")
     answer = json.loads(Path("answer.json").read_text())
     assert answer["success"] and answer["return_result"] == pytest.approx(-2.8551604, abs=1e-4)
@@ -387,7 +387,7 @@ def test_hints_of_a_job_name_no_options(lines: str, message: str, capsys: pytest
     Path("a.traj").write_bytes(b"- of Ulm\xff\0")
     Path("h3.xyz").write_text(H2)
     Path("job.toml").write_text(lines)
-    line = said(capsys, "run", "job.toml")
+    line = error_output(capsys, "run", "job.toml")
     assert message in line and "--" not in line, line
 
 
@@ -416,5 +416,5 @@ def test_values_of_a_job_name_the_file_and_the_key(
     lines: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("job.toml").write_text(f'molecule = "h2.xyz"\n{lines}')
-    line = said(capsys, "run", "job.toml")
+    line = error_output(capsys, "run", "job.toml")
     assert line.startswith("job.toml: ") and line.count("job.toml") <= 2 and message in line, line

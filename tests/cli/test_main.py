@@ -25,14 +25,14 @@ from cuanto.cli.main import app, explain, run
 from cuanto.errors import CompilerError, InputError
 from cuanto.kernels.spec import MAX_L
 
-WITHOUT_EXAMPLES = ("doctor",)
+WITHOUT_EXAMPLES = ()
 WATER = str(files("cuanto") / "data" / "molecules" / "water.xyz")
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 
@@ -219,7 +219,7 @@ def test_doctor_tells_when_the_cache_is_a_fallback(tmp_path: Path, monkeypatch: 
     assert "fallback, because the cache folder in your home" in doctor.kernel_cache()[0]
 
 
-def test_doctor_tells_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_explains_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from cuanto.backends.cuda.backend import why_no_gpu
 
     class CUDARuntimeError(RuntimeError):

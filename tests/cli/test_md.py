@@ -28,9 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cuanto(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(list(arguments))
-    return int(leaving.value.code or 0)
+    return int(stopped.value.code or 0)
 
 
 def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

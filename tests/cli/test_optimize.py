@@ -28,9 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def status_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as stopped:
         run(arguments)
-    code = leaving.value.code
+    code = stopped.value.code
     return 0 if code is None else int(code)
 
 
@@ -48,7 +48,7 @@ def test_steps_are_printed_and_files_written(name: str, folder: Path, capsys: py
     assert (folder / "water_opt.xyz").read_text().count("Properties=") == 5
 
 
-def test_what_does_not_converge_has_status_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_convergence_has_status_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("optimize", "water.xyz", "-m", "pm6", "--max-steps", "2") == 1
     shown = capsys.readouterr()
     assert shown.err.startswith("cuanto: NOT converged in 2 steps") and "converged in" not in shown.out
@@ -143,7 +143,7 @@ def test_a_table_of_many(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "1 computed" in capsys.readouterr().out
 
 
-def test_a_killed_command_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_command_continues(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["optimize", "water.xyz", "-m", "hf", "-b", "sto-3g", "--backend", "cpu"]
     process = subprocess.Popen([sys.executable, "-m", "cuanto", *command], stdout=subprocess.DEVNULL, env=os.environ)
     journal = folder / "water_opt.xyz.journal"

@@ -20,11 +20,11 @@ from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budg
 from oracles import integrals as reference
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
-"""omega: fitted matrices against PySCF's, which leaves out other functions where the metric is singular."""
+"""Tolerances of fitted matrices against PySCF by omega; PySCF leaves out other functions of a singular metric."""
 LONG_RANGE_FIT = 1e-7
-"""A fit of a smooth potential by a set that fits 1/r: against all integrals, for omega below one half."""
+"""Tolerance of fitted against exact matrices for omega below one half, with a fitting set made for 1/r."""
 SCREENED = 1e-10
-"""J and K with the threshold 1e-12."""
+"""Tolerance of J and K with the threshold 1e-12."""
 ALGORITHMS = pytest.mark.parametrize("algorithm", ["hgp", "md"])
 
 
@@ -37,7 +37,7 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def few_shells(scale: float = 1.0, l_max: int = 2, seed: int = 7) -> Basis:
-    """A shell of every momentum, each at another position; the last two once more at a common one."""
+    """A shell of every momentum at its own centre, and two more shells on a common centre."""
     rng = np.random.default_rng(seed)
     momenta = [*range(l_max + 1), max(0, l_max - 2), l_max]
     atoms = [*range(l_max + 1), l_max + 1, l_max + 1]
@@ -134,7 +134,7 @@ def pyscf_molecule(mol: Molecule, basis: str) -> Any:
 
 
 @cache
-def elsewhere(name: str, set_name: str, omega: float) -> tuple[Array, Array]:
+def reference_jk(name: str, set_name: str, omega: float) -> tuple[Array, Array]:
     """J and K of `random_orbitals`: PySCF's, or those of the CPU where there is no PySCF."""
     basis = Basis(set_name, molecule(name))
     D_pq = random_orbitals(basis.nbf, 5)[1][0]
@@ -156,7 +156,7 @@ LARGER = ("benzene", "def2-svp", 0.33)
 @DEVICES
 @pytest.mark.parametrize("name, set_name, omega", [*SYSTEMS, LARGER])
 def test_direct_as_pyscf(name: str, set_name: str, omega: float, device: str) -> None:
-    expected = elsewhere(name, set_name, omega)
+    expected = reference_jk(name, set_name, omega)
     direct = DirectJK(Basis(set_name, molecule(name)), backend=device, omega=omega)
     D_pq = direct.backend.to_device(random_orbitals(direct.basis.nbf, 5)[1][0])
     for M, exact_M in zip(direct(D_pq), expected, strict=True):
@@ -205,7 +205,7 @@ def test_fitted_larger(device: str) -> None:
 
 
 @pytest.mark.parametrize("omega", [0.05, 0.2, 1.0])
-def test_every_way_of_fitting(omega: float) -> None:
+def test_all_variants_of_fitting(omega: float) -> None:
     """Integrals stored or recomputed, J engine, the GPU code path, given pairs, densities without orbitals."""
     builder, *first = fit("water_01", "def2-svp", omega, "cpu")
     there = Device()

@@ -140,7 +140,7 @@ def test_one_thread_per_quartet(omega: float | None) -> None:
 @pytest.fixture
 def shared_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads share a quartet, as for high momenta."""
-    monkeypatch.setattr(exchange_force, "MOST_ORDER", 0)
+    monkeypatch.setattr(exchange_force, "MAX_ORDER", 0)
     exchange_force.force_kernels.cache_clear()
     yield
     exchange_force.force_kernels.cache_clear()
@@ -175,7 +175,7 @@ def test_precisions_of_lists(precision: str) -> None:
     assert np.abs(found - exact).max() < (1e-8 if precision == "mixed" else 1e-5)
 
 
-def test_the_pairs_of_exchange_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pairs_of_exchange_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A builder that has made K sets up no pairs for the gradient."""
     basis, device = few_shells("pp"), backend("simt-group")
     D_spq = symmetric(basis, 1)

@@ -19,9 +19,9 @@ from cuanto.coulomb.fitting import FittedJK, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
-from cuanto.coulomb.fitting_rows import PAIR, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
+from cuanto.coulomb.fitting_rows import PAIR_BOUND, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
-from cuanto.coulomb.metric import LARGEST_PERTURBATION, FittingMetric, modified_cholesky
+from cuanto.coulomb.metric import MAX_PERTURBATION, FittingMetric, modified_cholesky
 from cuanto.errors import InputError
 from cuanto.kernels.hermite_build import straight_source
 from fitting_cases import (
@@ -248,7 +248,7 @@ def test_energies_of_the_reference(record: dict[str, Any]) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["alkane_01", "benzene", "ribavirin", "alkane_18"])
-def test_gpu_energies_are_those_of_the_reference(name: str) -> None:
+def test_gpu_energies_equal_those_of_the_reference(name: str) -> None:
     record = next(r for r in ENERGIES if r["molecule"] == name and r["fitting"] == "RI-J and RI-K")
     options = {"fitting": "jk", "auxbasis": record["auxbasis"], "energy_tolerance": 1e-10}
     result = cuanto.energy(molecule(name), "rhf", "cc-pvdz", backend="cuda", **options)
@@ -314,7 +314,7 @@ def test_partners_of_functions() -> None:
     assert np.array_equal(np.sort(table[there]), np.arange(partners.rows))
     assert np.array_equal(partners.lower, np.tril(there).sum(axis=1))
     S = np.abs(integrals.overlap(basis, backend="cpu"))
-    assert S[~there].max() < 10 * PAIR
+    assert S[~there].max() < 10 * PAIR_BOUND
     assert partners.rows < 0.8 * make_layout(basis, triangle=False).starts[-1]
     rows = np.unique(np.concatenate([pair.rows.reshape(-1) for pair in large_pairs(basis)]))
     assert np.array_equal(rows, np.flatnonzero(np.tril(there)))
@@ -351,7 +351,7 @@ def test_strongly_perturbed_metric_leaves_functions_out(omega: float) -> None:
     """Functions are left out rather than changing the metric too much."""
     V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
-    assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > LARGEST_PERTURBATION
+    assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > MAX_PERTURBATION
     metric = FittingMetric(V_PQ, get_backend("cpu"))
     assert metric.report.method == "pivoted cholesky" and "left out" in str(metric.report)
     x_nP = np.random.default_rng(0).normal(size=(3, len(V_PQ))) @ V_PQ

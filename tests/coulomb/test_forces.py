@@ -266,7 +266,7 @@ def test_short_memory_means_fewer_chunks_and_the_same_forces() -> None:
     assert numbers[0] >= numbers[1] >= numbers[2] == len(kets.classes) ** 2
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     with pytest.raises(InputError, match="same kind of sources: kinetic"):
         Sources(kinetic=True) + Sources(kinetic=True)
     D_pq = symmetric(basis_at().nbf)
@@ -280,4 +280,4 @@ def test_single_functions_are_pairs_with_one() -> None:
     for block in single_blocks(groups, get_backend("cpu")):
         assert block.charges.row == 1 and (block.ket.atom == -1).all()
         moved = replace(block, charges=replace(block.charges, offset=7))
-        assert moved.places["origin"] == 7 + block.bra.first
+        assert moved.density_offsets["origin"] == 7 + block.bra.first

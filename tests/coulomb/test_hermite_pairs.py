@@ -11,10 +11,10 @@ from cuanto import Basis
 from cuanto.backends import get_backend
 from cuanto.basis import Shell
 from cuanto.coulomb import hermite_pairs
-from cuanto.coulomb.hermite_pairs import NEGLIGIBLE, ChargeSet, charge_blocks, pair_blocks, pair_counts, primitives
+from cuanto.coulomb.hermite_pairs import BOUND_SHARE, ChargeSet, charge_blocks, pair_blocks, pair_counts, primitives
 from cuanto.coulomb.j_engine import Distributions, Potentials
 from cuanto.kernels.hermite_build import GROUPINGS
-from oracles.hermite_pairs import bra_keys, raised, significant_pairs
+from oracles.hermite_pairs import bounds_of_higher_order, bra_keys, significant_pairs
 
 DEVICES = pytest.mark.parametrize("name", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 THRESHOLD = 1e-6
@@ -43,7 +43,7 @@ def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatc
     exact = []
     for a, b in kinds:
         sides = [(side.exponents, side.centres, side.size, side.order) for side in (a, b)]
-        exact.append(list(significant_pairs(sides[0], sides[1], a is b, NEGLIGIBLE * THRESHOLD)))
+        exact.append(list(significant_pairs(sides[0], sides[1], a is b, BOUND_SHARE * THRESHOLD)))
     assert pair_counts(groups, THRESHOLD, device) == [len(found) for found in exact]
     assert any(len(found) < a.count * b.count // 2 for found, (a, b) in zip(exact, kinds, strict=True))
     wanted = {(a.first, b.first): found for found, (a, b) in zip(exact, kinds, strict=True)}
@@ -67,7 +67,7 @@ def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
     together = GROUPINGS[device.traits.language].bras
     for c in bras.classes:
         mine, root = c.pairs.range, geometry[c.pairs.range, 0]
-        sizes = raised(bound[mine], root, c.order, higher)
+        sizes = bounds_of_higher_order(bound[mine], root, c.order, higher)
         rank, record, single = device.download([c.rank[mine], c.record["double"], c.record["float"]])
         order, keys = np.argsort(rank), bra_keys(sizes, along[mine])
         assert np.array_equal(rank[order], np.arange(c.count))
@@ -81,7 +81,7 @@ def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
 
 
 @DEVICES
-def test_sets_that_do_not_meet(name: str) -> None:
+def test_sets_that_do_not_interact(name: str) -> None:
     """Potentials of sets with signs, from those of one set at a time."""
     device, (groups, _) = get_backend(name), primitives(chain(5))
     size = sum(group.count * group.functions for group in groups)

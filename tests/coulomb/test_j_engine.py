@@ -327,7 +327,7 @@ def test_the_steps_compile(step: str) -> None:
     assert compile_nvrtc(step_source("cuda", step).text, "sm_90")[0][:4] == b"\x7fELF"
 
 
-def test_operations_are_those_of_the_text() -> None:
+def test_operations_equal_those_of_the_text() -> None:
     """The estimate behind the choice of kernels counts each product of the last sum once, as the text does."""
     for orders in ((0, 0), (1, 1), (2, 2), (3, 1)):
         text = straight_source("cpu", *orders, 1, "double").text

@@ -20,7 +20,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb.builders import make_builders
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import BlockTensor
-from cuanto.coulomb.fitting_rows import PAIR
+from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.coulomb.memory import COLUMNS, Sizes, make_plan
 from cuanto.errors import InputError
 from cuanto.log import Timings
@@ -136,8 +136,8 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
     """By name; memory used without or beyond a reservation is subtracted as well."""
-    held = [0]
-    monkeypatch.setattr(memory, "_resident", lambda: held[0] * MIB - memory.PROGRAM)
+    resident = [0]
+    monkeypatch.setattr(memory, "_resident", lambda: resident[0] * MIB - memory.PROGRAM)
     budget = Budget(CpuBackend(), 1000 * MIB)
     budget.reserve("integrals", 300 * MIB)
     budget.reserve("integrals", 100 * MIB)
@@ -145,18 +145,18 @@ def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert budget.available() == 400 * MIB and budget.reserved == {"integrals": 400 * MIB, "grid": 200 * MIB}
     with pytest.raises(InputError, match="values: 401 MiB are needed, 400 MiB are left: raise max_memory"):
         budget.reserve("values", 401 * MIB)
-    held[0] = 500  # of what is reserved
+    resident[0] = 500  # part of the reserved memory
     assert budget.available() == 400 * MIB
-    held[0] = 700  # and more
+    resident[0] = 700  # more than is reserved
     assert budget.available() == 300 * MIB
     budget.release("integrals")
     budget.release("nothing")
     assert budget.available() == 300 * MIB
-    held[0] = 0
+    resident[0] = 0
     assert budget.available() == 800 * MIB
-    budget.record("J engine", 900 * MIB)  # needed whatever the limit
+    budget.record("J engine", 900 * MIB)  # recorded even beyond the limit
     assert budget.reserved["J engine"] == 900 * MIB and budget.available() == 0
-    held[0] = 300
+    resident[0] = 300
     assert Budget(CpuBackend(), 1000 * MIB).available() == 700 * MIB
     assert Budget(CpuBackend(), 1000 * MIB, whole_process=False).available() == 1000 * MIB
 
@@ -170,7 +170,7 @@ print(memory._resident() - before)
 """
 
 
-def test_resident_memory_is_that_of_the_process() -> None:
+def test_resident_memory_equals_that_of_the_process() -> None:
     """In a new process, which has no free memory to reuse."""
     done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     assert 40 * MIB < int(done.stdout) < 60 * MIB
@@ -178,13 +178,13 @@ def test_resident_memory_is_that_of_the_process() -> None:
 
 @cache
 def butane() -> tuple[Basis, Basis]:
-    it = molecule("alkane_04")
-    return Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+    mol = molecule("alkane_04")
+    return Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol)
 
 
 @cache
-def all_kept(kind: str, device: type[CpuBackend | Device]) -> tuple[int, tuple[Array | None, Array | None]]:
-    """Bytes of a fit of butane that keeps all, and its J and K."""
+def all_stored(kind: str, device: type[CpuBackend | Device]) -> tuple[int, tuple[Array | None, Array | None]]:
+    """Bytes of a fit of butane that stores all integrals, and its J and K."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
     fit = FittedJK(basis, aux, backend=device(), kind=kind)
@@ -198,13 +198,13 @@ def all_kept(kind: str, device: type[CpuBackend | Device]) -> tuple[int, tuple[A
 def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Device], share: float) -> None:
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
-    in_core, whole = all_kept(kind, device)
+    in_core, whole = all_stored(kind, device)
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     assert less.plan.mode != "in-core"
     assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
     assert len(less.tensor.stored) == less.plan.kept < less.plan.blocks
     # A host that keeps all of B leaves out small pairs of shells.
-    tolerance = 20.0 * PAIR if kind == "jk" and device is CpuBackend else 1e-12
+    tolerance = 20.0 * PAIR_BOUND if kind == "jk" and device is CpuBackend else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
         if theirs is None:
             assert mine is None and kind == "j"
@@ -257,7 +257,7 @@ def test_no_more_is_allocated_than_expected(kind: str, share: float, device: typ
     """Measured by `tracemalloc`, which sees NumPy's arrays but not kernels, libraries and their buffers."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 17)
-    limit = share * all_kept(kind, device)[0]
+    limit = share * all_stored(kind, device)[0]
     tracemalloc.start()
     try:
         fit = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(limit, device()))
@@ -266,4 +266,4 @@ def test_no_more_is_allocated_than_expected(kind: str, share: float, device: typ
     finally:
         tracemalloc.stop()
     assert (fit.plan.mode == "in-core") == (share == 1.0)
-    assert 0.3 * fit.plan.expected < peak < fit.plan.expected + MIB  # and the objects of Python
+    assert 0.3 * fit.plan.expected < peak < fit.plan.expected + MIB  # plus Python objects

@@ -245,7 +245,7 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
     V_PQ = integrals.eri_2c(worse, backend="cpu")
     assert int(output[1]) == FittingMetric(V_PQ, CpuBackend()).report.raised > 0
     assert float(output[2]) == pytest.approx(default_delta(scaled(V_PQ)), rel=0.05)
-    assert 0.0 < float(output[3]) < metric.LARGEST_PERTURBATION
+    assert 0.0 < float(output[3]) < metric.MAX_PERTURBATION
     D_pq, C_pi = found.density[0], np.sqrt(2.0) * found.coefficients[0][:, : water.nelectron // 2]
     H_pq = integrals.kinetic(basis, backend="cpu") + integrals.nuclear(basis, water, backend="cpu")
     J_pq, K_pq = pseudo_inverse_jk(basis, worse, D_pq, C_pi)

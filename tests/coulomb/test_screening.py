@@ -52,12 +52,12 @@ def benzene() -> Basis:
 def test_the_error_follows_the_threshold(device: str, one_pass: bool) -> None:
     system = SYSTEMS[0]
     record, basis = stored()[str(system)], basis_of(system)
-    D, positions = density(basis), np.array(record["places"])
+    D, indices = density(basis), np.array(record["places"])
     errors, counts = [], []
     for threshold in (1e-12, 1e-10, 1e-8, 1e-6):
         direct = DirectJK(basis, backend=device, threshold=threshold, one_pass=one_pass)
         J, K = ours(direct, D)
-        found = [M[positions[:, 0], positions[:, 1]] - record[letter]["elements"] for letter, M in (("J", J), ("K", K))]
+        found = [M[indices[:, 0], indices[:, 1]] - record[letter]["elements"] for letter, M in (("J", J), ("K", K))]
         errors.append(np.abs(found).max(axis=1))
         assert errors[-1].max() < PER_THRESHOLD * threshold
         said = direct.statistics.quartets

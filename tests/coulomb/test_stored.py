@@ -99,7 +99,7 @@ def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, 
 
 
 def test_counting_stops_at_the_limit(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
+    monkeypatch.setattr("cuanto.coulomb.stored.CHUNK_BYTES", 0)
     quartets = DirectJK(water[1], backend="cpu").quartets
     digest, window = quartets._parts[0]
     whole = count_quartets(digest, window, len(quartets._members), 2**30)
@@ -111,8 +111,8 @@ def test_counting_stops_at_the_limit(water: tuple[cuanto.Molecule, Basis], monke
 
 
 def test_uneven_chunks_are_counted(water: tuple[cuanto.Molecule, Basis], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuanto.coulomb.stored.LITTLE", 0)
-    monkeypatch.setattr("cuanto.coulomb.stored.UNEVEN", 0)
+    monkeypatch.setattr("cuanto.coulomb.stored.CHUNK_BYTES", 0)
+    monkeypatch.setattr("cuanto.coulomb.stored.MAX_IMBALANCE", 0)
     quartets = DirectJK(water[1], backend="cpu").quartets
     digest, window = quartets._parts[0]
     assert count_quartets(digest, window, len(quartets._members), 2**30).complete

@@ -102,8 +102,8 @@ def by_libcint(basis: Basis, aux: Basis, omega: float | None) -> Array:
 
     kind = "_cart" if any(shell.l > 1 and not shell.pure for shell in basis.shells) else "_sph"
     every = [*basis.shells, *aux.shells]
-    positions = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
-    atm, bas, env = _libcint_arrays(every, positions)
+    centres = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
+    atm, bas, env = _libcint_arrays(every, centres)
     env[gto.mole.PTR_RANGE_OMEGA] = omega or 0.0
     count = len(bas) * len(basis.shells) // len(every)
     columns = sum(shell.coefficients.shape[1] > 1 for shell in every)
@@ -148,7 +148,7 @@ def test_bits_do_not_depend_on_threads() -> None:
 # ---------------------------------------------------------------------------------------------- screening
 
 
-def test_pairs_are_those_of_an_exhaustive_search() -> None:
+def test_pairs_equal_those_of_an_exhaustive_search() -> None:
     """The first, rough selection loses none; each pair of segments is included once."""
     basis, _ = bundle(Case("pure", "contracted", "distant", "mixed", l_max=2))
     for x, a in enumerate(segments(basis)):
@@ -281,8 +281,8 @@ def test_contraction(name: str, order: int) -> None:
     np.testing.assert_allclose(found[: 3 * width].reshape(3, width), -expected.sum(axis=0), rtol=0.0, atol=1e-12)
     on_A = (share[:, None, None] * expected + by_R).sum(axis=2)
     on_both = expected.sum(axis=2)
-    positions = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
-    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), positions, rtol=0.0, atol=1e-11)
+    forces_on_atoms = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
+    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), forces_on_atoms, rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("make", [kernels.fit_pairs_source, kernels.fit_expand_source, kernels.fit_force_source])

@@ -7,7 +7,7 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.functionals import functional_names, get_functional
 from functional_cases import (
-    NEARLY_NOTHING,
+    MINORITY_FRACTIONS,
     by_kernel,
     differing,
     of_the_majority,
@@ -35,7 +35,7 @@ def test_kernels_are_their_twins(name: str, spins: int) -> None:
 def test_kernels_are_their_twins_at_full_polarisation(name: str) -> None:
     """From 1e-9 electrons per Bohr^3 on; derivatives by what an empty spin has are only finite."""
     functional, cuda = get_functional(name), get_backend("cuda")
-    for points in (polarised(2003, -9.0, NEARLY_NOTHING), polarised(2003, -9.0)):
+    for points in (polarised(2003, -9.0, MINORITY_FRACTIONS), polarised(2003, -9.0)):
         expected = numpy_values(functional, points.rows(functional.family))
         found = by_kernel(functional, cuda, points)
         positions = differing(found, expected, sizes(functional, points))

@@ -18,7 +18,7 @@ from functional_cases import (
     ENERGY_REL,
     LABELS,
     LIBXC,
-    NEARLY_NOTHING,
+    MINORITY_FRACTIONS,
     Points,
     by_kernel,
     differing,
@@ -42,7 +42,7 @@ SIMT_SAMPLE = ("svwn5", "bp86", "r2scan", "cam-b3lyp")
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_parts_are_those_of_libxc(label: str) -> None:
+def test_parts_equal_those_of_libxc(label: str) -> None:
     functional = part(label)
     for points in (ordinary(2), ordinary(1), tiny(2)):
         found = numpy_values(functional, points.rows(functional.family))
@@ -94,7 +94,7 @@ def test_kernels_at_full_polarisation(name: str) -> None:
 @pytest.mark.parametrize("name", functional_names())
 def test_kernels_near_full_polarisation(name: str) -> None:
     """All derivatives, also by variables of a nearly empty spin, where Libxc loses digits."""
-    functional, points = get_functional(name), polarised(28, -9.0, NEARLY_NOTHING)
+    functional, points = get_functional(name), polarised(28, -9.0, MINORITY_FRACTIONS)
     found = by_kernel(functional, CPU, points)
     positions = [(k, g) for k in range(len(found)) for g in range(28)]
     require_exact(functional, points, found, sizes(functional, points), positions)
@@ -128,7 +128,7 @@ def test_rounding_and_derivatives_in_exact_arithmetic(label: str) -> None:
 @pytest.mark.parametrize("spins", [1, 2])
 def test_cuda_kernels_on_the_cpu(name: str, spins: int) -> None:
     functional, simt = get_functional(name), get_backend("simt")
-    nearly = [polarised(20, -9.0, NEARLY_NOTHING)] if spins == 2 else []
+    nearly = [polarised(20, -9.0, MINORITY_FRACTIONS)] if spins == 2 else []
     for points in (ordinary(spins, 150), *nearly):
         expected = numpy_values(functional, points.rows(functional.family))
         require_equal(by_kernel(functional, simt, points), expected, sizes(functional, points))

@@ -20,7 +20,7 @@ from cuanto.functionals import get_functional
 from functional_cases import (
     DERIVATIVE_REL,
     ENERGY_REL,
-    NEARLY_NOTHING,
+    MINORITY_FRACTIONS,
     Points,
     by_kernel,
     of_the_majority,
@@ -284,11 +284,16 @@ def by_the_paper(energy: Energy, points: Points, family: str, g: int, k: int) ->
 
 
 def require_the_paper(
-    energy: Energy, family: str, points: Points, found: Sequence[Any], places: Sequence[tuple[int, int]], scale: Any = 0
+    energy: Energy,
+    family: str,
+    points: Points,
+    found: Sequence[Any],
+    positions: Sequence[tuple[int, int]],
+    scale: Any = 0,
 ) -> None:
     """Energies to 1e-10, derivatives to 1e-8, relative to themselves, or to `scale` where that is given and larger."""
     with mpmath.workdps(DIGITS):
-        for k, g in places:
+        for k, g in positions:
             exact = by_the_paper(energy, points, family, g, k)
             least = scale[k][g] if scale else 0
             tolerance = (DERIVATIVE_REL if k else ENERGY_REL) * max(abs(exact), least)
@@ -319,7 +324,7 @@ def test_parts_at_full_polarisation(label: str) -> None:
 @pytest.mark.parametrize("label", PAPERS)
 def test_parts_near_full_polarisation(label: str) -> None:
     """All derivatives, relative to what exchange and correlation have together in a functional."""
-    points, functional, (energy, name) = polarised(28, -9.0, NEARLY_NOTHING), part(label), PAPERS[label]
+    points, functional, (energy, name) = polarised(28, -9.0, MINORITY_FRACTIONS), part(label), PAPERS[label]
     found = numpy_values(functional, points.rows(functional.family))
     positions = [(k, g) for g in range(0, 28, 4 if functional.needs_tau else 2) for k in range(len(found))]
     require_the_paper(energy, functional.family, points, found, positions, sizes(get_functional(name), points))

@@ -24,7 +24,7 @@ WATER = Molecule(["O", "H", "H"], [[0.0, 0.0, 0.0], [1.8, 0.0, 0.0], [0.0, 1.8, 
 
 
 @pytest.mark.parametrize("name", functional_names())
-def test_exact_exchange_is_that_of_libxc(name: str) -> None:
+def test_exact_exchange_equals_that_of_libxc(name: str) -> None:
     from pyscf.dft import libxc
 
     functional = get_functional(name)
@@ -145,7 +145,7 @@ def test_command_prints_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name a functional" in capsys.readouterr().err
 
 
-def test_dispersion_refuses_what_has_no_parameters() -> None:
+def test_dispersion_without_parameters_is_refused() -> None:
     with pytest.raises(InputError, match="d3bj has no parameters for 'm06-2x'"):
         Dispersion(WATER, "m06-2x", "d3bj")
     with pytest.raises(InputError, match="unknown dispersion correction 'd5'"):
@@ -156,7 +156,7 @@ def test_dispersion_refuses_what_has_no_parameters() -> None:
     assert all(set(known) <= names for known in METHODS.values())
 
 
-def test_dispersion_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dispersion_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, package in PACKAGES.items():
         monkeypatch.setitem(sys.modules, f"{package}.interface", None)
         with pytest.raises(MissingDependencyError, match=f"pip install {package}"):
@@ -165,24 +165,24 @@ def test_dispersion_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_dispersion_through_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """The arguments passed to the package, and the use of its result."""
-    asked: dict[str, Any] = {}
+    passed: dict[str, Any] = {}
 
     class Model:
         def __init__(self, numbers: Any, positions: Any) -> None:
-            asked["numbers"], asked["positions"] = numbers, positions
+            passed["numbers"], passed["positions"] = numbers, positions
 
         def get_dispersion(self, damping: Any, grad: bool) -> dict[str, Any]:
             return {"energy": -0.25, "gradient": np.zeros((3, 3)), "damping": damping, "grad": grad}
 
     interface: Any = ModuleType("dftd3.interface")
     interface.DispersionModel = Model
-    interface.RationalDampingParam = lambda **given: asked.update(given) or SimpleNamespace(**given)
+    interface.RationalDampingParam = lambda **given: passed.update(given) or SimpleNamespace(**given)
     monkeypatch.setitem(sys.modules, "dftd3", ModuleType("dftd3"))
     monkeypatch.setitem(sys.modules, "dftd3.interface", interface)
     term = Dispersion(WATER, "bp86", "d3bj")
     assert term.fock(None, None) == (-0.25, None) and term.gradient_ax.shape == (3, 3)
-    assert (asked["method"], asked["atm"]) == ("bp", False)
-    assert (asked["numbers"] == [8, 1, 1]).all() and (asked["positions"] == WATER.R_ax).all()
+    assert (passed["method"], passed["atm"]) == ("bp", False)
+    assert (passed["numbers"] == [8, 1, 1]).all() and (passed["positions"] == WATER.R_ax).all()
 
 
 # of s-dftd3 1.7.0 and dftd4 4.3.1 themselves, called with these positions

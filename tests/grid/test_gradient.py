@@ -50,7 +50,7 @@ def expected_gradient(orbital: Basis, grid: GroupedGrid, D_spq: Any, v_scg: Any,
     for x, force_gp in enumerate(forces):
         np.subtract.at(gradient[:, x], atoms_of(orbital), force_gp.sum(axis=0))
         if moving:
-            np.add.at(gradient[:, x], get_backend(backend).to_host(grid.own_g), force_gp.sum(axis=1))
+            np.add.at(gradient[:, x], get_backend(backend).to_host(grid.atom_g), force_gp.sum(axis=1))
     return gradient
 
 
@@ -123,7 +123,7 @@ def test_gradient_does_not_depend_on_the_width_of_a_vector(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_groups_do_not_change_the_result(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panels, "LOCAL_FUNCTIONS", 4)
     orbital, grid = case("cpu")
     C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
@@ -151,9 +151,9 @@ def test_derivatives_of_weights_agree_with_the_reference(
     found = share_gradient(
         blocks_of_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device
     )
-    own_g, r_gx = device.to_host(grid.own_g), device.to_host(grid.position_xg).T
+    atom_g, r_gx = device.to_host(grid.atom_g), device.to_host(grid.position_xg).T
     used = grid.w_g > 0
-    expected = reference.weighted_share_gradient(f_g[used], r_gx[used], own_g[used], mol.R_ax, mol.numbers, partition)
+    expected = reference.weighted_share_gradient(f_g[used], r_gx[used], atom_g[used], mol.R_ax, mol.numbers, partition)
     assert abs(found - expected).max() < EXACT * abs(expected).max()
     assert abs(found.sum(axis=0)).max() < EXACT * abs(expected).max()
 
@@ -174,21 +174,21 @@ def density(spins: int) -> Any:
     return C_spi @ C_spi.transpose(0, 2, 1)
 
 
-def check_against_differences(functional: str, D_spq: Any, places: Any, **settings: Any) -> None:
+def check_against_differences(functional: str, D_spq: Any, elements: Any, **settings: Any) -> None:
     """The gradient at some atoms and axes, and that it adds up to zero."""
     term = term_of(functional, len(D_spq), **settings)
     gradient, R_ax = term.gradient(D_spq, None), term.molecule.R_ax
     assert gradient.shape == (3, 3) and abs(gradient.sum(axis=0)).max() < 1e-12
-    for place in places:
+    for element in elements:
 
-        def energy(step: float, place: Any = place) -> float:
+        def energy(step: float, element: Any = element) -> float:
             moved = R_ax.copy()
-            moved[place] += step
+            moved[element] += step
             return float(term_of(functional, len(D_spq), moved, **settings).fock(D_spq, None)[0])
 
         h = 2e-3
         slope = (8 * (energy(h) - energy(-h)) - (energy(2 * h) - energy(-2 * h))) / (12 * h)
-        assert abs(slope - gradient[place]) < 1e-9
+        assert abs(slope - gradient[element]) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_given_points_do_not_move() -> None:
 def test_cuda_text_compiles(family: str) -> None:
     table = ShellTable.of(case("cpu")[0])
     sources = [device_values((table.kinds, table.columns, family), "double", 1)]
-    sources += [device_kernel(name, family, "double") for name in ("right", "force")]
+    sources += [device_kernel(name, family, "double") for name in ("right", "force", "atoms")]
     sources += [weights_gradient_source("cuda", stratmann) for stratmann in (False, True)]
     for source in sources:
         binary, log = compile_nvrtc(source.text, "sm_90")

@@ -72,7 +72,7 @@ def test_becke_radial_rule_is_the_thesis_formula() -> None:
     assert np.allclose(np.sort(half * (1 + x) / (1 - x)), r, rtol=1e-13)
 
 
-def test_radii_radial_rule_and_pruning_are_those_of_pyscf() -> None:
+def test_radii_radial_rule_and_pruning_equal_those_of_pyscf() -> None:
     from pyscf.dft import gen_grid, radi
 
     assert np.allclose(bragg_slater_radii()[1:97], radi.BRAGG_RADII[1:97], rtol=1e-14)
@@ -110,7 +110,7 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
         ({"threshold": float("nan")}, "must be a number"),
     ],
 )
-def test_bad_settings_say_what_would_work(given: dict[str, Any], message: str) -> None:
+def test_errors_of_bad_settings_are_helpful(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         GridSettings(**given)
 
@@ -138,7 +138,7 @@ def test_weights_agree_with_the_oracle(geometry: str, partition: str, backend: s
 
 
 @pytest.mark.parametrize("partition", ["becke", "becke-bragg", "becke-plain", "stratmann"])
-def test_weights_are_those_of_pyscf(partition: str) -> None:
+def test_weights_equal_those_of_pyscf(partition: str) -> None:
     from pyscf import dft, gto
 
     mol = Molecule.from_string(FORMAMIDE)

@@ -109,7 +109,7 @@ def test_density_and_matrix(family: str, store: str, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_single_precision_has_its_digits(family: str, backend: str) -> None:
+def test_accuracy_of_single_precision(family: str, backend: str) -> None:
     orbital, grid, chi = case(backend)
     quadrature, _ = make_quadrature(
         grid, orbital, get_backend(backend), family, GridSettings(**SETTINGS), budget_of(LIMIT), "float"
@@ -172,7 +172,7 @@ def test_kernels_of_the_cpu_do_not_depend_on_the_width_of_a_vector(
 
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_blocks_of_groups_change_nothing(family: str, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_groups_do_not_change_the_result(family: str, real: str, monkeypatch: pytest.MonkeyPatch) -> None:
     orbital, grid, _ = case("cpu")
     rng = np.random.default_rng(12)
     C_spi = rng.normal(size=(2, orbital.nbf, 5))

@@ -67,7 +67,7 @@ def exact(setting: Setting, operator: str) -> tuple[Basis, Basis, Array]:
     """
     basis, aux = bundle(setting.case)
     if setting.case.form == "both" or operator == "2c":
-        return basis, aux, twin(operator, basis, aux, setting.omega)
+        return basis, aux, reference_integrals(operator, basis, aux, setting.omega)
     if not HAS_PYSCF:
         return basis, aux, ours(backend("cpu-table"), operator, setting, "md")
     return basis, aux, libcint(operator, basis, aux, setting.omega, setting.case.form)
@@ -91,7 +91,7 @@ def libcint(operator: str, basis: Basis, aux: Basis, omega: float, form: str) ->
     return values
 
 
-def twin(operator: str, basis: Basis, aux: Basis, omega: float | None) -> Array:
+def reference_integrals(operator: str, basis: Basis, aux: Basis, omega: float | None) -> Array:
     if operator == "2c":
         return reference.eri_2c_matrix(aux, omega)
     return reference.eri_3c_tensor(basis, aux, omega) if operator == "3c" else reference.eri_4c_tensor(basis, omega)
@@ -100,7 +100,7 @@ def twin(operator: str, basis: Basis, aux: Basis, omega: float | None) -> Array:
 def ours(device: Backend | None, operator: str, setting: Setting, algorithm: str = "auto") -> Array:
     basis, aux = bundle(setting.case)
     if device is None:
-        return twin(operator, basis, aux, setting.omega)
+        return reference_integrals(operator, basis, aux, setting.omega)
     common: dict[str, Any] = {"backend": device, "omega": setting.omega, "algorithm": algorithm}
     if operator == "2c":
         return device.to_host(integrals.eri_2c(aux, **common))
@@ -135,7 +135,9 @@ def rounding(operator: str, setting: Setting, scale: Array) -> Array:
     bound."""
     if operator == "2c" or setting == MIXED:
         basis, aux = (cartesian(b) for b in bundle(setting.case))
-        return block_maxima(np.abs(twin(operator, basis, aux, setting.omega)), sides_of(operator, basis, aux))
+        return block_maxima(
+            np.abs(reference_integrals(operator, basis, aux, setting.omega)), sides_of(operator, basis, aux)
+        )
     if operator == "3c":
         return np.asarray(scale.max(axis=2, keepdims=True))
     bound = np.sqrt(np.einsum("pqpq->pq", scale))
@@ -153,7 +155,7 @@ def test_the_reference_is_right(operator: str) -> None:
 def test_two_centres_of_the_reference(setting: Setting) -> None:
     """Relative to the largest, because of libcint's digits; without it against Head-Gordon and Pople's scheme."""
     basis, aux = bundle(setting.case)
-    V_PQ = twin("2c", basis, aux, setting.omega)
+    V_PQ = reference_integrals("2c", basis, aux, setting.omega)
     if HAS_PYSCF:
         expected = libcint("2c", basis, aux, setting.omega, setting.case.form)
     else:
@@ -244,7 +246,7 @@ def test_one_shell_by_hand() -> None:
 # ------------------------------------------------------------------------------------------ kernels, input
 
 
-def test_mcmurchie_davidson_kernels_serve_both_operators() -> None:
+def test_mcmurchie_davidson_kernels_are_used_for_both_operators() -> None:
     assert coulomb_operator(True, "md") == coulomb_operator(False, "md") == coulomb_operator(False, "hgp") == "coulomb"
     assert coulomb_operator(True, "hgp") == "coulomb_erf"
 

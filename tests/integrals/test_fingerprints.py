@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend
 from cuanto.basis import unit_norm_factors
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]

@@ -33,7 +33,7 @@ WRONG: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_one_line_says_what_would_work(message: str) -> None:
+def test_errors_are_one_helpful_line(message: str) -> None:
     with pytest.raises(InputError) as caught:
         WRONG[message]()
     assert message in str(caught.value)

@@ -13,7 +13,7 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.coulomb import DirectJK, fitting
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import BlockTensor
-from cuanto.coulomb.fitting_rows import PAIR
+from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.errors import InputError
 from cuanto.grid.partition import sort_keys
 from cuanto.integrals import api
@@ -30,9 +30,9 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    it = molecule("water_01")
-    basis = Basis("cc-pvdz", it)
-    whole = integrals.nuclear(basis, it, backend="cpu")
+    mol = molecule("water_01")
+    basis = Basis("cc-pvdz", mol)
+    whole = integrals.nuclear(basis, mol, backend="cpu")
     seen = []
     potentials = api._potentials
     monkeypatch.setattr(api, "_potentials", lambda bras, *rest: seen.append(len(bras)) or potentials(bras, *rest))
@@ -40,7 +40,7 @@ def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None
     for limit in (0, 300):
         seen.clear()
         monkeypatch.setattr(api, "POTENTIALS_AT_ONCE", limit)
-        parts = integrals.nuclear(basis, it, backend="cpu")
+        parts = integrals.nuclear(basis, mol, backend="cpu")
         np.testing.assert_allclose(parts, whole, rtol=0, atol=INTEGRAL_REL * np.abs(whole).max())
         assert sum(seen) == batches and (len(seen) == batches if limit == 0 else 1 < len(seen) < batches)
 
@@ -60,8 +60,8 @@ def test_fit_with_some_stored_blocks(device: type[CpuBackend | Device], monkeypa
     """K from some stored blocks and some that are recomputed in every build."""
     for name, schedule in fitting.SCHEDULES.items():
         monkeypatch.setitem(fitting.SCHEDULES, name, replace(schedule, functions=4, storages=("blocks",)))
-    it = molecule("water_01")
-    basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
+    mol = molecule("water_01")
+    basis, aux = Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol)
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     whole = FittedJK(basis, aux, backend=device())
     make_plan = fitting.make_plan
@@ -71,7 +71,7 @@ def test_fit_with_some_stored_blocks(device: type[CpuBackend | Device], monkeypa
     assert 2 == len(some.tensor.stored) < some.plan.blocks
     for mine, theirs in zip(some(D_spq, C_spi, True, True), whole(D_spq, C_spi, True, True), strict=True):
         assert mine is not None and theirs is not None
-        assert np.abs(mine - theirs).max() < 20.0 * PAIR * np.abs(theirs).max()
+        assert np.abs(mine - theirs).max() < 20.0 * PAIR_BOUND * np.abs(theirs).max()
 
 
 def test_integrals_whose_values_do_not_fit_into_shared_memory() -> None:

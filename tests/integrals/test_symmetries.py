@@ -79,7 +79,7 @@ def test_packed_and_square(name: str) -> None:
     assert np.array_equal(square, square.transpose(1, 0, 2))
 
 
-def test_neglected_pairs_do_not_show() -> None:
+def test_neglected_pairs_do_not_matter() -> None:
     for case in cases("pure", 2, 2):
         basis, aux = bundle(case)
         everything = integrals.eri_3c(basis, aux, backend="cpu", threshold=0.0)
@@ -88,7 +88,7 @@ def test_neglected_pairs_do_not_show() -> None:
 
 
 def test_order_of_shells() -> None:
-    """Another order of the shells is another order of the functions, and another first shell in many pairs."""
+    """Reordering shells reorders functions; in many pairs the two shells are exchanged."""
     basis, aux = bundle(Case("both", "contracted", l_max=3, aux_max=4))
     order, aux_order = (np.random.default_rng(2).permutation(len(b.shells)) for b in (basis, aux))
     mixed, mixed_aux = reordered(basis, order), reordered(aux, aux_order)
@@ -112,7 +112,7 @@ def functions_of(basis: Basis, order: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("momenta", [(2, 0, 1), (2, 1, 2), (3, 1, 0), (3, 2, 4), (4, 0, 3)])
-def test_pairs_the_other_way_round(momenta: tuple[int, int, int], algorithm: str) -> None:
+def test_pairs_with_exchanged_shells(momenta: tuple[int, int, int], algorithm: str) -> None:
     """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never uses, are correct as well."""
     basis, aux = bundle(Case("pure", "contracted", l_max=max(momenta[:2]), aux_max=momenta[2]))
     first, second = (next(g for g in segments(basis) if g.l == l) for l in momenta[:2])
@@ -142,8 +142,8 @@ def representation(basis: Basis, R: Array) -> Array:
 
     D, first = np.zeros((basis.nbf, basis.nbf)), 0
     for shell in basis.shells:
-        turned, straight = values(shell.l, shell.pure, points @ R), values(shell.l, shell.pure, points)
-        block = np.linalg.lstsq(straight.T, turned.T, rcond=None)[0].T
+        rotated, original = values(shell.l, shell.pure, points @ R), values(shell.l, shell.pure, points)
+        block = np.linalg.lstsq(original.T, rotated.T, rcond=None)[0].T
         for _ in range(shell.ncol):
             D[first : first + len(block), first : first + len(block)] = block
             first += len(block)
@@ -157,11 +157,11 @@ def test_rotation_and_translation() -> None:
     moved, moved_aux = (Basis.from_shells(b.shells, b.R_ax @ R.T + shift) for b in (basis, aux))
     D, D_aux = representation(basis, R), representation(aux, R)
     charges = arguments("nuclear", basis)
-    turned_charges = {**charges, "positions": charges["positions"] @ R.T + shift}
+    rotated_charges = {**charges, "positions": charges["positions"] @ R.T + shift}
     for operator in (*ONE_ELECTRON, "2c", "3c"):
         before = evaluate(backend("cpu-table"), operator, basis, aux)
         if operator == "nuclear":
-            after = integrals.nuclear(moved, backend="cpu", **turned_charges)
+            after = integrals.nuclear(moved, backend="cpu", **rotated_charges)
         elif operator == "dipole":
             after = integrals.dipole(moved, origin=R @ arguments("dipole", basis)["origin"] + shift, backend="cpu")
             after = np.einsum("yx,ypq->xpq", R, after)

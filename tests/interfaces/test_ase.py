@@ -27,7 +27,7 @@ def differences(atoms: Any, atom: int, axis: int, step: float = 1e-3) -> float:
     return -float(np.dot([1, -8, 8, -1], energies)) / (12 * step)
 
 
-def test_forces_after_an_energy_are_those_of_a_tight_scf() -> None:
+def test_forces_after_an_energy_equal_those_of_a_tight_scf() -> None:
     both, forces = (Atoms("OH2", WATER, calculator=Cuanto("hf", basis="sto-3g", backend="cpu")) for _ in range(2))
     both.get_potential_energy()
     assert np.allclose(both.get_forces(), forces.get_forces(), atol=1e-5)

@@ -54,8 +54,8 @@ def points(box: Box) -> np.ndarray:
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_orbitals_are_the_functions_of_the_basis(pure: bool) -> None:
-    it, basis = mixed_basis(pure)
-    box = Box.around(it.R_ax, 0.7, 2.0)
+    mol, basis = mixed_basis(pure)
+    box = Box.around(mol.R_ax, 0.7, 2.0)
     C_pm = np.random.default_rng(1).normal(size=(basis.nbf, 3))
     expected = functions_at(basis, points(box))[0] @ C_pm
     for m in range(3):
@@ -139,13 +139,13 @@ def test_a_basis_comes_back_from_qcschema(pure: bool) -> None:
     """The orbitals are the same, although the schema has another order and other norms."""
     from qcelemental.models import BasisSet
 
-    it, basis = mixed_basis(pure)
+    mol, basis = mixed_basis(pure)
     schema = basis_schema(basis)
     assert BasisSet(**schema).nbf == basis.nbf
     C_spm = np.random.default_rng(2).normal(size=(1, basis.nbf, 2))
     wave = Wavefunction(basis, C_spm, np.array([[-1.0, 0.5]]), np.array([[2.0, 0.0]]))
-    read = read_wavefunction(json.loads(json.dumps(wavefunction_schema(wave))), it)
-    box = Box.around(it.R_ax, 0.8, 2.0)
+    read = read_wavefunction(json.loads(json.dumps(wavefunction_schema(wave))), mol)
+    box = Box.around(mol.R_ax, 0.8, 2.0)
     np.testing.assert_allclose(read.n_sm, [[2.0, 0.0]])
     for m in range(2):
         expected = orbital_on_grid(basis, C_spm[0, :, m], box)
@@ -154,9 +154,9 @@ def test_a_basis_comes_back_from_qcschema(pure: bool) -> None:
 
 def test_orbitals_of_the_schema_are_normalised_as_it_says(water: GaussianResult) -> None:
     """The Cartesian d functions of the Common Component Architecture: xx of unit norm."""
-    it = water.molecule
-    basis = Basis("cc-pvdz", it, spherical=False)
-    result = cuanto.energy(it, "rhf", basis, backend="cpu", max_iterations=1)
+    mol = water.molecule
+    basis = Basis("cc-pvdz", mol, spherical=False)
+    result = cuanto.energy(mol, "rhf", basis, backend="cpu", max_iterations=1)
     assert isinstance(result, GaussianResult)
     schema = wavefunction_schema(wavefunction_of(result))
     C_pm = np.reshape(schema["scf_orbitals_a"], (basis.nbf, -1))

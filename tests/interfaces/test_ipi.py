@@ -81,7 +81,7 @@ def test_ipi_itself_drives_a_trajectory(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # ASE leaves the socket open
-def test_a_missing_server_is_one_clear_error() -> None:
+def test_a_missing_server_is_a_clear_error() -> None:
     with pytest.raises(InputError, match="no server answers"):
         serve(WATER, "pm6", unix="cuanto_nobody_is_here")
     with pytest.raises(InputError, match="port 9"):

@@ -51,13 +51,17 @@ def energy_of(mol: Any, C_spm: list[Any], n_sm: list[Any]) -> float:
     ],
 )
 def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spherical: bool, tmp_path: Path) -> None:
-    it = molecule(name)
-    result = cuanto.energy(it, method, Basis(basis, it, spherical=spherical), fitting="none", backend="cpu")
+    original = molecule(name)
+    result = cuanto.energy(original, method, Basis(basis, original, spherical=spherical), fitting="none", backend="cpu")
     write_molden(tmp_path / "a.molden", result)
     again = Molecule.from_file(tmp_path / "a.molden")
-    assert (again.symbols, again.charge, again.multiplicity) == (it.symbols, it.charge, it.multiplicity)
+    assert (again.symbols, again.charge, again.multiplicity) == (
+        original.symbols,
+        original.charge,
+        original.multiplicity,
+    )
     mol, eps, C, n, _, spins = loaded(tmp_path / "a.molden")
-    mol.spin = it.multiplicity - 1
+    mol.spin = original.multiplicity - 1
     S = mol.intor("int1e_ovlp")
     if method == "rhf":
         assert set(spins) == {"ALPHA"}

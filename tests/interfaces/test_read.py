@@ -249,8 +249,8 @@ def test_version_2_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         run(call)
     assert capsys.readouterr().out.startswith("in -")
     answer = v2.AtomicResult(**json.loads(out.read_text()))
-    asked = answer.input_data
-    assert asked.specification.model.method == "uhf" and asked.molecule.molecular_charge == 1.0
+    inputs = answer.input_data
+    assert inputs.specification.model.method == "uhf" and inputs.molecule.molecular_charge == 1.0
     assert answer.molecule.molecular_multiplicity == 2 and answer.wavefunction is not None
     with pytest.raises(SystemExit) as leaving:
         run([*call, "-o", "max_iterations=2"])

@@ -80,7 +80,7 @@ def test_qcelemental_writes_what_is_read() -> None:
     np.testing.assert_allclose(ours.R_ax, theirs.geometry, atol=1e-12)
 
 
-def test_molden_says_charge_and_spin() -> None:
+def test_molden_files_give_charge_and_spin() -> None:
     cation = Molecule.from_text(MOLDEN)
     assert cation.symbols == ("O", "H", "H") and (cation.charge, cation.multiplicity) == (1, 2)
     by_xyz = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")

@@ -73,8 +73,8 @@ def test_molden_files_have_normal_modes(method: dict[str, object], tmp_path: Pat
 
 def test_qcengine_may_ask_for_a_hessian() -> None:
     schema = water().to_qcschema()
-    asked = {"molecule": schema["molecule"], "driver": "hessian", "model": {"method": "pm6", "basis": None}}
+    inputs = {"molecule": schema["molecule"], "driver": "hessian", "model": {"method": "pm6", "basis": None}}
     answer = cuanto.compute(
-        {"schema_name": "qcschema_input", "schema_version": 1, **asked, "keywords": {"backend": "cpu"}}
+        {"schema_name": "qcschema_input", "schema_version": 1, **inputs, "keywords": {"backend": "cpu"}}
     )
     assert answer["success"] and len(answer["return_result"]) == 81

@@ -23,7 +23,7 @@ from cuanto.kernels.build import cost_of, source_of, unrolled
 from cuanto.kernels.cost import Cost
 from cuanto.kernels.spec import BLOCK_SCHEDULES, KernelSpec, Shells
 from cuanto.kernels.text import Source
-from places import ROOT
+from paths import ROOT
 
 TOOLS = ROOT / "tools"
 CUBIN = b"\x7fELF"
@@ -142,8 +142,8 @@ def texts(job: Job) -> list[Source]:
 
 def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_centre_jobs: list[Job]) -> None:
     module = check_cuda()
-    asked = {(job.operator, job.bra, job.ket, job.algorithm) for job in jobs}
-    assert asked == set(module.classes(3, 4))
+    job_classes = {(job.operator, job.bra, job.ket, job.algorithm) for job in jobs}
+    assert job_classes == set(module.classes(3, 4))
     four = {(job.operator, job.bra, job.ket, job.algorithm) for job in four_centre_jobs}
     assert four <= set(module.four_centre_classes(2))
     assert {algorithm for _, _, _, algorithm in four} == {"hgp", "md"}
@@ -156,7 +156,7 @@ def test_check_compiles_every_class_that_is_asked_for(jobs: list[Job], four_cent
     assert not missing
 
 
-def test_check_knows_every_schedule() -> None:
+def test_check_covers_every_schedule() -> None:
     kernels = check_cuda().specs(3, 4)
     assert {kernel.schedule for kernel in kernels} == {"thread", "group", *BLOCK_SCHEDULES}
     for schedule in ("group", *BLOCK_SCHEDULES):

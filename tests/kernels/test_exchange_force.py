@@ -58,7 +58,7 @@ def test_forces_of_a_primitive_quartet(bra: Momenta, ket: Momenta) -> None:
         values = {"bra": pair(0), "ket": pair(1), "X": X, "base": base, "gamma": gamma}
         sums += np.array(evaluate_stage(forces(bra, ket, part), values), dtype=float)
     energy, (total, on_bra, on_ket) = sums[0], sums[1:].reshape(3, 3)
-    # Beside the polynomials, exponentials of A - B and C - D.
+    # Add the derivatives of the exponentials of A - B and C - D.
     for found, n in ((on_bra, 0), (on_ket, 1)):
         found -= 2.0 * EXPONENTS[2 * n + 1] * SHARES[n] * energy * (CENTRES[2 * n] - CENTRES[2 * n + 1])
     a, c = SHARES

@@ -286,12 +286,12 @@ def test_assembled_texts() -> None:
 def test_only_the_assembler_knows_targets() -> None:
     """Only `text.py` writes macros; other modules use tables with the target as key."""
     folder = Path(text.__file__).parent
-    asking = re.compile(r"[!=]= \"(cpu|cuda)\"|#define \{")
-    found = {path.name for path in folder.rglob("*.py") if asking.search(path.read_text())}
+    target_test = re.compile(r"[!=]= \"(cpu|cuda)\"|#define \{")
+    found = {path.name for path in folder.rglob("*.py") if target_test.search(path.read_text())}
     assert found == {"text.py"}
 
 
-def test_every_spec_has_a_name_of_its_own() -> None:
+def test_names_of_specs_are_unique() -> None:
     specs = [
         KernelSpec(*c, schedule, real, columns)
         for pure in (True, False)
@@ -340,7 +340,7 @@ def test_tables_agree_with_the_graph(class_: Class) -> None:
 
 
 def test_records_fit_vector_loads() -> None:
-    """Statements begin at a multiple of 16 bytes and have at most TERMS terms, also in the largest class promised."""
+    """Statements begin at a multiple of 16 bytes and have at most TERMS terms, even in the largest supported class."""
     largest: list[Class] = [("coulomb", Shells((5, 5)), Shells((6,)), algorithm) for algorithm in ("hgp", "md")]
     for class_ in [*SAMPLE, *largest]:
         for program in programs_of(*class_, levels=True):

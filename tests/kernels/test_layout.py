@@ -43,7 +43,7 @@ def test_pointers() -> None:
     assert found["d"][0] == 42
 
 
-def test_fields_are_those_of_the_text() -> None:
+def test_fields_equal_those_of_the_text() -> None:
     result = Layout("A", "About.", "\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n")
     assert result.fields == (("INDEX", "x"), ("INDEX", "y"), ("double", "z"), ("int*", "p"))
     assert result.text == "// About.\nstruct A {\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n};\n"

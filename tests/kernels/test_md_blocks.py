@@ -66,7 +66,7 @@ def full_store(K: int) -> int:
 
 
 @pytest.mark.parametrize("K", range(11))
-def test_batches_are_those_of_the_recursion(K: int) -> None:
+def test_batches_equal_those_of_the_recursion(K: int) -> None:
     batches = recursion(K)
     assert [len(batches[k]) for k in range(K + 1)] == [md_blocks.batch_size(K, k) for k in range(K + 1)]
     assert full_store(K) == sum(len(batch) for batch in batches.values())
@@ -108,16 +108,16 @@ def test_shared_memory_is_what_the_formula_says(schedule: str) -> None:
 
 
 def test_blocks_are_counted() -> None:
-    asked = job((2, 1, 1, 0), pure=True, columns=2)
-    launches = [Planner(schedule).plan(asked) for schedule in BLOCK_SCHEDULES]
+    request = job((2, 1, 1, 0), pure=True, columns=2)
+    launches = [Planner(schedule).plan(request) for schedule in BLOCK_SCHEDULES]
     assert [blocks_of(launch.program.source, launch.items) for launch in launches] == [3 * 5 * 2 * (5 * 3) * 3, 3 * 5]
 
 
 def test_auto_takes_blocks_where_tables_would_be_huge() -> None:
     """McMurchie-Davidson between pairs of high momenta, the algorithm of ill-conditioned pairs."""
 
-    def entry(asked: Job, schedule: str = "auto") -> str:
-        return Planner(schedule).plan(asked).program.source.entry
+    def entry(request: Job, schedule: str = "auto") -> str:
+        return Planner(schedule).plan(request).program.source.entry
 
     assert entry(job((5, 5, 5, 5), pure=True)) == "quartet_block_kernel"
     assert entry(job((1, 1, 1, 0), pure=True)) == "coulomb_pp_ps_md_thread_double_1"
@@ -189,7 +189,7 @@ def test_two_and_three_centres(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", TWO)
-def test_other_operators_are_served_by_the_general_kernel(schedule: str) -> None:
+def test_other_operators_use_the_general_kernel(schedule: str) -> None:
     basis, _ = bundle(Case(l_max=1, aux_max=1))
     backends = SimtBackend(schedule), CpuBackend(schedule="table")
     got, wanted = (b.to_host(integrals.overlap(basis, backend=b)) for b in backends)

@@ -23,7 +23,7 @@ from cuanto.properties.volume import Box
 from cuanto.report import write_report
 from cuanto.scf.checkpoint import Checkpoint
 from gradient_cases import Row, calculate, difference, energy_tolerance, key, references, tolerance
-from places import ROOT
+from paths import ROOT
 from scf_cases import basis, oracle
 from tolerances import FORCE_CPU_CUDA
 
@@ -161,9 +161,9 @@ def test_integrals_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert done.exit_code == 0, done.output
     mol = Molecule.from_string(HI)
     theirs = oracle(mol, basis("def2-svp", mol))
-    found = np.load(out)
-    assert np.abs(found["V_pq"] - theirs.intor("int1e_nuc")).max() < 1e-9
-    assert np.abs(found["U_pq"] - theirs.intor("ECPscalar")).max() < 1e-9
+    with np.load(out) as found:
+        assert np.abs(found["V_pq"] - theirs.intor("int1e_nuc")).max() < 1e-9
+        assert np.abs(found["U_pq"] - theirs.intor("ECPscalar")).max() < 1e-9
 
 
 def test_ghost_has_functions_and_no_potential() -> None:
@@ -187,7 +187,7 @@ def test_impossible_electrons() -> None:
 
 
 def test_odd_cores_take_an_unpaired_electron() -> None:
-    """Tb with 4f9 in the core of a potential: the others are a closed shell, whatever the multiplicity of them all."""
+    """Tb with 4f9 in the core of a potential: the valence electrons of a doublet are a closed shell."""
     mol = Molecule(["Tb", "F"], [[0, 0, 0], [0, 0, 3.8]])
     assert (mol.nelectron, mol.multiplicity, mol.valence_multiplicity) == (74, 1, 1)
     valence = mol.with_core_electrons([55, 0])

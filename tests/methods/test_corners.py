@@ -27,7 +27,7 @@ from cuanto.report.markup import seconds
 from cuanto.semiempirical.engine import PairEngine
 from nddo_cases import layout_of, molecule
 from oracles.nddo_core import core_repulsion
-from places import DATA
+from paths import DATA
 
 FIT_NONE: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 WATER = cuanto.Molecule(["O", "H", "H"], [[0, 0, 0], [0, 0, 1.8], [0, 1.8, 0]])
@@ -88,7 +88,7 @@ def test_fixed_occupations_of_a_semiempirical_method() -> None:
     assert excited.energy > ground.energy + 0.1
 
 
-def test_a_batch_goes_on_alone_where_it_does_not_converge_together() -> None:
+def test_a_batch_continues_alone_where_it_does_not_converge_together() -> None:
     """A single calculation tries everything; if that fails too, the row has the error."""
     molecules = [WATER, cuanto.Molecule(WATER.symbols, WATER.R_ax * 1.05)]
     rows = energies(molecules, "am1", backend="cpu", workers=0, max_iterations=3)

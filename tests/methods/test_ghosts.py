@@ -21,6 +21,7 @@ from cuanto.grid.settings import GridSettings
 from cuanto.interfaces.cube import write_density
 from cuanto.interfaces.molden import molden_text
 from cuanto.interfaces.qcschema import molecule_schema, to_qcschema
+from cuanto.interfaces.sources import source_from_text
 from cuanto.interfaces.wavefunction import wavefunction_of
 from cuanto.methods import GaussianResult
 from cuanto.report import write_report
@@ -97,6 +98,17 @@ def test_dummies_are_refused_with_what_would_work(label: str) -> None:
     assert repr(label) in str(refused.value)
 
 
+@pytest.mark.parametrize("label", ["X", "x1", "Xx", "Bq", "bq12", "X-1", "Q", "Du", "LP2"])
+def test_dummies_in_files_are_left_out(label: str) -> None:
+    """They have neither functions nor charge nor points; the others keep their order."""
+    text = f"4\n\nO 0 0 0.117\n{label} 0 0 1.5\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+    mol = Molecule.from_string(text)
+    assert mol.symbols == ("O", "H", "H") and mol.R_ax[1, 1] == pytest.approx(0.757 / 0.52917721092)
+    source = source_from_text(text, "water.xyz", "water", None, None)
+    assert source.notes[0].startswith("water.xyz: dummy atom 2, without functions, charge or grid points, left out")
+    assert source_from_text(xyz(), "dimer.xyz", "dimer", None, None).notes == ()
+
+
 @pytest.mark.parametrize(
     ("label", "message"),
     [
@@ -122,7 +134,7 @@ def test_nuclei() -> None:
     assert Nuclei(nuclei.protons, np.array([0, 0, 60])).charges.tolist() == [8, 0, 19]
 
 
-def test_electrons_and_multiplicity_are_those_of_real_atoms() -> None:
+def test_electrons_and_multiplicity_equal_those_of_real_atoms() -> None:
     mol = Molecule(["H", "Gh-C", "Gh-H"], [[0, 0, 0], [0, 0, 2], [0, 2, 2]])
     assert (mol.nelectron, mol.multiplicity, mol.composition) == (1, 2, {"H": 1})
     with pytest.raises(InputError, match=r"no electron would be left with the proton; it can be -3 to 0"):
@@ -134,7 +146,7 @@ def test_electrons_and_multiplicity_are_those_of_real_atoms() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_counterpoise_of_hartree_fock_is_that_of_pyscf(part: str) -> None:
+def test_counterpoise_of_hartree_fock_equals_that_of_pyscf(part: str) -> None:
     from pyscf import scf
 
     mol = with_ghosts(part)
@@ -152,7 +164,7 @@ def test_counterpoise_of_hartree_fock_is_that_of_pyscf(part: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "part"), [("pbe", "water"), ("b3lyp", "hydrogen fluoride")])
-def test_counterpoise_of_functionals_is_that_of_pyscf(method: str, part: str) -> None:
+def test_counterpoise_of_functionals_equals_that_of_pyscf(method: str, part: str) -> None:
     """Ghosts have the points that their elements have, in both programs."""
     from pyscf import dft
 
@@ -176,7 +188,7 @@ def test_an_open_shell_beside_ghosts() -> None:
         cuanto.energy(mol, "uhf", "def2-svp", atomic_charges=[1, -1, 0, 0], **common)
 
 
-def test_functions_fitting_functions_and_points_are_those_of_the_elements() -> None:
+def test_functions_fitting_functions_and_points_equal_those_of_the_elements() -> None:
     whole, mol = Molecule.from_string(xyz()), with_ghosts()
     of_whole, basis = (cuanto.Basis({"F": "sto-3g", "default": "def2-svp"}, one) for one in (whole, mol))
     assert basis.ao_labels() == of_whole.ao_labels()
@@ -195,7 +207,7 @@ def test_a_ghost_brings_no_density_to_the_guess() -> None:
 
 
 @pytest.mark.parametrize("kind", ["d3bj", "d4"])
-def test_dispersion_leaves_ghosts_out(kind: str) -> None:
+def test_dispersion_ignores_ghosts(kind: str) -> None:
     pytest.importorskip({"d3bj": "dftd3", "d4": "dftd4"}[kind])
     mol = with_ghosts()
     water, found = Molecule(mol.symbols[:3], mol.R_ax[:3]), Dispersion(mol, "pbe", kind)
@@ -211,7 +223,7 @@ def test_a_point_charge_may_sit_on_a_ghost() -> None:
         NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 0]]))
 
 
-def test_an_ion_beside_ghosts_has_its_own_centre_of_mass() -> None:
+def test_ghosts_do_not_affect_the_centre_of_mass_of_an_ion() -> None:
     ion = cuanto.energy(Molecule(["O", "H"], [[0, 0, 0], [0, 0, 1.8]], -1), "hf", "sto-3g", backend="cpu")
     far = Molecule(["O", "H", "Gh-F"], [[0, 0, 0], [0, 0, 1.8], [0, 0, 40]], -1)
     assert np.abs(cuanto.energy(far, "hf", "sto-3g", backend="cpu").dipole - ion.dipole).max() < 1e-6
@@ -233,9 +245,9 @@ def test_qcschema_says_what_is_real(of_water: GaussianResult) -> None:
     assert kept.molecule.symbols == of_water.molecule.symbols and kept.energy == of_water.energy
     assert isinstance(kept, GaussianResult)
     np.testing.assert_allclose(kept.mulliken_charges, of_water.mulliken_charges, atol=1e-8)
-    asked = {"molecule": schema, "driver": "energy", "model": {"method": "hf", "basis": "def2-svp"}}
-    asked |= {"schema_name": "qcschema_input", "schema_version": 1, "keywords": {"fitting": "none", "backend": "cpu"}}
-    assert cuanto.compute(asked)["return_result"] == pytest.approx(of_water.energy, abs=1e-9)
+    inputs = {"molecule": schema, "driver": "energy", "model": {"method": "hf", "basis": "def2-svp"}}
+    inputs |= {"schema_name": "qcschema_input", "schema_version": 1, "keywords": {"fitting": "none", "backend": "cpu"}}
+    assert cuanto.compute(inputs)["return_result"] == pytest.approx(of_water.energy, abs=1e-9)
 
 
 @pytest.mark.parametrize("spelling", ["Gh-{}", "@{}", "{}:", "X-{}", "GHOST-{}"])

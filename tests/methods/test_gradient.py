@@ -11,7 +11,7 @@ import pytest
 import cuanto
 from cuanto import Molecule
 from cuanto.errors import ConvergenceError, InputError
-from places import DATA
+from paths import DATA
 from scf_cases import basis, molecule
 
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gradient_cases import WITH_GRID, WITHOUT_GRID, Row, calculate, difference, key, references, tolerance
-from places import ROOT
+from paths import ROOT
 from tolerances import FORCE_CPU_CUDA
 
 SAMPLE = [pytest.param(row, id=key(row)) for row in references() if row["sample"]]

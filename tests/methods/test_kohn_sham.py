@@ -134,7 +134,7 @@ def test_range_separation_against_pyscf(name: str, method: str, theirs: str, orb
     assert abs(mine.energy - expected) < ENERGY_GRID
 
 
-def test_an_unrestricted_calculation_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_an_unrestricted_calculation_continues_from_its_checkpoint(tmp_path: Path) -> None:
     mol = molecule("CH3")
     orbital, path = basis("sto-3g", mol), tmp_path / "a.h5"
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse"}

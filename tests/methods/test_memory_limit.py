@@ -185,18 +185,18 @@ class Peak:
 @pytest.mark.parametrize("kind, share", [("jk", 0.75), ("jk", 0.5), ("j", 0.5)])
 def test_peak_of_the_pool(kind: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-    it, device = molecule("alkane_12"), get_backend("cuda")
-    basis, aux = Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it)
-    C_spi, D_spq = (device.to_device(x) for x in random_orbitals(basis.nbf, it.nelectron // 2))
+    mol, device = molecule("alkane_12"), get_backend("cuda")
+    basis, aux = Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol)
+    C_spi, D_spq = (device.to_device(x) for x in random_orbitals(basis.nbf, mol.nelectron // 2))
     whole = FittedJK(basis, aux, backend=device, kind=kind)
-    asked = (D_spq, C_spi, True, kind == "jk")
-    expected = [None if x is None else device.to_host(x) for x in whole(*asked)]
+    arguments = (D_spq, C_spi, True, kind == "jk")
+    expected = [None if x is None else device.to_host(x) for x in whole(*arguments)]
     limit = share * whole.plan.in_core
     del whole
     peak = Peak()
     with peak.hook:
         less = FittedJK(basis, aux, backend=device, kind=kind, budget=Budget(device, limit))
-        found = less(*asked)
+        found = less(*arguments)
     assert less.plan.mode != "in-core"
     assert 0 < peak.bytes < limit
     for mine, theirs in zip(found, expected, strict=True):
@@ -207,14 +207,14 @@ def test_peak_of_the_pool(kind: str, share: float, monkeypatch: pytest.MonkeyPat
 @pytest.mark.gpu
 def test_energy_with_half_of_the_device_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-    it = molecule("alkane_08")
-    in_core = FittedJK(Basis("cc-pvdz", it), Basis("cc-pvdz-jkfit", it), backend="cuda").plan.in_core
+    mol = molecule("alkane_08")
+    in_core = FittedJK(Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol), backend="cuda").plan.in_core
     options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": "cuda", "energy_tolerance": 1e-10}
-    whole, limit = cuanto.energy(it, "rhf", "cc-pvdz", **options), 0.5 * in_core
+    whole, limit = cuanto.energy(mol, "rhf", "cc-pvdz", **options), 0.5 * in_core
     gc.collect()  # else what `whole` left behind might be freed meanwhile, and the peak be too low
     peak = Peak()
     with peak.hook:
-        less = cuanto.energy(it, "rhf", "cc-pvdz", max_memory=limit, **options)
+        less = cuanto.energy(mol, "rhf", "cc-pvdz", max_memory=limit, **options)
     assert "in-core" in whole.notes[0] and "in-core:" not in less.notes[0]
     assert 0 < peak.bytes < limit
     assert less.energy == pytest.approx(whole.energy, abs=CPU_CUDA)
@@ -224,7 +224,7 @@ def test_energy_with_half_of_the_device_memory(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("fitting", ["jk", "none"])
 def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
-    it = molecule("alkane_08")
+    mol = molecule("alkane_08")
     options: dict[str, Any] = {"fitting": fitting, "backend": "cuda", "gradient_tolerance": 1e-8}
     if fitting == "jk":
         options["auxbasis"] = "cc-pvdz-jkfit"
@@ -233,7 +233,7 @@ def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pyte
         gc.collect()  # else what the last one left behind might be freed meanwhile, and the peak be too low
         peak, limit = Peak(), None if share is None else share * peaks[0]
         with peak.hook:
-            found.append(cuanto.gradient(it, "rhf", "cc-pvdz", max_memory=limit, **options).gradient)
+            found.append(cuanto.gradient(mol, "rhf", "cc-pvdz", max_memory=limit, **options).gradient)
         peaks.append(peak.bytes)
     assert 0 < peaks[1] < 0.5 * peaks[0]
     assert np.abs(found[0] - found[1]).max() < FORCES

@@ -22,7 +22,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.keywords import checked_keywords, errors_about
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
-from places import ROOT
+from paths import ROOT
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 METHOD = {"hf": "hf", "functional": "pbe", "semiempirical": "pm6"}
@@ -39,8 +39,8 @@ WRONG: dict[str, Any] = {
     "charges": [1.0, 2.0],
 }
 """Invalid values, by kind of option."""
-OWN_WORDS = ("size", "charges")
-"""Kinds whose plain data (texts such as 4GB, lists) differ from Python objects, and so do their messages."""
+OTHER_MESSAGES = ("size", "charges")
+"""Kinds with other messages for plain data (texts such as 4GB, lists) than for Python objects."""
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The line on standard error of a command that ends with status 2."""
     with pytest.raises(SystemExit) as leaving:
         run(arguments)
@@ -67,21 +67,21 @@ def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytes
     value, method = WRONG[option.kind], METHOD[option.scope.kinds[0]]
     with pytest.raises(InputError) as refused:
         cuanto.energy(cuanto.Molecule.from_string(H2), method, **{name: value})
-    message = name if option.kind in OWN_WORDS else str(refused.value)
+    message = name if option.kind in OTHER_MESSAGES else str(refused.value)
     assert "unknown option" not in str(refused.value)
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     common = ("energy", "h2.xyz", "-m", method)
-    assert message in said(capsys, *common, "-o", f"{name}={text}")
-    if option.flags and option.kind not in OWN_WORDS and not option.choices:
-        assert message in said(capsys, *common, option.flags[0], text)
+    assert message in error_output(capsys, *common, "-o", f"{name}={text}")
+    if option.flags and option.kind not in OTHER_MESSAGES and not option.choices:
+        assert message in error_output(capsys, *common, option.flags[0], text)
     table = "" if option.flags else "[options]\n"
     Path("job.toml").write_text(f'molecule = "h2.xyz"\nmethod = "{method}"\n{table}{name} = {json.dumps(value)}\n')
-    line = said(capsys, "run", "job.toml")
+    line = error_output(capsys, "run", "job.toml")
     assert line.startswith("cuanto: job.toml: ") and name in line and message in line
     model = {"method": method} | ({} if method == "pm6" else {"basis": "sto-3g"})
     hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
-    asked = {"molecule": hydrogen, "model": model, "keywords": {name: value}, "driver": "energy"}
-    assert message in cuanto.compute(asked)["error"]["error_message"]
+    inputs = {"molecule": hydrogen, "model": model, "keywords": {name: value}, "driver": "energy"}
+    assert message in cuanto.compute(inputs)["error"]["error_message"]
     try:
         (row,) = energies([cuanto.Molecule.from_string(H2)], method, workers=0, **{name: value})
     except InputError as error:
@@ -127,8 +127,8 @@ def test_errors_name_file_and_option(tmp_path: Path) -> None:
         assert str(again.value) == str(refused.value)
 
 
-NEW = '    patience: int = number(3, 1, 9, "Patience of the tests.", BASIS_METHODS, flag=True)\n'
-EVERYWHERE = """
+NEW_OPTION = '    patience: int = number(3, 1, 9, "Patience of the tests.", BASIS_METHODS, flag=True)\n'
+SCRIPT = """
 import contextlib, io, json, sys
 import cuanto
 from cuanto.cli.main import run
@@ -178,8 +178,8 @@ def test_a_new_option_is_one_line_in_one_place(tmp_path: Path) -> None:
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     text = (copy / "options.py").read_text()
     line = next(line for line in text.splitlines(keepends=True) if line.startswith("    profile: bool"))
-    (copy / "options.py").write_text(text.replace(line, line + NEW))
-    command = [sys.executable, "-c", EVERYWHERE]
+    (copy / "options.py").write_text(text.replace(line, line + NEW_OPTION))
+    command = [sys.executable, "-c", SCRIPT]
     environment = {"PYTHONPATH": str(copy.parent), "COLUMNS": "200", "CUANTO_BASIS_PATH": str(DATA / "basis")}
 
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})

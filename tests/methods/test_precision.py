@@ -42,10 +42,10 @@ def test_single_precision_reports_its_error(name: str, method: str, orbital: str
     double, single = (run(name, method, orbital, fitting, precision) for precision in ("double", "single"))
     assert double.converged and single.converged
     pattern = r"single precision: energy error (\S+) Hartree; converged only to \S+"
-    (output,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
+    (reported,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
     error = single.energy - double.energy
     assert 1e-8 < abs(error) < 1e-4
-    assert abs(error - output) < ROUNDED * abs(error) + SECOND_ORDER
+    assert abs(error - reported) < ROUNDED * abs(error) + SECOND_ORDER
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from cuanto.arrays import Array
 from cuanto.motion.displacements import DisplacementPlan, independent_directions
-from cuanto.motion.symmetry import LOOSE, find_operations
+from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations
 from vibrating import rotated
 
 STEP = 1e-3
@@ -24,7 +24,7 @@ def slopes(kinds: list[str], R_ax: Array) -> tuple[Array, Array]:
 
 
 def derivatives(kinds: list[str], R_ax: Array, tolerance: float | None) -> tuple[int, Array, Array]:
-    operations = find_operations(kinds, R_ax, LOOSE if tolerance is None else tolerance)
+    operations = find_operations(kinds, R_ax, LOOSE_TOLERANCE if tolerance is None else tolerance)
     plan = DisplacementPlan(len(R_ax), operations if tolerance is None else operations[:1], STEP)
     found = {k: slopes(kinds, one.apply(R_ax, STEP)) for k, one in enumerate(plan.displacements)}
     return len(found), *plan.derivatives(found)[:2]
@@ -36,7 +36,7 @@ def derivatives(kinds: list[str], R_ax: Array, tolerance: float | None) -> tuple
 def test_equivalent_displacements_are_left_out(name: str, needed: int) -> None:
     kinds, R_ax = rotated(name)
     few, H_pq, P_px = derivatives(kinds, R_ax, None)
-    many, all_pq, all_px = derivatives(kinds, R_ax, LOOSE)
+    many, all_pq, all_px = derivatives(kinds, R_ax, LOOSE_TOLERANCE)
     assert few <= needed and many == 6 * len(R_ax)
     scale = np.abs(all_pq).max()
     assert np.abs(H_pq - all_pq).max() < 2e-3 * scale  # the geometries are symmetric to 1e-3 Bohr only

@@ -25,13 +25,13 @@ from cuanto.grid import GridSettings
 from cuanto.motion.hessian import HessianCalculation
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.tasks import evaluate_task, plain_arguments, plain_guess, plain_molecule
-from places import ROOT
+from paths import ROOT
 from scripted import PATHS, wait_until
 from vibrating import HF, PLANAR, PM6, WATER, water
 
-WITHIN = 0.5
+TOLERANCE = 0.5
 """cm^-1."""
-OPEN = Molecule.from_string("3\n\nN 0 0 0.14\nH 0 0.80 -0.50\nH 0 -0.80 -0.50\n", multiplicity=2)
+OPEN_SHELL = Molecule.from_string("3\n\nN 0 0 0.14\nH 0 0.80 -0.50\nH 0 -0.80 -0.50\n", multiplicity=2)
 
 
 def peer_wavenumbers(molecule: Molecule) -> np.ndarray:
@@ -43,10 +43,10 @@ def peer_wavenumbers(molecule: Molecule) -> np.ndarray:
     return np.sort(thermo.harmonic_analysis(mol, peer.Hessian().kernel())["freq_wavenumber"])
 
 
-@pytest.mark.parametrize("molecule", [WATER, OPEN], ids=["closed", "open"])
+@pytest.mark.parametrize("molecule", [WATER, OPEN_SHELL], ids=["closed", "open"])
 def test_wavenumbers_against_pyscf(molecule: Molecule) -> None:
     found = cuanto.frequencies(molecule, **HF)
-    assert np.abs(found.wavenumbers - peer_wavenumbers(molecule)).max() < WITHIN
+    assert np.abs(found.wavenumbers - peer_wavenumbers(molecule)).max() < TOLERANCE
     assert found.second_derivatives.displacements <= 7
 
 
@@ -172,10 +172,10 @@ def test_worker_processes_give_the_same(tmp_path: Path) -> None:
 
 def test_an_error_names_the_atom(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(task: dict[str, Any]) -> dict[str, Any]:
-        raise CuantoError("no luck")
+        raise CuantoError("no convergence")
 
     monkeypatch.setattr("cuanto.motion.hessian.evaluate_task", broken)
-    with pytest.raises(CuantoError, match=r"with atom O1 displaced: no luck"):
+    with pytest.raises(CuantoError, match=r"with atom O1 displaced: no convergence"):
         cuanto.frequencies(WATER, **PM6)
 
 
@@ -218,8 +218,8 @@ cuanto.frequencies(molecule, "pm6", backend="cpu", symmetry=False, journal=sys.a
 """
 
 
-def killed(journal: Path, lines: int) -> None:
-    """Kill a calculation once its journal has this number of lines."""
+def run_and_kill(journal: Path, lines: int) -> None:
+    """Start a calculation, and kill it once its journal has this number of lines."""
     environment = {**os.environ, "PYTHONPATH": PATHS}
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, ETHANE, str(journal)], env=environment, cwd=ROOT)
     try:
@@ -229,11 +229,11 @@ def killed(journal: Path, lines: int) -> None:
         process.wait()
 
 
-def test_a_killed_calculation_loses_only_the_task_in_work(tmp_path: Path) -> None:
+def test_a_killed_calculation_loses_only_the_current_task(tmp_path: Path) -> None:
     journal = tmp_path / "ethane.journal"
     kept = 0
     for lines in (5, 20):
-        killed(journal, lines)
+        run_and_kill(journal, lines)
         finished = journal.read_bytes().count(b"\n")
         assert finished >= max(lines, kept)
         kept = finished

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cuanto
-from places import DATA
+from paths import DATA
 
 WATER = cuanto.Molecule.from_string("3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n")
 

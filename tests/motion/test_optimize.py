@@ -171,7 +171,7 @@ def test_without_geometric(monkeypatch: pytest.MonkeyPatch) -> None:
         optimize(WATER, "pm6")
 
 
-def test_geometric_says_nothing(
+def test_geometric_prints_nothing(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cuanto.motion.symmetry import LOOSE, find_operations, is_linear, symmetry_of
+from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations, is_linear, symmetry_of
 from vibrating import rotated
 
 GROUPS = {
@@ -35,11 +35,11 @@ def test_point_groups_in_any_orientation(name: str) -> None:
 def test_operations_map_the_molecule_onto_itself(name: str) -> None:
     kinds, R_ax = rotated(name)
     r_ax = R_ax - R_ax.mean(axis=0)
-    operations = find_operations(kinds, R_ax, LOOSE)
+    operations = find_operations(kinds, R_ax, LOOSE_TOLERANCE)
     assert np.array_equal(operations[0].R_xy, np.eye(3))
     for one in operations:
         assert np.allclose(one.R_xy @ one.R_xy.T, np.eye(3), atol=1e-12)
-        assert np.abs(r_ax @ one.R_xy.T - r_ax[one.image_a]).max() < LOOSE
+        assert np.abs(r_ax @ one.R_xy.T - r_ax[one.image_a]).max() < LOOSE_TOLERANCE
         assert [kinds[b] for b in one.image_a] == kinds
 
 

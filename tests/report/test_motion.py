@@ -53,7 +53,7 @@ def test_a_page_of_an_optimisation(tmp_path: Path) -> None:
     assert "NOT optimised" in report_html(short)
 
 
-def test_a_plain_result_has_neither() -> None:
+def test_an_energy_has_no_spectrum_and_no_path() -> None:
     html = report_html(cuanto.energy(WATER, **PM6))
     assert "plot-spectrum" not in html and "plot-optimisation" not in html and 'id="geometry"' not in html
 

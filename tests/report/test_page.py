@@ -184,14 +184,14 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
-    positions = list(paths(small))
+    all_paths = list(paths(small))
     random = np.random.default_rng(5)
     pages = 0
     for _ in range(60):
         bad = changed(small)
-        *way, last = positions[int(random.integers(len(positions)))]
+        *parents, last = all_paths[int(random.integers(len(all_paths)))]
         inner: Any = bad
-        for key in way:
+        for key in parents:
             inner = inner[key]
         inner[last] = junk[int(random.integers(len(junk)))]
         try:
@@ -202,12 +202,12 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     assert pages > 30
 
 
-def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths(value: Any, parents: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Paths to all values of nested dictionaries, and to the first elements of lists."""
     inner = value.items() if isinstance(value, dict) else list(enumerate(value))[:4] if isinstance(value, list) else ()
     for key, below in inner:
-        yield (*way, key)
-        yield from paths(below, (*way, key))
+        yield (*parents, key)
+        yield from paths(below, (*parents, key))
 
 
 @pytest.mark.parametrize(
@@ -248,18 +248,18 @@ def test_invalid_sources(tmp_path: Path) -> None:
         report_html(1.0)  # type: ignore[arg-type]
 
 
-def test_a_checkpoint_shows_what_it_has(tmp_path: Path) -> None:
-    it = molecule("water_01")
-    basis = Basis("cc-pvdz", it)
+def test_report_of_a_checkpoint(tmp_path: Path) -> None:
+    mol = molecule("water_01")
+    basis = Basis("cc-pvdz", mol)
     from cuanto.backends import get_backend
     from cuanto.scf.checkpoint import Checkpoint
 
-    keep = Checkpoint(tmp_path / "water.h5", it, basis, "rhf", get_backend("cpu"))
-    cuanto.energy(it, "rhf", basis, backend="cpu", on_iteration=keep, max_iterations=2)
+    keep = Checkpoint(tmp_path / "water.h5", mol, basis, "rhf", get_backend("cpu"))
+    cuanto.energy(mol, "rhf", basis, backend="cpu", on_iteration=keep, max_iterations=2)
     page = Page(report_html(tmp_path / "water.h5"))
     assert "NOT converged" in page.words and "checkpoint" in page.words and "Orbital energies are not" in page.words
     wave = wavefunction_of(cuanto.read(tmp_path / "water.h5"))
-    assert [s.name for s in frontier_surfaces(wave, it)] == ["HOMO"]
+    assert [s.name for s in frontier_surfaces(wave, mol)] == ["HOMO"]
 
 
 def test_methods_without_a_basis_and_two_spins() -> None:
@@ -282,8 +282,8 @@ def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(cuanto, "energy", lambda *given, **named: calls.append((given, named)) or water)
         exec(compile(reproduce.python_text(water), "page", "exec"), {})
-    (((it, method, basis), named),) = calls
-    assert (it.natom, method, basis, named["energy_tolerance"]) == (3, "rhf", "cc-pvdz", 1e-8)
+    (((mol, method, basis), named),) = calls
+    assert (mol.natom, method, basis, named["energy_tolerance"]) == (3, "rhf", "cc-pvdz", 1e-8)
 
 
 def stored_result(method: str, basis: str, **keywords: Any) -> Result:
@@ -343,11 +343,11 @@ def test_packed_orbitals() -> None:
 
 def test_a_page_of_caffeine_is_small() -> None:
     """With orbitals that fill the whole box."""
-    it = molecule("caffeine")
-    basis = Basis("def2-svp", it)
+    mol = molecule("caffeine")
+    basis = Basis("def2-svp", mol)
     C_spm = np.random.default_rng(4).normal(scale=0.1, size=(1, basis.nbf, 2))
     wave = Wavefunction(basis, C_spm, np.array([[-0.2, 0.1]]), np.array([[2.0, 0.0]]))
-    packed = [len(surface.packed()["data"]) for surface in frontier_surfaces(wave, it)]
+    packed = [len(surface.packed()["data"]) for surface in frontier_surfaces(wave, mol)]
     assert len(packed) == 2 and sum(packed) + len(viewer_script()) < 1_900_000
 
 

@@ -32,10 +32,10 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(name: str, method: str, path: Path | None = None, **options: Any) -> Result:
-    it = molecule(name)
-    basis = Basis("cc-pvdz", it)
-    keep = None if path is None else Checkpoint(path, it, basis, method, get_backend("cpu"))
-    return cuanto.energy(it, method, basis, fitting="jk", auxbasis="cc-pvdz-jkfit", backend="cpu",
+    mol = molecule(name)
+    basis = Basis("cc-pvdz", mol)
+    keep = None if path is None else Checkpoint(path, mol, basis, method, get_backend("cpu"))
+    return cuanto.energy(mol, method, basis, fitting="jk", auxbasis="cc-pvdz-jkfit", backend="cpu",
                          on_iteration=keep, **options)  # fmt: skip
 
 

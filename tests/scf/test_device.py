@@ -110,7 +110,7 @@ def problem_on(device: Any, name: str, method: str, smearing: float = 0.0) -> tu
         ("water", "rhf", "descent"),
     ],
 )
-def test_device_arrays_never_meet_host_arrays(
+def test_device_and_host_arrays_are_never_mixed(
     name: str, method: str, how: str, on_host: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 1000 if on_host else 0)

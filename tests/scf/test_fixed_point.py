@@ -23,15 +23,15 @@ class Cosine:
     """Stops below `lowest`; counts how often the next point was requested."""
 
     lowest: float = -1.0
-    asked: list[int] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
 
     def evaluate(self, point: float, iteration: int, before: Value | None) -> Value:
         change = float("inf") if before is None else abs(point - before.x)
         return Value(iteration, point, change, change < 1e-10)
 
-    def advance(self, made: Value) -> float | None:
-        self.asked.append(made.iteration)
-        return cos(made.x) if cos(made.x) > self.lowest else None
+    def advance(self, current: Value) -> float | None:
+        self.iterations.append(current.iteration)
+        return cos(current.x) if cos(current.x) > self.lowest else None
 
 
 def test_until_it_is_converged() -> None:
@@ -46,8 +46,8 @@ def test_no_step_follows_the_last_iteration() -> None:
     map_ = Cosine()
     states = iterations(map_, 1.0, 5)
     next(states)
-    assert map_.asked == []
-    assert len(list(states)) == 4 and map_.asked == [1, 2, 3, 4]
+    assert map_.iterations == []
+    assert len(list(states)) == 4 and map_.iterations == [1, 2, 3, 4]
     assert list(iterations(map_, 1.0, 0)) == []
 
 

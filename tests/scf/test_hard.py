@@ -14,7 +14,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf import accelerator, diis, loop, rotations, stability
 from cuanto.scf.accelerator import FIRST_STEPS, GIVE_UP_ITERATIONS, Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.diis import FACES, History
+from cuanto.scf.diis import MAX_INTERPOLATED, History
 from cuanto.scf.loop import Density, fock
 from cuanto.scf.state import State
 from cuanto.system.masses import dipole_origin
@@ -72,7 +72,7 @@ def steps(states: list[State]) -> set[str]:
     return {word for state in states for word in state.step.split(", ")}
 
 
-def test_descent_rescues_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """From Cu+ and O-, DIIS moves slowly along a ridge; the history shows when descent takes over. How long DIIS lasts
     depends on rounding, so the number of stalled iterations is lowered.
     """
@@ -130,7 +130,7 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
 
 
 @pytest.mark.parametrize("options", [{"accelerator": "diis"}, {"accelerator": "descent"}, {}])
-def test_calculations_that_do_not_converge_say_so(options: dict[str, Any]) -> None:
+def test_failure_to_converge_is_reported(options: dict[str, Any]) -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
     astray, states = run_in_core(given, max_iterations=12, **options)
     assert not astray.converged and astray.iterations == 12
@@ -169,16 +169,16 @@ def test_diis_remembers_more_than_adiis_can_try() -> None:
     for F, e in zip(kept, errors, strict=True):
         history.absorb(history.push(F, e, np.eye(2) + 0.1 * F))
     c_n, few_n = history.diis(), history.adiis()
-    assert len(c_n) == len(history) == 12 and len(few_n) == FACES
+    assert len(c_n) == len(history) == 12 and len(few_n) == MAX_INTERPOLATED
     assert np.allclose(history.combine(c_n), np.einsum("n,nij->ij", c_n, kept[-12:]))
-    assert np.allclose(history.combine(few_n), np.einsum("n,nij->ij", few_n, kept[-FACES:]))
+    assert np.allclose(history.combine(few_n), np.einsum("n,nij->ij", few_n, kept[-MAX_INTERPOLATED:]))
     G = errors[-12:] @ errors[-12:].T
     other = rng.normal(size=12)
     other = other / other.sum()
     assert c_n.sum() == pytest.approx(1.0) and c_n @ G @ c_n < other @ G @ other
 
 
-def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     matrix = 8 * 3 * 3
 
     def kept(free: float) -> int:
@@ -189,14 +189,14 @@ def test_diis_keeps_what_memory_has_room_for(monkeypatch: pytest.MonkeyPatch, ca
         return len(history)
 
     assert kept(0.0) == 12  # too small to be asked for
-    monkeypatch.setattr(diis, "LARGE", 1000.0)
+    monkeypatch.setattr(diis, "LARGE_HISTORY_BYTES", 1000.0)
     assert kept(1e9) == 12 and not caplog.records
     assert kept((diis.OTHER_MATRICES + 3 * 5) * matrix) == 5
     assert len(caplog.messages) == 1 and "keeps 5 instead of 12" in caplog.messages[0]
     assert kept(0.0) == 2 and "memory is short" in caplog.messages[2]
 
 
-def test_easy_molecules_are_never_rescued() -> None:
+def test_easy_molecules_need_no_descent() -> None:
     for name in ("CH3", "O2", "NO2"):
         given = record("open_shell", molecule=name, method="UHF", basis="cc-pvdz", label=None)
         plain, states = run_in_core(given)
@@ -204,11 +204,11 @@ def test_easy_molecules_are_never_rescued() -> None:
 
 
 def test_dipole_moments_must_converge() -> None:
-    asked = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
-    assert asked.met(1e-10, 1e-6) and not asked.met(1e-8, 1e-6) and not asked.met(1e-10, np.nan)
-    assert asked.met(5e-9, 1e-6, energy=-3000.0)  # what rounding leaves of such an energy
-    assert asked.dipole_converged(7e-7, 1e-5) and not asked.dipole_converged(2e-6, 1e-5)
-    assert asked.dipole_converged(2e-7, 1e-7) and not asked.dipole_converged(
+    criteria = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
+    assert criteria.met(1e-10, 1e-6) and not criteria.met(1e-8, 1e-6) and not criteria.met(1e-10, np.nan)
+    assert criteria.met(5e-9, 1e-6, energy=-3000.0)  # what rounding leaves of such an energy
+    assert criteria.dipole_converged(7e-7, 1e-5) and not criteria.dipole_converged(2e-6, 1e-5)
+    assert criteria.dipole_converged(2e-7, 1e-7) and not criteria.dipole_converged(
         7e-7, 8e-7
     )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
@@ -253,7 +253,7 @@ NO2: dict[str, Any] = {"molecule": "NO2", "method": "UHF", "basis": "cc-pvdz", "
 @pytest.mark.parametrize(
     "options", [{"accelerator": "descent"}, {"level_shift": 0.3}, {"diagonaliser": "pseudo"}], ids=str
 )
-def test_every_way_leads_to_the_same_restricted_open_shell(options: dict[str, Any]) -> None:
+def test_all_algorithms_give_the_same_restricted_open_shell(options: dict[str, Any]) -> None:
     given = record("open_shell", **NO2)
     plain, _ = run_in_core(given, method="rohf")
     other, states = run_in_core(given, method="rohf", **options)

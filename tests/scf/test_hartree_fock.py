@@ -133,7 +133,7 @@ def test_convergence_needs_energy_and_gradient() -> None:
     ],
     ids=str,
 )
-def test_every_way_leads_to_the_same_energy(options: dict[str, Any], of_water: Result) -> None:
+def test_all_algorithms_give_the_same_energy(options: dict[str, Any], of_water: Result) -> None:
     again = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, **options)
     assert again.converged and abs(again.energy - of_water.energy) < 1e-9
     assert np.abs(again.orbital_energies - of_water.orbital_energies).max() < 1e-5

@@ -17,10 +17,10 @@ from cuanto.errors import InputError
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import HARTREE_IN_KCAL
-from nddo_cases import METHODS, made, molecule, reference, run, values
+from nddo_cases import METHODS, molecule, molecule_of, reference, run, values
 
 
-def shaken(name: str, count: int) -> list[Molecule]:
+def displaced_copies(name: str, count: int) -> list[Molecule]:
     mol, rng = molecule(name), np.random.default_rng(5)
     moved = [mol.R_ax + rng.normal(scale=0.05, size=mol.R_ax.shape) for _ in range(count)]
     return [Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity) for R_ax in moved]
@@ -29,7 +29,13 @@ def shaken(name: str, count: int) -> list[Molecule]:
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 def test_a_batch_is_its_molecules_one_by_one(backend: str) -> None:
     """Several compositions, closed and open shells, in any order."""
-    mixed = [*shaken("glycine", 3), *shaken("CH3", 2), molecule("C2H2"), *shaken("CH3SH", 2), *shaken("glycine", 1)]
+    mixed = [
+        *displaced_copies("glycine", 3),
+        *displaced_copies("CH3", 2),
+        molecule("C2H2"),
+        *displaced_copies("CH3SH", 2),
+        *displaced_copies("glycine", 1),
+    ]
     found = energies(mixed, "pm6", backend=backend, workers=0, gradient=True, gradient_tolerance=1e-6)
     for mol, label in zip(mixed, found, strict=True):
         alone = run(mol, "pm6", gradient_tolerance=1e-6)
@@ -51,16 +57,16 @@ def test_heats_of_a_batch(method: str) -> None:
         assert label.heat_of_formation == pytest.approx(values(name, method)["heat_of_formation_kcal_mol"], abs=1e-4)
 
 
-def test_stragglers_go_through_the_common_loop() -> None:
+def test_unconverged_molecules_use_the_common_loop() -> None:
     """Hydrogen fluoride at 2 A, which does not converge with the others."""
-    hard = made(reference()["scf_stress_cases"][0])
+    hard = molecule_of(reference()["scf_stress_cases"][0])
     easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
     assert all(label.converged for label in found)
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
 
 
-def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_are_not_aufbau_use_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same molecule in a stationary state 203 kcal/mol too high, whose lone pairs lie above occupied orbitals."""
     ended: list[batch.Converged] = []
     solve = batch.solve
@@ -75,7 +81,7 @@ def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.Mon
     monkeypatch.setattr(batch, "solve", watched)
     monkeypatch.setattr(batch._BatchScf, "advance", held)
     record = reference()["scf_stress_cases"][0]
-    (label,) = semiempirical_energies([made(record)], "pm6", get_backend("cpu"))
+    (label,) = semiempirical_energies([molecule_of(record)], "pm6", get_backend("cpu"))
     assert ended[0].iterations_b[0] < 40 and not ended[0].converged_b[0]
     assert (ended[0].energy_b[0] - label.energy) * HARTREE_IN_KCAL == pytest.approx(203.0426, abs=1e-3)
     assert label.converged
@@ -84,7 +90,7 @@ def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("options", [{"max_iterations": 2}, {"smearing": 0.05}, {"diagonaliser": "sp2"}], ids=str)
 def test_options_that_only_single_molecules_have(options: dict[str, Any]) -> None:
-    both = shaken("water_01", 2)
+    both = displaced_copies("water_01", 2)
     found = semiempirical_energies(both, "pm6", get_backend("cpu"), **options)
     for mol, label in zip(both, found, strict=True):
         alone = run(mol, "pm6", **options)
@@ -144,7 +150,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert keywords["diagonaliser"] == "sp2"
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_reports_errors(tmp_path: Path) -> None:
     file = xyz(tmp_path / "m.xyz", "water_01")
     few = CliRunner().invoke(app, ["energy", file, "-m", "am1", "--backend", "cpu", "-o", "max_iterations=2"])
     assert few.exit_code == 1 and "NOT converged in 2 iterations" in few.output

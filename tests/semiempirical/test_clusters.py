@@ -21,9 +21,9 @@ from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.guess import find_molecules, fragment_orbitals
 from cuanto.semiempirical.rotation_steps import RotationStep, projectors, rotations_suffice
-from cuanto.semiempirical.terms import Core, Moment, Repulsion, orthonormal_frame
+from cuanto.semiempirical.terms import Core, DipoleMoment, Repulsion, orthonormal_frame
 from cuanto.units import BOHR_IN_ANGSTROM
-from nddo_cases import TIGHT, layout_of, made, molecule, polyethylene, reference, run, water_cluster
+from nddo_cases import TIGHT, layout_of, molecule, molecule_of, polyethylene, reference, run, water_cluster
 
 SAME = 1e-9
 SMALL_MOLECULES = {
@@ -105,7 +105,7 @@ def test_rotations_of_a_cluster(method: str) -> None:
     assert np.abs(found.dipole_debye - full.dipole_debye).max() < 2e-5
 
 
-def test_what_is_not_safe_is_left_to_the_common_loop() -> None:
+def test_unsafe_rotations_use_the_common_loop() -> None:
     """Two electrons too many: levels cross, and eigenvectors are needed."""
     waters = water_cluster(51)
     mol = Molecule(waters.symbols, waters.R_ax, charge=-2)
@@ -143,7 +143,7 @@ def test_permanent_level_crossings() -> None:
 
 def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretched HF, begun in its lowest state, and in a stationary one that rotations would not call safe."""
-    mol, backend = made(reference()["scf_stress_cases"][0]), get_backend("cpu")
+    mol, backend = molecule_of(reference()["scf_stress_cases"][0]), get_backend("cpu")
     monkeypatch.setattr(Pseudo, "safe", lambda self, numbers: True)
     for n_m, sound in (([2, 2, 2, 2, 0], True), ([2, 2, 2, 0, 2], False)):
         there = run(mol, "pm6", occupations=[n_m], **TIGHT)
@@ -152,7 +152,7 @@ def test_rotations_do_not_end_in_a_state_that_is_not_aufbau(monkeypatch: pytest.
         problem = Problem(
             [Core(calculation.fock), Repulsion(calculation.fock)], orthonormal_frame(5, backend), Aufbau((8,), 2, 5)
         )
-        moment = Moment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
+        moment = DipoleMoment(calculation.layout, layout_of(mol, "PM6")[1][0], backend)
         step = RotationStep(problem, Pseudo(backend, "economical"), moment, 8)
         scf = Scf(problem, step, Criteria(1e-8, 1e-5, 1e-4, float))
         start = there.coefficients[:, :, order], there.orbital_energies[:, order]
@@ -175,7 +175,7 @@ def test_levels_of_distant_molecules_may_cross_at_first() -> None:
         assert pseudo(F[None], np.eye(n)[None], n_sm, 0.0)[2] == step
 
 
-def test_which_options_the_rotations_have() -> None:
+def test_options_of_the_rotations() -> None:
     backend = get_backend("cpu")
 
     def problem(electrons: int, size: int = 384) -> Problem:
@@ -200,7 +200,7 @@ def test_densities_by_the_smaller_block() -> None:
 
 def test_moments_without_matrices() -> None:
     layout, R_bax = layout_of(molecule("H3PO4"), "PM6")
-    moment, rng = Moment(layout, R_bax[0], get_backend("cpu")), np.random.default_rng(0)
+    moment, rng = DipoleMoment(layout, R_bax[0], get_backend("cpu")), np.random.default_rng(0)
     A, B = rng.normal(size=(2, 2, layout.orbitals, 5))
     change = A @ B.transpose(0, 2, 1)
     change = change + change.transpose(0, 2, 1)

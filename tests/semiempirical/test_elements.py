@@ -54,7 +54,7 @@ def test_heats_and_properties(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "method"), DIFFERENTIATED)
-def test_gradients_are_those_of_finite_differences(name: str, method: str) -> None:
+def test_gradients_equal_those_of_finite_differences(name: str, method: str) -> None:
     """Every component, in kcal/mol/Angstrom."""
     options = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-9}
     here = run(molecule(name, method), method, **options)

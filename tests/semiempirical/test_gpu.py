@@ -10,7 +10,7 @@ from cuanto.backends.base import get_backend
 from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.semiempirical.constants import BOHR, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import METHODS, TIGHT, WAYS, molecule, run, timing_geometry, values, water_cluster
+from nddo_cases import DIAGONALISERS, METHODS, TIGHT, molecule, run, timing_geometry, values, water_cluster
 
 pytestmark = pytest.mark.gpu
 
@@ -52,7 +52,7 @@ def test_batches_of_all_elements() -> None:
 
 
 @pytest.mark.parametrize("name", ["water_64", "polyethylene_C83", "water_128"])
-@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("options", DIAGONALISERS.values(), ids=DIAGONALISERS)
 def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
     mol = timing_geometry(name)
     here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda", **options)

@@ -68,7 +68,7 @@ def slow_attraction(layout: Layout, R_ax: Array) -> Array:
 @pytest.mark.parametrize(
     ("name", "method", "backend"), [(*case, "cpu") for case in CLASSES] + [(*case, "simt") for case in THREADS]
 )
-def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -> None:
+def test_integrals_equal_those_of_the_oracle(name: str, method: str, backend: str) -> None:
     layout, R_bax = layout_of(molecule(name, method), method)
     G, H = slow_matrices(layout, R_bax[0], False)
     engine = PairEngine(layout, R_bax, get_backend(backend))
@@ -84,7 +84,7 @@ def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -
 
 
 @pytest.mark.parametrize(("name", "method"), TRUNCATED)
-def test_the_truncated_series_is_that_of_the_twin(name: str, method: str) -> None:
+def test_the_truncated_series_equals_that_of_the_oracle(name: str, method: str) -> None:
     layout, R_bax = layout_of(molecule(name), method)
     _, H = slow_matrices(layout, R_bax[0], True)
     found, _, _ = PairEngine(layout, R_bax, get_backend("cpu"), mopac=True).core()
@@ -214,7 +214,7 @@ def test_nvrtc_compiles_the_texts(orbitals: tuple[int, int]) -> None:
         assert len(compile_nvrtc(source.text, "sm_90")[0]) > 1000
 
 
-def test_few_texts_serve_all_methods() -> None:
+def test_few_texts_cover_all_methods() -> None:
     """Repulsion depends only on numbers of orbitals; atoms with s and p have 22 distinct integrals (Dewar, Thiel)."""
     from cuanto.kernels.nddo_multipoles import repulsion
 

@@ -113,7 +113,7 @@ def test_products_are_packed_by_shells() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_data_say_where_they_come_from(method: str) -> None:
+def test_data_have_provenance(method: str) -> None:
     data = json.loads((files("cuanto") / "data" / "semiempirical" / f"{method}.json").read_text())
     named = [symbol for symbols in data["sources"]["elements"].values() for symbol in symbols.split()]
     assert sorted(named) == sorted(data["elements"])
@@ -165,7 +165,7 @@ def test_layout() -> None:
     layout = Layout(parameters("pm6"), mol.symbols)
     assert layout.orbitals == 4 + 9 + 4 and layout.electrons(0, 1) == (7, 7)
     assert list(layout.kinds) == [(3, 3, 3), (2, 2), (1,)]
-    rows, columns = layout.places
+    rows, columns = layout.product_indices
     assert len(rows) == layout.products == 10 + 45 + 4 and (rows <= columns).all()
     assert layout.cores.sum() == 14
 

@@ -109,7 +109,7 @@ def small(name: str) -> Molecule:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SMALL_MOLECULES)
-def test_gradients_are_those_of_finite_differences(name: str, method: str) -> None:
+def test_gradients_equal_those_of_finite_differences(name: str, method: str) -> None:
     """Every component, in Hartree/Bohr."""
     mol = small(name)
     here = run(mol, method, energy_tolerance=1e-12, gradient_tolerance=1e-9)

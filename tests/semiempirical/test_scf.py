@@ -15,17 +15,17 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Diagonaliser, Full
-from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, REPAIR, Pseudo
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, ORTHONORMALISE_EVERY, Pseudo
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.diagonalisers import choose_diagonaliser, settings
 from cuanto.semiempirical.purify import Purification, project
 from nddo_cases import (
+    DIAGONALISERS,
     METHODS,
     NAMES,
     TIGHT,
-    WAYS,
-    made,
     molecule,
+    molecule_of,
     polyethylene,
     reference,
     run,
@@ -38,7 +38,7 @@ HOST = get_backend("cpu")
 SAME = 1e-9
 CYCLES = 1.3
 PRINTED = 2e-5
-"""kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF was converged to their last."""
+"""kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF converged to that precision."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 LABELS = {"refined": "pseudo", "block": "block"}
 """Names of the steps of each variant."""
@@ -139,7 +139,7 @@ def test_single_precision_is_left_out_where_it_would_show() -> None:
 
 
 @pytest.mark.parametrize("mol", [water_cluster(51), polyethylene(51)], ids=["water", "polyethylene"])
-def test_single_precision_leaves_no_trace(mol: Molecule) -> None:
+def test_single_precision_does_not_affect_the_result(mol: Molecule) -> None:
     """Energies, charges and gradients agree whether or not early iterations are in single precision (atomic units)."""
     found = []
     for mixed in (None, False):
@@ -155,20 +155,20 @@ def test_single_precision_leaves_no_trace(mol: Molecule) -> None:
     assert np.abs(one.gradient - other.gradient).max() < SAME
 
 
-@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("options", DIAGONALISERS.values(), ids=DIAGONALISERS)
 @pytest.mark.parametrize("case", range(4))
 def test_hard_cases(case: int, options: dict[str, Any]) -> None:
     """Stretched HF and CO from neutral atoms."""
     record = reference()["scf_stress_cases"][case]
-    result = run(made(record), record["method"], **options)
+    result = run(molecule_of(record), record["method"], **options)
     assert result.converged
     assert result.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
-    full = run(made(record), record["method"], diagonaliser="full")
+    full = run(molecule_of(record), record["method"], diagonaliser="full")
     assert abs(result.energy - full.energy) < SAME and result.iterations <= CYCLES * full.iterations
 
 
 class Held:
-    """Exchanges the highest occupied and the lowest empty orbital; after a restart it is the diagonaliser `then`."""
+    """Diagonaliser that exchanges the highest occupied and the lowest empty orbital; after a restart it uses `then`."""
 
     def __init__(self, then: Diagonaliser) -> None:
         self.then, self.full, self.holds = then, Full(np), True
@@ -186,9 +186,9 @@ class Held:
         return C_sjm[:, :, order], eps_sm[:, order], "held"
 
 
-@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("options", DIAGONALISERS.values(), ids=DIAGONALISERS)
 def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) -> None:
-    """Stretched HF, held 203 kcal/mol too high until energy and gradient stand still."""
+    """Stretched HF, kept in a state 203 kcal/mol too high until energy and gradient are converged."""
     record = reference()["scf_stress_cases"][0]
     checked, other = settings(options)
 
@@ -196,7 +196,7 @@ def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) 
         return Held(choose_diagonaliser(checked, frame) if other is None else other(frame))
 
     states: list[Any] = []
-    calculation = Semiempirical(made(record), "pm6", get_backend("cpu"), checked, diagonaliser=held)
+    calculation = Semiempirical(molecule_of(record), "pm6", get_backend("cpu"), checked, diagonaliser=held)
     found = calculation.run(states.append)
     (last,) = [n for n, state in enumerate(states) if state.step.endswith("held")][-1:]
     there = replace(found, state=states[last])
@@ -239,7 +239,7 @@ def test_frozen_vectors_without_orthonormalisation_fail(name: str, method: str) 
         options = ScfOptions(accelerator="diis", max_iterations=60)
         frozen = Frozen(orthonormal)
         calculation = Semiempirical(
-            molecule(name), method, get_backend("cpu"), options, diagonaliser=lambda frame, made=frozen: made
+            molecule(name), method, get_backend("cpu"), options, diagonaliser=lambda frame, chosen=frozen: chosen
         )
         result = calculation.run()
         norm = np.abs(result.coefficients[0].T @ result.coefficients[0] - np.eye(len(result.coefficients[0]))).max()
@@ -278,7 +278,7 @@ def test_late_rotations_are_double() -> None:
     rng, o = np.random.default_rng(4), 120
     levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
     n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
-    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(REPAIR + 2)]
+    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)]
     orbitals = []
     for mixed in (False, True):
         pseudo, C_sjm = Pseudo(HOST, "economical"), np.eye(MANY_ORBITALS)[None]
@@ -301,7 +301,7 @@ def test_purification_gives_the_projector() -> None:
     levels = values[19], values[20] + 2.0
     known, fewer = project(F, 20, HOST, levels)
     assert np.abs(known - P).max() < 1e-9 and fewer < 0.8 * products
-    wrong, more = project(F, 20, HOST, (values[0], values[2]))  # estimates far below: it does not end there
+    wrong, more = project(F, 20, HOST, (values[0], values[2]))  # estimates far too low do not change the result
     assert np.abs(wrong - P).max() < 1e-9 and more > products
     n_sm = np.where(np.arange(50) < 20, 2.0, 0.0)[None]
     start = np.linalg.qr(C + 0.02 * rng.normal(size=(50, 50)))[0]
@@ -312,7 +312,7 @@ def test_purification_gives_the_projector() -> None:
     assert purification.products < 1.8 * products  # levels are known now
     assert np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
-    # An occupied orbital that has no part in the new space: projected orbitals are dependent.
+    # An occupied orbital orthogonal to the new space: projected orbitals are linearly dependent.
     away = C[:, [*range(19), 30, *range(20, 30), 19, *range(31, 50)]]
     orbitals, _, step = Purification(HOST)(F[None], away[None], n_sm, 0.0)
     assert step == "full" and np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9

@@ -19,7 +19,7 @@ from cuanto.atomic.species import exchange_factors
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
 from oracles import atomic as slow
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)
@@ -92,20 +92,20 @@ def planes(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
     plan = repulsion.plan
     if isinstance(plan.layout, Triangle):
         return _triangular(repulsion, i, j)
-    rows, columns = (plan.places.span(k) for k in (i, j))
+    rows, columns = (plan.offsets.span(k) for k in (i, j))
     matrices = {name: repulsion.backend.to_host(one) for name, one in repulsion.matrices.items()}
     found = {name: matrices[name][rows, columns] for name in PLANE_NAMES[:4]}
-    K = matrices["K"].reshape(2, plan.places.total, 2, -1)
+    K = matrices["K"].reshape(2, plan.offsets.total, 2, -1)
     for number, name in enumerate(PLANE_NAMES[4:]):
         found[name] = K[number // 2, rows, number % 2, columns]
     return found
 
 
 def _triangular(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
-    places, planes = repulsion.plan.places, PLANES[repulsion.relativistic]
+    offsets, planes = repulsion.plan.offsets, PLANES[repulsion.relativistic]
     begin = next(task.matrix for task in repulsion.plan.layout.tasks() if (task.i, task.j) == (i, j))
-    rows, columns = places.counts[i], places.counts[j]
-    X = repulsion.matrices["X"][begin : begin + rows * places.widths[j] * planes]
+    rows, columns = offsets.counts[i], offsets.counts[j]
+    X = repulsion.matrices["X"][begin : begin + rows * offsets.widths[j] * planes]
     cube = X.reshape(rows, -1, planes, GROUP)
     found = {name: cube[:, :, k].reshape(rows, -1)[:, :columns] for k, name in enumerate(PLANE_NAMES)}
     if i != j:

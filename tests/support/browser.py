@@ -139,5 +139,5 @@ class Browser:
         """Addresses that the page requested, other than its own."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        asked = [e["request"]["url"] for e in sent if e["documentURL"].startswith("file:")]
-        return [url for url in asked if not url.startswith("file:")]
+        urls = [e["request"]["url"] for e in sent if e["documentURL"].startswith("file:")]
+        return [url for url in urls if not url.startswith("file:")]

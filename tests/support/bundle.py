@@ -229,8 +229,8 @@ def expected(operator: str, basis: Basis, aux: Basis) -> Array:
     bases = sides(operator, basis, aux)
     forms = {shell.pure for b in bases for shell in b.shells if shell.l >= 2}
     if len(forms) < 2:
-        return _elsewhere(operator, bases, "_cart" if forms == {False} else "_sph")
-    values = _elsewhere(operator, [cartesian(b) for b in bases], "_cart")
+        return _other_program(operator, bases, "_cart" if forms == {False} else "_sph")
+    values = _other_program(operator, [cartesian(b) for b in bases], "_cart")
     lead = values.ndim - len(bases)
     for axis, b in enumerate(bases, start=lead):
         values = np.moveaxis(np.tensordot(_transformation(b), values, axes=(1, axis)), 0, axis)
@@ -246,10 +246,10 @@ def natural_scale(operator: str, basis: Basis, aux: Basis) -> Array:
     it is a difference of).
     """
     bases = [cartesian(b) for b in sides(operator, basis, aux)]
-    scale = block_maxima(np.abs(_elsewhere(operator, bases, "_cart", magnitudes=True)), bases)
+    scale = block_maxima(np.abs(_other_program(operator, bases, "_cart", magnitudes=True)), bases)
     if operator == "kinetic":
         alpha = np.array([shell.exponents.max() for shell in basis.shells])
-        S = block_maxima(np.abs(_elsewhere("overlap", bases, "_cart")), bases)
+        S = block_maxima(np.abs(_other_program("overlap", bases, "_cart")), bases)
         scale = scale + S * np.minimum.outer(alpha, alpha)
     return scale
 
@@ -287,7 +287,7 @@ HAS_PYSCF = find_spec("pyscf") is not None
 """Without PySCF, as on a GPU node, the reference replaces libcint."""
 
 
-def _elsewhere(operator: str, bases: Sequence[Basis], kind: str, magnitudes: bool = False) -> Array:
+def _other_program(operator: str, bases: Sequence[Basis], kind: str, magnitudes: bool = False) -> Array:
     """Integrals from another program; with `magnitudes`, absolute contributions of point charges are summed."""
     extra = arguments(operator, bases[0])
     if magnitudes and operator == "nuclear":

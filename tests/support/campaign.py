@@ -209,8 +209,8 @@ def damage_data(data: Any, random: random.Random) -> Any:
     """Plain data with one to three values replaced, removed or added."""
     data = json.loads(json.dumps(data))
     for _ in range(random.randint(1, 3)):
-        places = list(_places(data))
-        holder, key = random.choice(places)
+        targets = list(_containers_and_keys(data))
+        holder, key = random.choice(targets)
         if random.random() < 0.2 and isinstance(holder, dict):
             del holder[key]
         elif random.random() < 0.1 and isinstance(holder, dict):
@@ -222,12 +222,12 @@ def damage_data(data: Any, random: random.Random) -> Any:
     return data
 
 
-def _places(data: Any) -> Iterator[tuple[Any, Any]]:
+def _containers_and_keys(data: Any) -> Iterator[tuple[Any, Any]]:
     """Every value of nested data, as its container and its key there; the data must not be empty."""
     for key in list(data) if isinstance(data, dict) else range(len(data)):
         yield data, key
         if isinstance(data[key], dict | list) and data[key]:
-            yield from _places(data[key])
+            yield from _containers_and_keys(data[key])
 
 
 # ------------------------------------------------------------------------------------------------------- targets

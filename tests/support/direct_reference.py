@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cuanto import Basis, Molecule
 from cuanto.basis import unit_norm_factors
 from cuanto.coulomb import DirectJK
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]
@@ -77,12 +77,12 @@ def distances(basis: Basis) -> Array:
     return distance
 
 
-def fingerprint(M_pq: Array, D_pq: Array, places: NDArray[np.int64]) -> Record:
+def fingerprint(M_pq: Array, D_pq: Array, indices: NDArray[np.int64]) -> Record:
     """The numbers that are stored of J and K."""
     return {
         "frobenius": float(np.linalg.norm(M_pq)),
         "trace_with_D": float((M_pq * D_pq).sum()),
-        "elements": M_pq[places[:, 0], places[:, 1]].tolist(),
+        "elements": M_pq[indices[:, 0], indices[:, 1]].tolist(),
     }
 
 
@@ -116,10 +116,10 @@ def stored_errors(system: System, device: str) -> dict[str, float]:
     """Largest error of elements, errors of the rest relative to their size; with threshold 1e-12."""
     record, basis = stored()[str(system)], basis_of(system)
     assert basis.nbf == record["nbf"]
-    D, positions = density(basis), np.array(record["places"])
+    D, indices = density(basis), np.array(record["places"])
     errors = {}
     for letter, M in zip("JK", ours(DirectJK(basis, backend=device, threshold=1e-12), D), strict=True):
-        found, expected = fingerprint(M, D, positions), record[letter]
+        found, expected = fingerprint(M, D, indices), record[letter]
         errors[f"{letter} elements"] = float(np.abs(np.subtract(found["elements"], expected["elements"])).max())
         for name in ("frobenius", "trace_with_D"):
             errors[f"{letter} {name}"] = abs(found[name] / expected[name] - 1.0)

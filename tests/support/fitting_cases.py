@@ -18,7 +18,7 @@ from cuanto.coulomb import fitting
 from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting_layout import make_layout
 from cuanto.memory import Budget
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 
@@ -45,10 +45,10 @@ def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:
 
 def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = None) -> Budget:
     """Bytes needed by a fit on the CPU that stores no integrals."""
-    these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
+    three_centre = ThreeCentre(basis, aux, get_backend("cpu"), omega)
     layout = make_layout(basis, triangle=kind == "j", functions=fitting.SCHEDULES["cpu"].functions)
-    engine = fitting.direct_fit_bytes(basis, aux, these.backend)
-    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).minimum)
+    engine = fitting.direct_fit_bytes(basis, aux, three_centre.backend)
+    return budget_of(replace(fitting.block_sizes(three_centre, layout), engine=engine).minimum)
 
 
 def molecule(name: str) -> Molecule:
@@ -56,13 +56,13 @@ def molecule(name: str) -> Molecule:
 
 
 def random_orbitals(nbf: int, occupied: int, spins: int = 1, seed: int = 3) -> tuple[Array, Array]:
-    """C_spi and D_spq of elements of about one."""
+    """C_spi and D_spq with elements of order one."""
     C_spi = np.random.default_rng(seed).normal(size=(spins, nbf, occupied)) / np.sqrt(nbf)
     return C_spi, C_spi @ C_spi.transpose(0, 2, 1)
 
 
 def fitted_jk(basis: Basis, aux: Basis, D_pq: Array, K_of: Array) -> tuple[Array, Array]:
-    """J of D and K of D = K_of, by the definition."""
+    """J of `D_pq` and K of the density `K_of`, by definition."""
     I_pqP = integrals.eri_3c(basis, aux, backend="cpu")
     V_PQ = integrals.eri_2c(aux, backend="cpu")
     c_Ppq = np.linalg.solve(V_PQ, I_pqP.reshape(-1, aux.nbf).T).reshape(aux.nbf, basis.nbf, basis.nbf)

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 ENERGY_REL = 1e-10
 DERIVATIVE_REL = 1e-8
 OMEGA = {"gga_x_ityh": 0.2, "hyb_gga_xc_wb97x": 0.3}
-"""Libxc's own range separation of the parts that have one."""
+"""Default range-separation parameters of Libxc, for the parts that have one."""
 LIBXC = {
     "svwn5": "lda_x,lda_c_vwn",
     "svwn1rpa": "lda_x,lda_c_vwn_rpa",
@@ -48,7 +48,7 @@ LABELS = tuple(labels())
 LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
 """Maximum number of results in a set of points for which Libxc loses digits; zero for all other functionals. For SCAN
 these are derivatives with respect to tau near alpha = 1, which are zero in Libxc and actually below 1e-13."""
-NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
+MINORITY_FRACTIONS = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
 """Fractions of a minority spin close to zero."""
 
 
@@ -69,7 +69,7 @@ def part(label: str) -> Functional:
 
 
 class Points:
-    """Densities rho_sg, gradients, tau_sg with tau_s >= |grad rho_s|^2 / 8 rho_s, as all real densities have it."""
+    """Densities rho_sg, gradients, tau_sg with tau_s >= |grad rho_s|^2 / 8 rho_s, as for all physical densities."""
 
     def __init__(self, rho_sg: Array, seed: int, gradient: float = 1.0) -> None:
         rng = np.random.default_rng(seed)
@@ -123,7 +123,8 @@ def polarised(n: int = 200, low: float = -1.5, minority: Sequence[float] = (0.0,
 
 
 def of_the_majority(family: str, points: Points, g: int) -> list[int]:
-    """Numbers of the results that are defined if one spin is empty: energy, derivatives by variables of the other."""
+    """Numbers of the results that are defined if one spin is empty: the energy, and derivatives with respect to
+    variables of the other."""
     s = int(points.rho_sg[:, g].argmax())
     return [0, 1 + s, (3, 5)[s], (6, 7)[s]][: {"lda": 2, "gga": 3, "mgga": 4}[family]]
 
@@ -220,11 +221,11 @@ def require_exact(
     points: Points,
     found: Sequence[Array],
     scale: Sequence[Array],
-    places: Sequence[tuple[int, int]],
+    positions: Sequence[tuple[int, int]],
 ) -> None:
     """Require agreement with a 40-digit calculation, for these results at these points."""
     known: dict[int, list[Any]] = {}
-    for k, g in places:
+    for k, g in positions:
         if g not in known:
             known[g] = forty_digits(functional, points, g)
         exact = known[g][k]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import cuanto
-from places import DATA
+from paths import DATA
 from scf_cases import basis
 
 FILES = {name: DATA / f"{name}_references.json" for name in ("gradient", "core_potential")}

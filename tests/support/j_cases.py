@@ -12,7 +12,7 @@ from cuanto import Basis, Molecule
 from cuanto.backends import Backend
 from cuanto.coulomb.j_engine import JEngine
 from oracle import _libcint_arrays
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 EXACT = 1e-10

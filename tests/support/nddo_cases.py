@@ -15,7 +15,7 @@ from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
 from cuanto.units import BOHR_IN_ANGSTROM
-from places import DATA
+from paths import DATA
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ METHODS = ("MNDO", "AM1", "PM3", "PM6")
 DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 6: {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}}
 """Weights of central differences, by the number of points and of steps."""
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
-WAYS = {
+DIAGONALISERS = {
     "full": {"diagonaliser": "full"},
     "refined": {"diagonaliser": "pseudo", "variant": "refined"},
     "block": {"diagonaliser": "pseudo", "variant": "block"},
@@ -51,7 +51,7 @@ ROWS = tuple((name, method) for name, record in elements()["molecules"].items() 
 """Molecules and methods of `elements`."""
 
 
-def made(record: dict[str, Any], method: str = "") -> Molecule:
+def molecule_of(record: dict[str, Any], method: str = "") -> Molecule:
     """RM1 counts no f electrons, and the lowest multiplicity with them is then the one of the record."""
     R_ax = np.array(record["coordinates_angstrom"]) / BOHR_IN_ANGSTROM
     return Molecule(record["symbols"], R_ax, record["charge"], None if method == "RM1" else record["multiplicity"])
@@ -60,7 +60,7 @@ def made(record: dict[str, Any], method: str = "") -> Molecule:
 def molecule(name: str, method: str = "") -> Molecule:
     """A molecule of either reference."""
     molecules = reference()["molecules"]
-    return made(molecules[name] if name in molecules else elements()["molecules"][name], method)
+    return molecule_of(molecules[name] if name in molecules else elements()["molecules"][name], method)
 
 
 def values(name: str, method: str, source: str = "independent") -> dict[str, Any]:
@@ -115,9 +115,9 @@ def water_cluster(count: int, seed: int = 1) -> Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    positions = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
+    lattice = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, positions, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
     return Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM)
 
 

@@ -295,7 +295,7 @@ def _mp_expansion(
     P = (a * A + b * B) / p
     E = {(0, 0): {0: mp.exp(-a * b / p * (A - B) ** 2)}}
 
-    def raised(row: dict[int, mp.mpf], X: mp.mpf) -> dict[int, mp.mpf]:
+    def raise_power(row: dict[int, mp.mpf], X: mp.mpf) -> dict[int, mp.mpf]:
         new = {
             t: row.get(t - 1, 0) / (2 * p) + X * row.get(t, 0) + (t + 1) * row.get(t + 1, 0)
             for t in range(max(row) + 2)
@@ -304,9 +304,9 @@ def _mp_expansion(
 
     for i in range(l_a + 1):
         if i > 0:
-            E[i, 0] = raised(E[i - 1, 0], P - A)
+            E[i, 0] = raise_power(E[i - 1, 0], P - A)
         for j in range(1, l_b + 1):
-            E[i, j] = raised(E[i, j - 1], P - B)
+            E[i, j] = raise_power(E[i, j - 1], P - B)
     return E
 
 
@@ -320,9 +320,9 @@ def _mp_coulomb_derivatives(order: int, alpha: mp.mpf, X: Vector) -> Polynomial:
             if sum(index) == 0:
                 continue
             x = next(axis for axis in range(3) if index[axis] > 0)
-            levels[index] = X[x] * above[_shifted(index, x, -1)]
+            levels[index] = X[x] * above[_shift_power(index, x, -1)]
             if index[x] > 1:
-                levels[index] += (index[x] - 1) * above[_shifted(index, x, -2)]
+                levels[index] += (index[x] - 1) * above[_shift_power(index, x, -2)]
     return levels
 
 
@@ -342,7 +342,7 @@ def _mp_kinetic(f: Polynomial, b: mp.mpf) -> Polynomial:
             j = index[x]
             for shift, factor in ((2, 4 * b * b), (0, -2 * b * (2 * j + 1)), (-2, mp.mpf(j * (j - 1)))):
                 if factor != 0:
-                    power = _shifted(index, x, shift)
+                    power = _shift_power(index, x, shift)
                     result[power] = result.get(power, mp.mpf(0)) - c * factor / 2
     return result
 
@@ -380,7 +380,7 @@ def _indices(order: int) -> list[Powers]:
     return [(t, u, v) for t, u, v in product(range(order + 1), repeat=3) if t + u + v <= order]
 
 
-def _shifted(index: Powers, x: int, step: int) -> Powers:
+def _shift_power(index: Powers, x: int, step: int) -> Powers:
     i, j, k = index
     return (i + step * (x == 0), j + step * (x == 1), k + step * (x == 2))
 

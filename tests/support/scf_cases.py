@@ -15,7 +15,7 @@ from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
 from cuanto.methods.gaussian import core_hamiltonian, make_terms
 from cuanto.scf.loop import Problem
 from cuanto.scf.state import Orbitals, State
-from places import DATA
+from paths import DATA
 
 N2_STRETCHED = "2\n\nN 0 0 0\nN 0 0 3.0\n"
 ZWITTERION = """10

@@ -27,7 +27,7 @@ from cuanto.integrals.engine import Engine
 from cuanto.integrals.pairs import RowMap, pair_batches
 from cuanto.integrals.segments import segments
 from oracle import Array, reference_block
-from places import DATA
+from paths import DATA
 from tolerances import INTEGRAL_REL, SMALLEST
 
 FILE = DATA / "blocks.npz"

@@ -11,7 +11,7 @@ from cuanto.basis import Basis
 from cuanto.basis.formats import parse_basis, read_basis_file
 from cuanto.system import Molecule
 from fuzz import damaged, only_input_errors
-from places import DATA
+from paths import DATA
 
 XYZ = (DATA / "geometries" / "glycine.xyz").read_text()
 SHORT_XYZ = "2\nname=x charge=0 mult=1\nH 0.0 0.0 0.0\nF 0.0 0.0 0.9\n"

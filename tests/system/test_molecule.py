@@ -14,7 +14,7 @@ from cuanto.errors import InputError
 from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, symbol_of
 from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
-from places import DATA
+from paths import DATA
 
 GEOMETRIES = DATA / "geometries"
 
@@ -128,7 +128,8 @@ BAD_TEXTS = {
     "element number": (atoms("119 0 0 0"), "atomic number '119' is not between 1 and 118"),
     "label": (atoms("H_a 0 0 0"), "unknown element 'H_a': write a symbol"),
     "deuterium": (atoms("D 0 0 0"), "write isotopes of hydrogen as H"),
-    "dummy": (atoms("X 0 0 0"), "dummy atom 'X' has no element: write a ghost atom as Gh-O"),
+    "dummies only": (atoms("X 0 0 0"), "has dummy atoms only, which have no nucleus"),
+    "nameless ghost": (atoms("Gh 0 0 0"), "dummy atom 'Gh' has no element: write a ghost atom as Gh-O"),
     "ghosts only": (
         atoms("@He 0 0 0"),
         "all atoms are ghosts, which have no electrons: at least one atom must be real",

@@ -11,12 +11,12 @@ import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.methods import Calculation, Request
 from cuanto.terms import CorePotentials
-from places import DATA
+from paths import DATA
 from scf_cases import exact_core_hamiltonian, oracle
 from tolerances import CPU_CUDA, ENERGY, FINITE_DIFFERENCE, FORCE_CPU_CUDA
 
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12, "fitting": "none"}
-HYDROGEN = str(DATA / "basis" / "def2-tzvp.H.nw")
+HYDROGEN = str(DATA / "basis" / "6-31g.H.nw")
 IODINE = str(DATA / "basis" / "lanl2dz.I.nw")
 
 

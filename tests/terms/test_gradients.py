@@ -25,7 +25,7 @@ from scf_cases import basis
 from tolerances import FORCE_CPU_CUDA, FORCE_DIFFERENCE
 
 SYMBOLS = ("O", "H", "H")
-PLACES = np.array([[0.0, 0.1, 0.2], [0.6, 1.3, -0.9], [0.1, -1.5, -0.8]])
+POSITIONS = np.array([[0.0, 0.1, 0.2], [0.6, 1.3, -0.9], [0.1, -1.5, -0.8]])
 CHARGES, AROUND = [0.7, -0.4], np.array([[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]])
 FIELD = (0.01, -0.02, 0.03)
 OMEGA = 0.4
@@ -85,27 +85,27 @@ def slope(energy: Any, step: float = 4e-3) -> float:
 @pytest.mark.parametrize("spins", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_gradient_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
-    n = basis("6-31g*", Molecule(list(SYMBOLS), PLACES)).nbf
+    n = basis("6-31g*", Molecule(list(SYMBOLS), POSITIONS)).nbf
     C_spi = orbitals(n, spins)
     D_spq = C_spi @ C_spi.transpose(0, 2, 1)
-    gradient = make_term(name, PLACES).gradient(D_spq, C_spi)
+    gradient = make_term(name, POSITIONS).gradient(D_spq, C_spi)
     assert gradient is not None
     for atom, axis in ((0, 1), (2, 0)):
 
-        def energy(h: float, place: tuple[int, int] = (atom, axis)) -> float:
-            R_ax = PLACES.copy()
-            R_ax[place] += h
+        def energy(h: float, element: tuple[int, int] = (atom, axis)) -> float:
+            R_ax = POSITIONS.copy()
+            R_ax[element] += h
             return float(make_term(name, R_ax).fock(D_spq, C_spi)[0])
 
         assert abs(gradient[atom, axis] - slope(energy)) < FORCE_DIFFERENCE
-    if len(gradient) > len(PLACES):  # point charges move as well
+    if len(gradient) > len(POSITIONS):  # point charges move as well
 
         def energy_of_charge(h: float) -> float:
             around = AROUND.copy()
             around[0, 1] += h
-            return float(make_term(name, PLACES, around).fock(D_spq, C_spi)[0])
+            return float(make_term(name, POSITIONS, around).fock(D_spq, C_spi)[0])
 
-        assert len(gradient) == len(PLACES) + len(CHARGES)
+        assert len(gradient) == len(POSITIONS) + len(CHARGES)
         assert abs(gradient[3, 1] - slope(energy_of_charge)) < FORCE_DIFFERENCE
     else:
         assert np.abs(gradient.sum(axis=0)).max() < FORCE_DIFFERENCE
@@ -116,11 +116,11 @@ def test_dispersion(kind: str, functional: str) -> None:
     pytest.importorskip({"d3bj": "dftd3", "d4": "dftd4"}[kind])
 
     def energy(h: float) -> float:
-        R_ax = PLACES.copy()
+        R_ax = POSITIONS.copy()
         R_ax[1, 2] += h
         return Dispersion(Molecule(list(SYMBOLS), R_ax), functional, kind).energy
 
-    gradient = Dispersion(Molecule(list(SYMBOLS), PLACES), functional, kind).gradient(None, None)
+    gradient = Dispersion(Molecule(list(SYMBOLS), POSITIONS), functional, kind).gradient(None, None)
     assert abs(gradient[1, 2] - slope(energy)) < FORCE_DIFFERENCE
     assert np.abs(gradient.sum(axis=0)).max() < FORCE_DIFFERENCE
 
@@ -135,19 +135,19 @@ def test_dispersion(kind: str, functional: str) -> None:
 def test_devices_agree_with_the_cpu(name: str, backend: str) -> None:
     """The kernels of a GPU; `simt` runs them thread by thread, with a smaller basis."""
     orbital = "sto-3g" if backend == "simt" else "6-31g*"
-    C_spi = orbitals(basis(orbital, Molecule(list(SYMBOLS), PLACES)).nbf, 2)
+    C_spi = orbitals(basis(orbital, Molecule(list(SYMBOLS), POSITIONS)).nbf, 2)
     found = []
     for where in ("cpu", backend):
         put = device_of(where).to_device
         D_spq = put(C_spi @ C_spi.transpose(0, 2, 1))
-        found.append(make_term(name, PLACES, backend=where, orbital=orbital).gradient(D_spq, put(C_spi)))
+        found.append(make_term(name, POSITIONS, backend=where, orbital=orbital).gradient(D_spq, put(C_spi)))
     assert np.abs(found[0] - found[1]).max() < FORCE_CPU_CUDA
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 1.0])
 def test_fitted_exchange_in_passes(share: float) -> None:
     """Few orbitals and few integrals at a time, where little memory is left."""
-    mol = Molecule(list(SYMBOLS), PLACES)
+    mol = Molecule(list(SYMBOLS), POSITIONS)
     functions, aux = basis("6-31g*", mol), basis("cc-pvdz-jkfit", mol)
     C_spi = orbitals(functions.nbf, 1)
     fit = FittedJK(functions, aux, backend="cpu")
@@ -164,7 +164,7 @@ def shells_to(l_max: int, backend: Backend) -> tuple[Basis, Any]:
     rng = np.random.default_rng(9)
     shells = [random_shell(rng, l, nprim=2, ncol=1, pure=l % 2 == 0) for l in range(l_max + 1)]
     placed = [replace(shell, atom=k % 3) for k, shell in enumerate(shells)]
-    result = Basis.from_shells(placed, PLACES)
+    result = Basis.from_shells(placed, POSITIONS)
     A = rng.normal(size=(result.nbf, result.nbf)) / result.nbf
     return result, backend.to_device(A + A.T)
 
@@ -184,7 +184,7 @@ def test_two_centre_gradients(operator: str, l_max: int) -> None:
     found = two_centre_gradient(functions, {operator: weights}, get_backend("cpu"))
 
     def total(h: float) -> float:
-        R_ax = PLACES.copy()
+        R_ax = POSITIONS.copy()
         R_ax[1, 0] += h
         return float((weights * compute(Basis.from_shells(list(functions.shells), R_ax), backend="cpu")).sum())
 
@@ -196,7 +196,7 @@ def test_action_equals_reaction(backend: str) -> None:
     """Forces of electrons on points, of points on electrons and of a fitted density add up to zero."""
     device = device_of(backend)
     functions, D_pq = shells_to(1 if backend == "simt" else 4, device)
-    points = np.array([1.0, 6.0, 8.0, *CHARGES]), np.concatenate([PLACES, AROUND])
+    points = np.array([1.0, 6.0, 8.0, *CHARGES]), np.concatenate([POSITIONS, AROUND])
     c_P = device.to_device(np.random.default_rng(1).normal(size=functions.nbf))
     for sources in (Sources(points=points), Sources(fit=(functions, c_P)), Sources(repulsion=True)):
         found = electronic_gradient(functions, D_pq, sources, device)

@@ -17,7 +17,7 @@ from cuanto.errors import require
 
 SPEED_OF_LIGHT = 137.03599976
 """In atomic units; the default of the thesis."""
-SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-10, 1e20
+MIN_EXPONENT, MAX_EXPONENT = 1e-10, 1e20
 """Beyond these limits, intermediate values of g functions overflow or underflow."""
 
 
@@ -31,9 +31,9 @@ class AtomBasis:
         given = tuple(np.array(z, dtype=float).reshape(-1) for z in self.exponents)
         possible = f"1 to {len(SPECIES)} are possible"
         require(1 <= len(given) <= len(SPECIES), f"exponents of {len(given)} symmetries were given: {possible}")
-        limits = f"between {SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
+        limits = f"between {MIN_EXPONENT:g} and {MAX_EXPONENT:g}"
         for z, species in zip(given, SPECIES, strict=False):
-            in_range = ((z >= SMALLEST_EXPONENT) & (z <= LARGEST_EXPONENT)).all()
+            in_range = ((z >= MIN_EXPONENT) & (z <= MAX_EXPONENT)).all()
             require(in_range, f"the exponents of {species.label} must be positive numbers {limits}")
             require(len(np.unique(z)) == len(z), f"two exponents of {species.label} are equal: give different ones")
             z.setflags(write=False)
@@ -116,7 +116,7 @@ class ScfSettings:
         positive = self.max_iterations >= 1 and self.history >= 1
         require(positive, "the numbers of iterations and of stored Fock matrices must be positive")
         shift = self.level_shift
-        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a number that is not negative")
+        require(isfinite(shift) and shift >= 0, f"level shift {shift}: give a non-negative number")
         for name in ("LL", "SL", "SS"):
             require(getattr(self, f"threshold_{name}") > 0, f"threshold_{name}: give a positive number")
 

@@ -114,7 +114,7 @@ class Occupation:
         given = f"{len(self.closed)} symmetries with closed and {len(self.open)} with open shells"
         matching = 1 <= len(self.closed) <= len(SPECIES) and len(self.open) == len(self.closed)
         require(matching, f"{given} were given: both lists have the same length, 1 to {len(SPECIES)}")
-        require(min(self.closed) >= 0, f"closed shells {self.closed}: give numbers that are not negative")
+        require(min(self.closed) >= 0, f"closed shells {self.closed}: give non-negative numbers")
         labels = [SPECIES[i].label for i in self.open_symmetries]
         given = f"open shells {labels or 'none'} and {len(self.configurations)} configurations"
         require(bool(labels) == bool(self.configurations), f"{given}: give both")
@@ -123,7 +123,7 @@ class Occupation:
         if self.weights is not None:
             good = len(self.weights) == len(self.configurations) and sum(self.weights) > 0
             good = good and all(isfinite(w) and w >= 0 for w in self.weights)
-            require(good, f"weights {self.weights}: give one that is not negative for every configuration")
+            require(good, f"weights {self.weights}: give a non-negative weight for every configuration")
         for label, i, mean in zip(labels, self.open_symmetries, self.mean_occupations, strict=True):
             require(mean > 0, f"the open shell {label} is empty in all configurations: leave it out")
             full = mean >= SPECIES[i].capacity * (1 - 1e-12)

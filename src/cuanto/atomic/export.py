@@ -26,8 +26,10 @@ from cuanto.system.text import quote
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
     """Exponents of s, p, d, ..., in descending order; j = l-1/2 and j = l+1/2 are merged."""
     l_max = SPECIES[basis.nsym - 1].l
-    own = list(zip(SPECIES, basis.exponents, strict=False))
-    return [sorted({float(a) for s, z in own if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)]
+    species_exponents = list(zip(SPECIES, basis.exponents, strict=False))
+    return [
+        sorted({float(a) for s, z in species_exponents if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)
+    ]
 
 
 def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
@@ -37,7 +39,8 @@ def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") ->
 
 
 def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
-    """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
+    """A table of the occupied orbitals of a non-relativistic atom, and the `diffuse` most diffuse primitives of each
+    momentum.
 
     Relativistic spinors are unsuitable for a non-relativistic molecule, because relativity contracts their inner
     shells.

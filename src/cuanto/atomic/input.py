@@ -1,7 +1,8 @@
 """Input files of atoms: the format of the thesis (D. Hennessey, Alberta 2018, section 3.5), read unchanged.
 
-A title, then the groups $contrl, $nuc, $bas, $wtbs (or exponents), $newuoa, $econfig, $scf in this order. Every mistake
-is an `InputError` of one line that names file and line.
+A title, then the groups $contrl, $nuc, $bas, $wtbs (or exponents), $newuoa, $econfig, $scf in this order; our own
+addition is `rms` in $nuc, the radius of the nucleus in fm. Every mistake is an `InputError` of one line that names file
+and line.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
+from cuanto.atomic.atom import MAX_EXPONENT, MIN_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, integer, one_of, real
-from cuanto.atomic.nucleus import Model, Nucleus
+from cuanto.atomic.nucleus import RADII, Model, Nucleus
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.errors import InputError, require
@@ -23,7 +24,14 @@ from cuanto.system.text import quote, read_text, shown
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
-LIMITS = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
+LIMITS = {
+    "c": (1.0, 1e12),
+    "znuc": (1e-3, 1e3),
+    "rnuc": (1e-10, 1e3),
+    "alpha": (1e-6, 1e20),
+    "rhobeg": (1e-12, 10.0),
+    "rms": RADII,
+}
 """Outside these limits, numbers overflow or no electron is bound."""
 SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
@@ -94,13 +102,17 @@ def _contrl(group: Group) -> tuple[str, float]:
 
 
 def _nucleus(group: Group, c: float) -> Nucleus:
-    group.allow("znuc", "nucmdl", "rnuc", "alpha")
+    group.allow("znuc", "nucmdl", "rnuc", "alpha", "rms")
     charge = group.get("znuc", SENSIBLE["znuc"])
     model = NUCLEI[group.get("nucmdl", integer(1, 3), 1)]
     sizes: dict[str, float] = {key: group.get(key, SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
+    if sizes and "rms" in group.entries:
+        raise group.error("rms", f"and {' and '.join(sizes)} are both sizes of the nucleus; give one")
     try:
+        if "rms" in group.entries:
+            return Nucleus.of_radius(charge, model, group.get("rms", SENSIBLE["rms"]))
         return Nucleus(charge, model, sizes.get({"sphere": "rnuc", "gaussian": "alpha"}.get(model, "")))
     except InputError as error:
         raise group.error("", str(error)) from None
@@ -136,8 +148,8 @@ def _exponents(reader: NamelistReader, nsym: int) -> AtomBasis:
         zeta: list[float] = []
         for k in range(int(count)):
             value = _one_number(reader, f"exponent {k + 1} of {int(count)} of {label}")
-            if not SMALLEST_EXPONENT <= value <= LARGEST_EXPONENT:
-                between = f"{SMALLEST_EXPONENT:g} and {LARGEST_EXPONENT:g}"
+            if not MIN_EXPONENT <= value <= MAX_EXPONENT:
+                between = f"{MIN_EXPONENT:g} and {MAX_EXPONENT:g}"
                 raise reader.error(f"exponent {value:g} of {label} is not between {between}")
             if value in zeta:
                 raise reader.error(f"exponent {value:g} of {label} is given twice")

@@ -19,7 +19,7 @@ from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
-from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, nearest_set, table_set
+from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, generated_set, nearest_set, table, table_set
 from cuanto.basis.library import element_tables
 from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError, require
@@ -27,15 +27,17 @@ from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.text import parse_real, quote
 
-TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
+TIGHT_THRESHOLDS: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
 """Density thresholds for accurate spinor energies."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
 """Density thresholds for a relative energy error of 1e-13, the best that nearly dependent sets reach."""
 
-NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
+ENERGY_NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
 SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
+TEMPERED = ("auto", "wtbs", "even")
+"""Names of sets with parameters and ranges."""
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
 LIMIT_SMALLEST = 0.5  # smallest exponent relative to alpha of the table
@@ -44,30 +46,34 @@ _RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", 
 
 def element_job(
     element: str,
-    basis: str | WellTempered = "wtbs",
+    basis: str | WellTempered = "auto",
     configuration: str | None = None,
     charge: int | None = None,
     nucleus: Model = "gaussian",
     *,
+    nuclear_radius: float | None = None,
     parameters: str | None = None,
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
     """Make the job of an element, by default in its ground configuration, in a basis set given by name.
 
-    `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
-    Exchange (only exponents are used). `parameters` and `ranges` override those of the table.
+    `basis`: `wtbs` (the table), `even` (even-tempered, for every element), `auto` (the table, or `even` for elements
+    without a set there), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
+    Exchange (only exponents are used). `parameters` and `ranges` override those of `wtbs` and `even`.
+    `nuclear_radius`: root mean square in fm; by default that of the isotope chosen for the element.
     """
     symbol = symbol_of(element)
     subshells = _configuration(symbol, configuration, charge)
-    found = _basis(symbol, basis, subshells, parameters, ranges) if isinstance(basis, str) else basis
+    found = _basis(symbol, basis, subshells, nucleus, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in subshells)
     require(l_max >= needed, f"{configuration_text(subshells)} needs {LETTERS[needed]} functions; the basis has none")
     title = f"{symbol}, {configuration_text(subshells)}"
-    thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
+    thresholds = TIGHT_THRESHOLDS if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
-    return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(subshells, l_max), scf)
+    atom = Nucleus.of_radius(ATOMIC_NUMBERS[symbol], nucleus, nuclear_radius)
+    return AtomInput(title, atom, found, occupation_of(subshells, l_max), scf)
 
 
 def _configuration(symbol: str, text: str | None, charge: int | None) -> Configuration:
@@ -82,20 +88,27 @@ def _configuration(symbol: str, text: str | None, charge: int | None) -> Configu
 
 
 def _basis(
-    symbol: str, name: str, subshells: Configuration, parameters: str | None, ranges: str | None
+    symbol: str, name: str, subshells: Configuration, nucleus: Model, parameters: str | None, ranges: str | None
 ) -> WellTempered | AtomBasis:
-    if name.lower() == "wtbs":
+    l_max = max(l for _, l in subshells)
+    if name.lower() in TEMPERED:
         if parameters is not None and ranges is not None:
             return WellTempered.shared(parse_parameters(parameters), parse_ranges(ranges))
-        found = table_set(symbol)
+        found = _tempered(symbol, name.lower(), l_max, nucleus == "point")
         if ranges is not None:
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
-        raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quote(name)}")
-    return (
-        limit_basis(symbol, max(l for _, l in subshells)) if name.lower() == "limit" else _library_basis(symbol, name)
-    )
+        raise InputError(f"parameters and ranges belong to --basis wtbs or even, not to {quote(name)}")
+    return limit_basis(symbol, l_max) if name.lower() == "limit" else _library_basis(symbol, name)
+
+
+def _tempered(symbol: str, name: str, l_max: int, point: bool) -> WellTempered:
+    """The set of the table, or the generated one, which `auto` takes if the table has none with all the momenta."""
+    known = table().get(symbol)
+    missing = known is None or len(known.ranges) < 2 * l_max + 1
+    generated = name == "even" or (name == "auto" and missing)
+    return generated_set(symbol, l_max, point) if generated else table_set(symbol)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
@@ -188,7 +201,7 @@ def energy_converged(step: AtomIteration) -> bool:
 def energy_is_constant(result: AtomResult) -> bool:
     """Whether the energy was constant for five iterations, even if the density oscillates (nearly dependent sets)."""
     last = [step.energy for step in result.history[-5:]]
-    return len(last) == 5 and max(last) - min(last) < NOISE * abs(result.energy)
+    return len(last) == 5 and max(last) - min(last) < ENERGY_NOISE * abs(result.energy)
 
 
 def run_energy(

@@ -136,7 +136,7 @@ def core(species: Species, z_p: Array, nucleus: Nucleus, c: float, relativistic:
     return Core(S, V + T + M, V, T, M, X, X_S.shape[1])
 
 
-DEPENDENT = 1e-11
+DEPENDENCE_LIMIT = 1e-11
 """Overlap eigenvalues of normalised functions below this count as linear dependence."""
 
 
@@ -145,7 +145,7 @@ def orthonormaliser(S: list[Array]) -> list[Array]:
     if not len(S[0]):
         return [np.zeros((0, 0)) for _ in S]
     solved = [np.linalg.eigh(one) for one in S]
-    dropped = max(int((values < DEPENDENT).sum()) for values, _ in solved)
+    dropped = max(int((values < DEPENDENCE_LIMIT).sum()) for values, _ in solved)
     if dropped:
         return [vectors[:, dropped:] / np.sqrt(values[dropped:]) for values, vectors in solved]
     return [np.asarray(np.linalg.inv(np.linalg.cholesky(one)).T) for one in S]

@@ -40,7 +40,7 @@ class PairIndices:
 
     p: NDArray[np.intp]
     q: NDArray[np.intp]
-    places: NDArray[np.intp]
+    offsets: NDArray[np.intp]
     """Positions of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
     weights: Array
     """LL and SS stand for both p, q and q, p; LS and its transpose are counted once, for p = q only LS."""
@@ -108,7 +108,7 @@ class Pairs:
         if components == 1:
             out[0, : self.count] = D[own.p, own.q] * own.weights[0]
         else:
-            np.multiply(D.reshape(-1).take(own.places), own.weights, out=out[:, : self.count])
+            np.multiply(D.reshape(-1).take(own.offsets), own.weights, out=out[:, : self.count])
         return out
 
     def matrix(self, vectors: Array) -> Array:
@@ -160,42 +160,42 @@ class Triangle:
     density.
     """
 
-    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
-        self.places, self.planes = places, PLANES[relativistic]
+    def __init__(self, offsets: PairOffsets, relativistic: bool) -> None:
+        self.offsets, self.planes = offsets, PLANES[relativistic]
 
     @property
     def bytes_needed(self) -> int:
         """Memory of all blocks; only half of a diagonal block is ever touched."""
-        first, widths = self.places.first, self.places.widths
-        rows = enumerate(self.places.counts)
+        first, widths = self.offsets.first, self.offsets.widths
+        rows = enumerate(self.offsets.counts)
         return 8 * self.planes * sum(count * (first[i] + widths[i] // 2 + GROUP) for i, count in rows)
 
     def tasks(self) -> Iterator[Task]:
         """Rows of every class in parts of about equal work."""
-        places, matrix = self.places, 0
-        for i in places.nonempty:
-            for j in places.nonempty[: places.nonempty.index(i) + 1]:
+        offsets, matrix = self.offsets, 0
+        for i in offsets.nonempty:
+            for j in offsets.nonempty[: offsets.nonempty.index(i) + 1]:
                 for begin, end in self._ranges(i, j):
-                    yield places.task(i, j, begin, end, matrix)
-                matrix += places.counts[i] * places.widths[j] * self.planes
+                    yield offsets.task(i, j, begin, end, matrix)
+                matrix += offsets.counts[i] * offsets.widths[j] * self.planes
 
     def _ranges(self, i: int, j: int) -> Iterator[tuple[int, int]]:
-        rows, width = self.places.counts[i], self.places.widths[j]
-        size = max(TASK_ELEMENTS, self.places.total**2 // 2 // TASKS)
+        rows, width = self.offsets.counts[i], self.offsets.widths[j]
+        size = max(TASK_ELEMENTS, self.offsets.total**2 // 2 // TASKS)
         work = np.cumsum(np.minimum(np.arange(rows) + GROUP, width) if i == j else np.full(rows, width))
         ends = np.searchsorted(work, np.arange(size, work[-1], size)).tolist()
         return pairwise(sorted({0, *ends, rows}))
 
     def allocate(self, backend: Backend) -> dict[str, Any]:
         """Allocate one block of memory, so that it gets large pages; each row starts at a cache line."""
-        elements = sum(count * self.places.first[i + 1] for i, count in enumerate(self.places.counts))
+        elements = sum(count * self.offsets.first[i + 1] for i, count in enumerate(self.offsets.counts))
         whole = backend.xp.empty(elements * self.planes + GROUP)
         ahead = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
         return {"X": whole[ahead : len(whole) - GROUP + ahead]}
 
     def contraction(self, tasks: int) -> tuple[int, int]:
         """Items of the product with a density, and how many a thread takes at once."""
-        elements = max(1, self.places.total**2 // 2)
+        elements = max(1, self.offsets.total**2 // 2)
         return tasks, max(1, tasks * CHUNK_ELEMENTS // elements)
 
 
@@ -206,32 +206,32 @@ class Matrices:
     Both triangles: twice the memory, but rows are read in order and sums need no atomic operations.
     """
 
-    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
-        self.places, self.relativistic = places, relativistic
+    def __init__(self, offsets: PairOffsets, relativistic: bool) -> None:
+        self.offsets, self.relativistic = offsets, relativistic
 
     @property
     def bytes_needed(self) -> int:
         """Memory of all matrices."""
-        return 8 * self.places.total**2 * PLANES[self.relativistic]
+        return 8 * self.offsets.total**2 * PLANES[self.relativistic]
 
     def tasks(self) -> Iterator[Task]:
         """One task per class; a block of threads computes some columns of a row."""
-        places = self.places
-        for i in places.nonempty:
-            for j in places.nonempty:
-                blocks = -(-places.widths[j] // THREADS)
-                yield places.task(i, j, 0, places.counts[i], items=places.counts[i] * blocks)
+        offsets = self.offsets
+        for i in offsets.nonempty:
+            for j in offsets.nonempty:
+                blocks = -(-offsets.widths[j] // THREADS)
+                yield offsets.task(i, j, 0, offsets.counts[i], items=offsets.counts[i] * blocks)
 
     def allocate(self, backend: Backend) -> dict[str, Any]:
         """Allocate zeroed matrices: rows of padding stay zero."""
-        n = self.places.total
+        n = self.offsets.total
         small = n if self.relativistic else 0
         shapes = {"LL": n, "SS": small, "LS": small, "SL": small, "K": 2 * small}
         return {name: backend.zeros((size, size), np.float64) for name, size in shapes.items()}
 
     def contraction(self, tasks: int) -> tuple[int, int]:
         """Items of the product with a density: a block of threads for each number of the result."""
-        return COMPONENTS[self.relativistic] * self.places.total, 1
+        return COMPONENTS[self.relativistic] * self.offsets.total, 1
 
 
 LAYOUTS: dict[str, type[Triangle | Matrices]] = {"cpu": Triangle, "cuda": Matrices}

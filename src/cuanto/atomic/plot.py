@@ -18,7 +18,7 @@ from cuanto.errors import import_optional, require
 from cuanto.files import replacing
 
 FORMATS = (".png", ".pdf", ".svg")
-POINTS = 600
+PLOT_POINTS = 600
 
 
 def figure(width: float = 7.0, height: float = 4.5) -> Any:
@@ -46,7 +46,7 @@ def radial_functions(spinor: Spinor, z_p: Array, r_g: Array) -> tuple[Array, Arr
 
 def plot_spinors(path: str | os.PathLike[str], result: AtomResult, title: str = "") -> None:
     """Radial densities: P^2 above, Q^2 below, one line per shell, over the square root of r."""
-    r_g = 4 * max(s.r for s in result.spinors) * np.linspace(1e-4, 1, POINTS) ** 3
+    r_g = 4 * max(s.r for s in result.spinors) * np.linspace(1e-4, 1, PLOT_POINTS) ** 3
     relativistic = result.settings.relativistic
     picture = figure(7.0, 6.0 if relativistic else 4.0)
     axes = picture.subplots(2 if relativistic else 1, 1, sharex=True, squeeze=False)[:, 0]

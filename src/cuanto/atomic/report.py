@@ -27,8 +27,11 @@ def heading(job: AtomInput) -> Iterator[str]:
     size = {"point": "", "sphere": f", R = {nucleus.size} Bohr", "gaussian": f", exponent {nucleus.size} / Bohr^2"}
     yield job.title
     yield f"{symbol_of_charge(nucleus.charge)}: {atom.electrons:g} electrons, charge {atom.charge:g}"
-    yield f"nucleus: {nucleus.model}{size[nucleus.model]}"
-    yield f"c = {settings.c:.10g} a.u." if settings.relativistic else "non-relativistic"
+    radius = f", rms radius {nucleus.femtometres:.4g} fm" if nucleus.size else ""
+    yield f"nucleus: {nucleus.model}{size[nucleus.model]}{radius}"
+    # Tables of non-relativistic energies have point nuclei.
+    hint = " with a finite nucleus; a point nucleus with --nucleus point (nucmdl=1)" if nucleus.size else ""
+    yield f"c = {settings.c:.10g} a.u." if settings.relativistic else f"non-relativistic{hint}"
     basis = job.basis
     if isinstance(basis, WellTempered):
         yield f"basis: {basis.range_text()}, " + ", ".join(parameter_texts(basis))
@@ -47,7 +50,7 @@ def parameter_texts(basis: WellTempered) -> list[str]:
 
 
 def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = None) -> dict[str, Any]:
-    """The result as JSON can hold it; energies in Hartree, lengths in Bohr."""
+    """The result as JSON data; energies in Hartree, lengths in Bohr."""
     nucleus, settings = job.nucleus, result.settings
     numbers = ("n", "occupation", "closed", "energy", "r", "r_inverse", "r_squared")
     basis: dict[str, Any] = {
@@ -69,7 +72,13 @@ def result_dict(job: AtomInput, result: AtomResult, optimum: Optimum | None = No
         "element": symbol_of_charge(nucleus.charge),
         "electrons": result.atom.electrons,
         "charge": result.atom.charge,
-        "nucleus": {"charge": nucleus.charge, "model": nucleus.model, "size": nucleus.size},
+        "nucleus": {
+            "charge": nucleus.charge,
+            "model": nucleus.model,
+            "size": nucleus.size,
+            "rms_radius_fm": nucleus.femtometres,
+        },
+        "relativistic": settings.relativistic,
         "c": settings.c if settings.relativistic else None,
         "basis": basis,
         "timings": dict(result.timings),

@@ -1,6 +1,7 @@
 """Two-electron integrals of a basis (supermatrices) and their contraction with densities, P = (J - K)[D].
 
-The integrals depend neither on c nor on the nucleus: one `Repulsion` serves every calculation with these exponents.
+The integrals depend neither on c nor on the nucleus: one `Repulsion` can be used for every calculation with these
+exponents.
 Pairs of all symmetries have one numbering, each symmetry padded to whole groups of columns; integrals of the padding
 are zero.
 """
@@ -31,7 +32,7 @@ from cuanto.memory import Budget
 class Plan:
     """Everything that depends on the numbers of pairs only: `tasks` [task][field of `Task`], launches, tables."""
 
-    places: PairOffsets
+    offsets: PairOffsets
     layout: Triangle | Matrices
     tasks: NDArray[np.int64]
     parts: tuple[tuple[Source, slice, int], ...]
@@ -42,8 +43,8 @@ class Plan:
 @cache
 def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Plan:
     """Make the plan for these numbers of pairs; it does not depend on the exponents, and is cached."""
-    positions = PairOffsets.of(counts)
-    layout = LAYOUTS[language](positions, relativistic)
+    offsets = PairOffsets.of(counts)
+    layout = LAYOUTS[language](offsets, relativistic)
     by_source: dict[Source, list[Task]] = {}
     tables = {}
     for task in layout.tasks():
@@ -62,7 +63,7 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
             items += task.items
         parts.append((source, slice(begin, len(records)), items))
     joined: dict[str, NDArray[Any]] = {"shape": np.concatenate(shapes), "table": np.concatenate(values)}
-    return Plan(positions, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
+    return Plan(offsets, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
 
 
 def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:
@@ -105,8 +106,8 @@ class Repulsion:
             "column_record": np.concatenate([one.column_record for one in self.pairs]),
         }
         given = backend.upload({"tasks": plan.tasks, **plan.tables, **records})
-        self._arguments = {**given, **matrices, "total": plan.places.total}
-        self._equal_weights = self._weights([0, plan.places.total], np.ones((1, 1)))
+        self._arguments = {**given, **matrices, "total": plan.offsets.total}
+        self._equal_weights = self._weights([0, plan.offsets.total], np.ones((1, 1)))
         launches = []
         for program, (_, part, items) in zip(programs, plan.parts, strict=True):
             own = {"tasks": given["tasks"][part], "count": part.stop - part.start}
@@ -122,7 +123,7 @@ class Repulsion:
         """Q_l = sum_m A_lm (J - K)[D_m] for the symmetries `chosen`, in their order; A is symmetric."""
         return self._start(D_i, chosen, self._open_weights(chosen, A_lm))()
 
-    def both(
+    def potential_and_open_shell(
         self, D_i: Sequence[Array], D_open: Sequence[Array], chosen: Sequence[int], A_lm: Array
     ) -> tuple[list[Array], list[Array]]:
         """P and Q together; a GPU starts the second product while it computes the first."""
@@ -133,7 +134,7 @@ class Repulsion:
     def _open_weights(self, chosen: Sequence[int], A_lm: Array) -> dict[str, Any]:
         weight = np.zeros((len(self.pairs), len(self.pairs)))
         weight[np.ix_(chosen, chosen)] = A_lm
-        return self._weights(self.plan.places.first, weight)
+        return self._weights(self.plan.offsets.first, weight)
 
     def _weights(self, first: Sequence[int], weight: Array) -> dict[str, Any]:
         arrays = self.backend.upload({"first": np.array(first, dtype=np.int64), "weight": weight})
@@ -150,6 +151,6 @@ class Repulsion:
 
         def wait() -> list[Array]:
             (host,) = backend.download([P])
-            return [self.pairs[i].matrix(host[:, plan.places.span(i)]) for i in chosen]
+            return [self.pairs[i].matrix(host[:, plan.offsets.span(i)]) for i in chosen]
 
         return wait

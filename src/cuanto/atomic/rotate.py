@@ -15,11 +15,11 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf import rotations
 
-SWEEPS = 8
+MAX_SWEEPS = 8
 """Many, because blocks are never diagonalised again, and products of matrices this small are cheap."""
-LARGEST_ANGLE, LARGEST_NORM = 0.1, 1.0
+MAX_ANGLE, MAX_NORM = 0.1, 1.0
 """Limits of a single rotation, to first order, and of the norm of all."""
-SMALLEST_GAP = 1e-3
+MIN_GAP = 1e-3
 """Smallest gap between levels, Hartree."""
 SAME_SPACE = 1e-4
 """Largest sine of the angle between the occupied spinors and the lowest eigenvectors of the same state."""
@@ -61,15 +61,15 @@ class SpinorRotations:
         rest = eps[o + self.negative :]
         order = [eps[o : o + self.negative], eps[: self.closed], eps[self.closed : o], rest]
         levels = [level for level in order if len(level)]
-        if any(low.max() + SMALLEST_GAP > high.min() for low, high in pairwise(levels)):
+        if any(low.max() + MIN_GAP > high.min() for low, high in pairwise(levels)):
             return None
         angles, occupations = [], np.repeat([2.0, 1.0, 0.0], [self.closed, o - self.closed, empty])
         for mid, end in rotations.splits(occupations):
             gaps = rotations.gaps(eps[:end], mid)
             X = V[:, :mid].T @ FV[:, mid:end] / gaps
-            if np.abs(X).max(initial=0.0) > LARGEST_ANGLE:
+            if np.abs(X).max(initial=0.0) > MAX_ANGLE:
                 return None
-            angles.append(rotations.refine(X, V[:, :end], FV[:, :end], gaps, SWEEPS))
-            if not np.linalg.norm(angles[-1]) < LARGEST_NORM:
+            angles.append(rotations.refine(X, V[:, :end], FV[:, :end], gaps, MAX_SWEEPS))
+            if not np.linalg.norm(angles[-1]) < MAX_NORM:
                 return None
         return np.asarray(rotations.rotate_spins(V[None], occupations[None], angles, np)[0])

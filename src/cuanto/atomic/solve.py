@@ -57,7 +57,7 @@ def solve(
     is_converged: Callable[[AtomIteration], bool] | None = None,
     max_memory: float | None = None,
 ) -> AtomResult:
-    """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
+    """Solve the Dirac-Hartree-Fock equations (or, without relativity, the Hartree-Fock equations) of an atom.
 
     `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
     integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored.
@@ -66,7 +66,7 @@ def solve(
     settings = settings or ScfSettings()
     timings = Timings()
     repulsion = repulsion or Repulsion(atom.basis, backend, settings.relativistic, max_memory)
-    other = "the integrals given are with small components and the settings without, or the other way round"
+    other = "the given integrals and the settings disagree about relativity: make new integrals"
     require(repulsion.relativistic == settings.relativistic, other)
     require(repulsion.basis.same_as(atom.basis), "the integrals given belong to other exponents: make new ones")
     timings.seconds["integrals"] = repulsion.timings.seconds.get("integrals", 0.0)
@@ -126,7 +126,7 @@ class _Scf:
         with self.timings.measure("P and Q"):
             Q_i: list[Array | None] = [None] * len(D_i)
             if self.open_symmetries:
-                P_i, found = self.repulsion.both(D_i, D_open, self.open_symmetries, self.A_lm)
+                P_i, found = self.repulsion.potential_and_open_shell(D_i, D_open, self.open_symmetries, self.A_lm)
                 for i, one_Q in zip(self.open_symmetries, found, strict=True):
                     Q_i[i] = one_Q
             else:
@@ -137,8 +137,8 @@ class _Scf:
                 C_c, C_o = self._closed(i, U_i), self._open(i, U_i)
                 filling = self.mean.get(i, 0.0) / SPECIES[i].capacity
                 Q_x = None if Q is None else one.X.T @ Q @ one.X
-                F_i.append(effective(one.X.T @ (one.h + P) @ one.X, Q_x, C_c, C_o, filling))
-                e_i.append(error(F_i[-1], C_c, C_o))
+                F_i.append(effective_fock(one.X.T @ (one.h + P) @ one.X, Q_x, C_c, C_o, filling))
+                e_i.append(diis_error(F_i[-1], C_c, C_o))
         parts = energy_parts(self.cores, D_i, D_open, P_i, Q_i)
         largest = max((float(np.abs(e).max(initial=0.0)) for e in e_i), default=0.0)
         step = self._step(iteration, parts["one_electron"] + parts["two_electron"], largest, D_i, before)
@@ -168,12 +168,12 @@ class _Scf:
             F = F + shift * (np.eye(len(F)) - U @ U.T)
         if i in self.rotations:
             return self.rotations[i](F)
-        return lowest(F, one.negative, count, self.settings.c, SPECIES[i].label)
+        return lowest_eigenvectors(F, one.negative, count, self.settings.c, SPECIES[i].label)
 
     def _rotations(self, i: int) -> SpinorRotations:
         one, count = self.cores[i], self.occupation.shells(i)
         c, label = self.settings.c, SPECIES[i].label
-        spinors = partial(lowest, negative=one.negative, count=count, c=c, label=label, rest=True)
+        spinors = partial(lowest_eigenvectors, negative=one.negative, count=count, c=c, label=label, rest=True)
         return SpinorRotations(spinors, self.occupation.closed[i], count, one.negative)
 
     def _lowest(self, F_i: list[Array], U_i: Sequence[Array]) -> bool:
@@ -221,7 +221,7 @@ def block_maxima(matrices: Sequence[Array], sizes: Sequence[int]) -> tuple[float
     return LL, SL, SS
 
 
-def lowest(F: Array, negative: int, count: int, c: float, label: str, rest: bool = False) -> Array:
+def lowest_eigenvectors(F: Array, negative: int, count: int, c: float, label: str, rest: bool = False) -> Array:
     """The lowest eigenvectors of positive energy; with `rest` also those of negative energy, then all others."""
     eps, V = np.linalg.eigh(F)
     if negative and not (eps[negative - 1] < -c * c < eps[negative]):
@@ -253,11 +253,11 @@ def refine(F: Array, eps_m: Array, V_pm: Array, chosen: slice) -> Array:
     return np.asarray(np.linalg.qr(U + V_pm @ (W / gaps))[0])
 
 
-def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling: float) -> Array:
+def effective_fock(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling: float) -> Array:
     """F_closed, with the blocks o-o and o-r replaced by those of F_open = F_closed - Q.
 
-    The c-o block, (F_closed - filling F_open) / (1 - filling), vanishes where rotations between closed and open spinors
-    no longer lower the energy; its scale keeps their order.
+    The c-o block, (F_closed - filling F_open) / (1 - filling), vanishes when rotations between closed and open spinors
+    no longer lower the energy; this scale preserves the order of levels.
     """
     if Q is None:
         return F_closed
@@ -268,7 +268,7 @@ def effective(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, filling:
     return F_closed + mixed + mixed.T
 
 
-def error(F: Array, C_c: Array, C_o: Array) -> Array:
+def diis_error(F: Array, C_c: Array, C_o: Array) -> Array:
     """[F, G] with G = 1 for closed, 1/2 for open and 0 for all other spinors: zero at self-consistency."""
     FG = F @ C_c @ C_c.T + 0.5 * (F @ C_o @ C_o.T)
     return np.asarray(FG - FG.T)

@@ -7,11 +7,15 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import count
 from typing import Any, TypeVar
 
 from cuanto.log import logger
 
 T = TypeVar("T")
+
+NEEDED, LATER = range(2)
+"""Priorities: a calculation waits for it, or uses something else meanwhile."""
 
 
 def ready(future: Future[Any]) -> bool:
@@ -20,7 +24,7 @@ def ready(future: Future[Any]) -> bool:
 
 
 class Background:
-    """Daemon threads with a queue; calls still queued when the interpreter exits are dropped.
+    """Daemon threads with a queue by priority; calls still queued when the interpreter exits are dropped.
 
     `finish_running`: wait at exit for running calls (a call into a library cannot be abandoned safely; a compiler in a
     process of its own can).
@@ -28,20 +32,21 @@ class Background:
 
     def __init__(self, threads: int, name: str, finish_running: bool) -> None:
         self._threads, self._name, self._finish_running = threads, name, finish_running
-        self._queue: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.PriorityQueue[tuple[int, int, Future[Any] | None]] = queue.PriorityQueue()
+        self._number = count()
         self._waiting: dict[Future[Any], Callable[[], Any]] = {}
         self._workers: list[threading.Thread] = []
         self._ending = False
         self._lock = threading.Lock()
 
-    def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Queue a call."""
+    def submit(self, call: Callable[[], T], priority: int = NEEDED) -> Future[T]:
+        """Queue a call behind those of the same priority."""
         with self._lock:
             if not self._workers:
                 self._start()
         future: Future[T] = Future()
         self._waiting[future] = call
-        self._queue.put(future)
+        self._queue.put((priority, next(self._number), future))
         return future
 
     def result(self, future: Future[T], fallback: Callable[[], T]) -> T:
@@ -58,7 +63,7 @@ class Background:
         atexit.register(self._end)
 
     def _work(self) -> None:
-        while (future := self._queue.get()) is not None:
+        while (future := self._queue.get()[2]) is not None:
             call = self._waiting.pop(future, None)
             if call is None:
                 continue  # `result` runs it instead
@@ -84,6 +89,6 @@ class Background:
         self._ending = True
         if self._finish_running:
             for _ in self._workers:
-                self._queue.put(None)
+                self._queue.put((LATER + 1, next(self._number), None))
             for worker in self._workers:
                 worker.join()

@@ -149,6 +149,10 @@ def when_ready(launch: Launch) -> Iterator[Launch | None]:
     yield launch
 
 
+Class = tuple[str, Shells, Shells, str]
+"""Operator, bra, ket and algorithm of integrals."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A batch of bras against a batch of kets of one class; `arguments` by the names of `kernels.abi.BATCH`."""
@@ -204,6 +208,9 @@ class Backend(Protocol):
         another kernel can be used until then.
         """
 
+    def expect(self, classes: Sequence[Class]) -> None:
+        """Classes of integrals that will be needed soon: their tables may be made in the background."""
+
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""
 
@@ -226,6 +233,11 @@ class Backend(Protocol):
 @cache
 def get_backend(name: str) -> Backend:
     """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
+    if name in ("auto", "cuda"):
+        from cuanto.backends.cuda.start import begin, cupy_installed
+
+        if cupy_installed():
+            begin()
     if name == "auto":
         from cuanto.backends.cuda.backend import why_no_gpu
 

@@ -17,7 +17,7 @@ from functools import cache
 PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
 """Names of OpenBLAS's functions in the wheels of NumPy and SciPy and elsewhere."""
-USERS = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
+BLAS_MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 """Extension modules that are linked to a BLAS."""
 
 Control = tuple[Callable[[], int], Callable[[int], None]]
@@ -81,7 +81,7 @@ def products() -> Products:
     """Functions of the BLAS that NumPy uses."""
     import numpy.linalg  # noqa: F401 (loads it)
 
-    library = _library(USERS[0])
+    library = _library(BLAS_MODULES[0])
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
             try:
@@ -94,7 +94,7 @@ def products() -> Products:
 
 def _controls() -> list[Control]:
     """Functions that read and set the number of threads, for every BLAS in use."""
-    found = [_control(name) for name in USERS if name in sys.modules]
+    found = [_control(name) for name in BLAS_MODULES if name in sys.modules]
     return [control for control in found if control is not None]
 
 

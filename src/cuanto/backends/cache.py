@@ -38,7 +38,7 @@ def cache_folder() -> Path:
     return _own_temporary_folder(folder)
 
 
-def place(name: str) -> Path:
+def file_path(name: str) -> Path:
     """Path of a file: in the chosen folder if that is read-only and has it, else in the folder that is written to."""
     chosen, folder = _chosen(), cache_folder()
     if chosen is not None and chosen != folder and chosen.is_dir():

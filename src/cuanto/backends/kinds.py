@@ -11,9 +11,9 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends.base import Job
-from cuanto.backends.programs import ClassTables, class_cost, class_tables
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, kept_source
 from cuanto.kernels import md_blocks
-from cuanto.kernels.build import source_of, unrolled
+from cuanto.kernels.build import unrolled
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
@@ -28,6 +28,7 @@ class Kind:
 
     def __init__(self, operator: str, bra: Shells, ket: Shells, algorithm: str, columns: int) -> None:
         self._class, self.columns = (operator, bra, ket, algorithm), columns
+        self._sources: dict[tuple[str, str], Source] = {}
         self.cost = class_cost(*self._class)
         self.straight = unrolled("cuda", self.cost)
         self.blocks = by_loops(*self._class) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
@@ -56,7 +57,18 @@ class Kind:
 
     def source(self, real: str) -> Source:
         """Straight-line kernel with one ket per thread."""
-        return source_of(KernelSpec(*self._class, "thread", real, self.at_once))
+        return self._source(real, "store")
+
+    def list_source(self, real: str) -> Source:
+        """The same for a list of quartets."""
+        return self._source(real, "list")
+
+    def _source(self, real: str, consumer: str) -> Source:
+        known = self._sources.get((real, consumer))
+        if known is None:
+            spec = KernelSpec(*self._class, "thread", real, self.at_once, consumer=consumer)
+            known = self._sources[real, consumer] = kept_source(spec)
+        return known
 
 
 _kind = cache(Kind)

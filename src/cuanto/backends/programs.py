@@ -9,7 +9,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -18,16 +18,19 @@ from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cuanto import tuning
 from cuanto.backends import cache as disk
-from cuanto.kernels.build import Programs, make_integrals, make_programs
+from cuanto.kernels.build import Programs, make_integrals, make_programs, source_of
 from cuanto.kernels.cost import Cost, StageCost, cost
 from cuanto.kernels.ir import Integrals
 from cuanto.kernels.schedule.loops import by_loops, loop_cost, loop_program, without_primitives
 from cuanto.kernels.schedule.table import Program
-from cuanto.kernels.spec import Shells
+from cuanto.kernels.spec import KernelSpec, Shells
+from cuanto.kernels.text import Source
 
-WORTH_KEEPING = 100_000
+WORTH_KEEPING = 10_000
 """Bytes of tables above which loading is faster than generating them."""
 STAGES = ("primitive", "ket", "bra")
 
@@ -55,7 +58,7 @@ class ClassTables:
 @cache
 def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> ClassTables:
     """Tables from memory, from disk, or generated: depth first for one core, by `levels` for a group of threads."""
-    path = _path(operator, bra, ket, algorithm, levels)
+    path = tables_path(operator, bra, ket, algorithm, levels)
     found = _read(path, _tables)
     if found is None:
         if not levels and by_loops(operator, bra, ket, algorithm):
@@ -73,14 +76,49 @@ def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels
 
 @cache
 def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
-    """Cost of a class, without building its expression graph if its tables are in the cache."""
+    """Cost of a class, without building its expression graph if it or its tables are in the cache."""
     if by_loops(operator, bra, ket, algorithm):
         return loop_cost(without_primitives(bra, ket), bra, ket)
-    for levels in (True, False):
-        found = _read(_path(operator, bra, ket, algorithm, levels), _cost)
-        if found is not None:
+    path = _cost_path(operator, bra, ket, algorithm)
+    try:
+        return _cost_from(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
+        found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
+    disk.write(path, json.dumps(astuple(found)).encode())
+    return found
+
+
+def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> bool:
+    """Whether the tables of a class, or at least its cost, are on the disk."""
+    class_ = (operator, bra, ket, algorithm)
+    return tables_path(*class_, levels).exists() or _cost_path(*class_).exists()
+
+
+def kept_source(spec: KernelSpec) -> Source:
+    """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
+    path = disk.cache_folder() / f"{disk.key((_generator(), _templates(), repr(spec)))}.source"
+    try:
+        values = json.loads(path.read_bytes())
+        return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        source = source_of(spec)
+    disk.write(path, json.dumps(asdict(source)).encode())
+    return source
+
+
+def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """An array from the disk; it is made, and stored, if it is not there or damaged."""
+    path = disk.cache_folder() / f"{name}.npy"
+    try:
+        with path.open("rb") as file:
+            found: NDArray[Any] = np.load(file)
             return found
-    return _graphs(operator, bra, ket, algorithm)[1]
+    except (OSError, ValueError, EOFError):
+        array, content = make(), io.BytesIO()
+        np.save(content, array)
+        disk.write(path, content.getvalue())
+        return array
 
 
 @lru_cache(maxsize=2)
@@ -90,9 +128,23 @@ def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[In
     return integrals, cost(integrals)
 
 
-def _path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
+def tables_path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
+    """The file of the tables of a class in the cache."""
     parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
-    return disk.place(f"{disk.key(parts)}.npz")
+    return disk.file_path(f"{disk.key(parts)}.npz")
+
+
+def _cost_path(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Path:
+    return tables_path(operator, bra, ket, algorithm, False).with_suffix(".cost")
+
+
+@cache
+def _templates() -> str:
+    """Hash of the templates and tuned numbers that determine the texts of kernels."""
+    folder = files("cuanto.kernels") / "templates"
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    numbers = [json.dumps(tuning.content(language)) for language in tuning.LANGUAGES]
+    return disk.key([*(entry.read_text() for entry in entries if entry.is_file()), *numbers])
 
 
 @cache
@@ -142,6 +194,10 @@ def _tables(file: Any) -> ClassTables:
 
 
 def _cost(file: Any) -> Cost:
-    primitive, sweeps, width, read, written = json.loads(file["cost"].tobytes())
+    return _cost_from(json.loads(file["cost"].tobytes()))
+
+
+def _cost_from(values: Any) -> Cost:
+    primitive, sweeps, width, read, written = values
     stages = tuple((repeat, StageCost(*stage)) for repeat, stage in sweeps)
     return Cost(StageCost(*primitive), stages, width, read, written)

@@ -17,7 +17,7 @@ from cuanto.system.text import quote
 
 WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
 """Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Sets that a message names."""
 
 
@@ -85,7 +85,7 @@ def sets_with(symbols: Iterable[str], candidates: Iterable[str] = WIDE_SETS) -> 
     """The first candidates that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
-        return [name for name in candidates if wanted <= elements_of(name)][:MOST_NAMED]
+        return [name for name in candidates if wanted <= elements_of(name)][:MAX_NAMED]
     except MissingDependencyError:
         return []
 

@@ -52,7 +52,7 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
             raise InputError("the name of the basis is empty")
         choice = choice if os.path.isfile(choice) else split_names(choice) or choice
     if isinstance(choice, str | os.PathLike):
-        return dict.fromkeys(symbols, _usual(choice))
+        return dict.fromkeys(symbols, _with_canonical_name(choice))
     if not isinstance(choice, Mapping):
         raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quote(choice)}")
     sources: dict[str, BasisSource] = {}
@@ -64,11 +64,11 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
     for symbol in symbols:
         if symbol not in sources and "default" not in sources:
             raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
-        result[symbol] = _usual(sources[symbol if symbol in sources else "default"])
+        result[symbol] = _with_canonical_name(sources[symbol if symbol in sources else "default"])
     return result
 
 
-def _usual(source: BasisSource) -> BasisSource:
+def _with_canonical_name(source: BasisSource) -> BasisSource:
     """The source with the usual spelling of its name."""
     return source if is_file(source) or not isinstance(source, str) else canonical_name(source)
 

@@ -37,13 +37,13 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
     if len(molecules) > 1 and together:
         try:
-            return {"rows": _together(molecules, task)}
+            return {"rows": _joint_rows(molecules, task)}
         except Exception as error:  # one by one, to find the molecule that fails
             logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
-    return {"rows": [_one(molecule, task) for molecule in molecules]}
+    return {"rows": [_single_row(molecule, task) for molecule in molecules]}
 
 
-def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _joint_rows(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
     options, begin = dict(task["keywords"]), time.perf_counter()
     backend = resolve(options.pop("backend", "auto"))
     results = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
@@ -52,7 +52,7 @@ def _together(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[di
     return [{**row, "seconds": seconds} for row in rows]
 
 
-def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
+def _single_row(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:

@@ -40,7 +40,7 @@ MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
 MAX_TRIES = 2
 """Attempts at a molecule whose worker was lost: another process may have used up the memory."""
-SHARE = 0.8
+MEMORY_SHARE = 0.8
 """Fraction of the free memory for all processes together."""
 
 Watcher = Callable[[Row], object]
@@ -226,7 +226,7 @@ class Batch:
         workers = min(workers, tasks)
         if workers == 0:
             return SerialRunner(), None
-        share = None if device == "cuda" else SHARE * main_memory()[0] / workers
+        share = None if device == "cuda" else MEMORY_SHARE * main_memory()[0] / workers
         return self._stack.enter_context(ProcessRunner(workers)), share
 
 

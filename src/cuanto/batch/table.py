@@ -56,9 +56,9 @@ class Row:
     """Whether the row was taken from the journal."""
 
     @classmethod
-    def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
+    def of(cls, entry: Entry, data: dict[str, Any], known: bool = False) -> Row:
         """A row from the plain data of a worker or a journal."""
-        values = {name: value for name, value in found.items() if value is not None}
+        values = {name: value for name, value in data.items() if value is not None}
         for name in ("dipole", "charges", "gradient", "positions", "wavenumbers", "intensities"):
             if name in values:
                 values[name] = np.array(values[name], dtype=float)

@@ -104,13 +104,14 @@ def flag_type(name: str) -> Any:
 Auxiliary = flag_type("auxbasis")
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(command: Callable[..., None], more: Mapping[str, Any] | None = None) -> Callable[..., None]:
     """Add the flags of all options to a command, before `--charge`; it receives them as keywords.
 
-    Options without a flag share `--option`, which takes the place of the first of them.
+    Options without a flag share `--option`, which takes the place of the first of them. `more`: annotations of further
+    flags by name.
     """
     names = dict.fromkeys(name if option.flag else "option" for name, option in OPTIONS.items())
-    types = {name: Setting if name == "option" else flag_type(name) for name in names}
+    types = {name: Setting if name == "option" else flag_type(name) for name in names} | dict(more or {})
     flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
     *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
     position = [one.name for one in own].index("charge")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from cuanto.atomic import AtomIteration, AtomResult
 from cuanto.atomic.export import basis_text, format_of
 from cuanto.atomic.input import AtomInput, read_input
 from cuanto.atomic.job import element_job, element_table
-from cuanto.atomic.plot import require_picture
-from cuanto.atomic.report import parameter_texts, symbol_of_charge
+from cuanto.atomic.optimise import Optimum
+from cuanto.atomic.plot import plot_convergence, plot_spinors, require_picture
+from cuanto.atomic.report import heading, parameter_texts, result_dict, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.show import count
 from cuanto.errors import InputError, require
@@ -42,6 +43,32 @@ def check_outputs(
         require_picture(path)
 
 
+@dataclass(frozen=True)
+class Files:
+    """Files to write about an atom; `diffuse`: functions beside a contraction, None for an uncontracted basis."""
+
+    json: Path | None
+    export: Path | None
+    diffuse: int | None
+    plot: Path | None
+    plot_optimisation: Path | None
+
+    def check(self, file: Path | None) -> None:
+        """Refuse what cannot be written, or would replace the input `file`."""
+        check_outputs(self.json, self.export, [path for path in (self.plot, self.plot_optimisation) if path], file)
+
+    def write(self, job: AtomInput, result: AtomResult, optimum: Optimum | None, device: str) -> None:
+        """Write the files that are wanted."""
+        if self.json is not None:
+            write_json(self.json, result_dict(job, result, optimum))
+        if self.export is not None:
+            export_basis(self.export, job, result, device, self.diffuse)
+        if self.plot is not None:
+            plot_spinors(self.plot, result, job.title)
+        if self.plot_optimisation is not None and optimum is not None:
+            plot_convergence(self.plot_optimisation, optimum.evaluations, job.title)
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a result as JSON, with the version of the program."""
     content = plain(content | {"provenance": {"creator": "cuanto", "version": __version__}})
@@ -54,7 +81,7 @@ def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> A
         if str(file).capitalize() in SYMBOLS and not file.exists():
             raise InputError(f"{file} is not an input file: for the element write --element {str(file).capitalize()}")
         for name in given:
-            raise InputError(f"--{name} applies to --element only: set it in the file {file} instead")
+            raise InputError(f"--{name.replace('_', '-')} applies to --element only: set it in the file {file} instead")
         return read_input(file)
     if file is not None or element is None:
         raise InputError("give either an input file FILE.inp or --element")
@@ -82,6 +109,12 @@ def share_last_index(job: AtomInput) -> AtomInput:
     basis = replace(job.basis, pool=True)
     basis.exponents()
     return replace(job, basis=basis)
+
+
+def print_heading(console: Console, job: AtomInput) -> None:
+    """Print what is computed."""
+    for line in heading(job):
+        console.print(line, markup=False)
 
 
 def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:

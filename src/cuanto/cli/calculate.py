@@ -20,6 +20,7 @@ from cuanto.log import step_listener
 from cuanto.options import DEFAULT_BASIS, errors_about_option
 
 if TYPE_CHECKING:
+    from cuanto.interaction import CounterpoiseResult
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
     from cuanto.motion.optimize import OptimizationResult
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cuanto.scf.state import State
     from cuanto.system import Molecule
 
-    Outcome = Result | OptimizationResult
+    Outcome = Result | OptimizationResult | CounterpoiseResult
 
 NOT_CONVERGED = 1
 BAD_INPUT = 2
@@ -38,7 +39,8 @@ EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 OUTPUTS = ("json", "molden", "checkpoint", "report")
 """Kinds of files that may be written for each molecule."""
-TASKS = ("energy", "gradient", "optimize")
+COUNTERPOISE = "counterpoise"
+TASKS = ("energy", "gradient", "optimize", COUNTERPOISE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +105,16 @@ def run_job(job: Job) -> int:
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
         if job.basis_path is not None:
             sources = [replace(source, basis_path=job.basis_path) for source in sources]
-    positions = output_paths(job, [source.label for source in sources])
+    paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
+    for note in (note for source in sources for note in source.notes):
+        errors.print(f"cuanto: {note}", markup=False, soft_wrap=True)
     calculate = _function_of(job)
     if len(sources) == 1:
-        return 0 if calculate(console, sources[0], job, positions[0]).converged else NOT_CONVERGED
+        return 0 if calculate(console, sources[0], job, paths[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Outcome | None, str]] = []
-    for source, outputs in zip(sources, positions, strict=True):
+    for source, outputs in zip(sources, paths, strict=True):
         try:
             done.append((source.label, calculate(console, source, job, outputs), ""))
         except CuantoError as error:
@@ -131,16 +135,20 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
         from cuanto.cli.optimize import optimize_source
 
         return optimize_source
+    if job.driver == COUNTERPOISE:
+        from cuanto.cli.counterpoise import counterpoise_source
+
+        return counterpoise_source
     return _calculate
 
 
 def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     """Output files of every molecule, all different; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
-    positions = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
+    paths = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
     seen: dict[str, tuple[str, str]] = {}
-    for label, position in zip(labels, positions, strict=True):
-        for name, path in position.items():
+    for label, outputs in zip(labels, paths, strict=True):
+        for name, path in outputs.items():
             if path != STDOUT:
                 require_writable(path, *job.inputs)
             elif name != "json":
@@ -155,7 +163,7 @@ def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
-    return positions
+    return paths
 
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:

@@ -7,14 +7,17 @@ import platform
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cuanto.cli.arguments import Verbose
-from cuanto.errors import CuantoError
+from cuanto.cli.arguments import Device, Verbose, examples
+from cuanto.errors import CuantoError, InputError
 
+EXAMPLES = examples("cuanto doctor", "cuanto doctor --warm-up pbe0 def2-tzvp H C N O S")
 EXTRAS = {
     "h5py": "checkpoints",
     "qcelemental": "QCSchema models",
@@ -34,8 +37,27 @@ Finding = tuple[str, bool | None]
 """A line of the report: its text, and whether it was found (None for facts that cannot be missing)."""
 
 
-def doctor(verbose: Verbose = False) -> None:
+def doctor(
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="METHOD BASIS ELEMENT...", help="For --warm-up: b3lyp def2-svp H C N O.", show_default=False
+        ),
+    ] = None,
+    warm_up: Annotated[
+        bool, typer.Option("--warm-up", help="Compile the kernels of a method now, and time a first calculation.")
+    ] = False,
+    backend: Annotated[Device, typer.Option(help="For --warm-up.")] = Device.AUTO,
+    verbose: Verbose = False,
+) -> None:
     """Report what was found on this machine: versions, cores, compiler, GPU, cache."""
+    if warm_up:
+        from cuanto.cli.warm_up import print_warm_up
+
+        print_warm_up(given or (), backend.value)
+        return
+    if given:
+        raise InputError(f"unexpected {' '.join(given)!r}: a method, a basis set and elements belong to --warm-up")
     marks = {True: Text("found", style="green"), False: Text("missing", style="yellow"), None: Text("")}
     table = Table("component", "", "details", title="cuanto doctor")
     for name, probe in PROBES.items():

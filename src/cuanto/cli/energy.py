@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,8 @@ from cuanto.cli.arguments import (
     parse_options,
     with_options,
 )
-from cuanto.cli.calculate import NOT_CONVERGED, Job, run_job
+from cuanto.cli.calculate import COUNTERPOISE, NOT_CONVERGED, Job, run_job
+from cuanto.cli.counterpoise import FLAGS, division_given
 from cuanto.cli.many import run_batch
 from cuanto.errors import InputError
 
@@ -45,6 +46,7 @@ EXAMPLES = examples(
     "cuanto energy protein.xyz -m pm6 --json protein.json",
     "cuanto energy smiles:CCO -m pbe -b def2-tzvp --report ethanol.html",
     "cuanto energy a.xyz b.xyz c.xyz -m hf -b cc-pvdz --json '{name}.json'",
+    "cuanto energy dimer.xyz -m b3lyp-d3bj -b def2-tzvp --counterpoise 3,3",
     "cuanto energy conformers/*.xyz -m pm6 --out energies.parquet",
     "obabel ligand.mol2 -o xyz | cuanto energy - -m am1 --json - > ligand.json",
 )
@@ -82,10 +84,9 @@ Scheduler = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
 
 
-def _command(driver: str, summary: str) -> Callable[..., None]:
-    """The command of a driver."""
+def _command(driver: str, summary: str, more: Mapping[str, Any] | None = None) -> Callable[..., None]:
+    """The command of a driver, with `more` flags."""
 
-    @with_options
     def run(
         molecules: Molecules,
         method: Method = None,
@@ -105,9 +106,11 @@ def _command(driver: str, summary: str) -> Callable[..., None]:
         **flags: Any,
     ) -> None:
         outputs = {"json": json, "molden": molden, "checkpoint": checkpoint, "report": report}
+        division = division_given(flags)
         job = Job(
             sources=molecules,
-            driver=driver,
+            driver=driver if division is None else COUNTERPOISE,
+            settings=division or {},
             method=method,
             basis=basis,
             charge=charge,
@@ -117,6 +120,10 @@ def _command(driver: str, summary: str) -> Callable[..., None]:
             restart=None if restart is None else str(restart),
             quiet=quiet,
         )
+        if out is not None and division is not None:
+            raise InputError(
+                "--counterpoise and --out exclude each other: several molecules may be given without --out"
+            )
         if out is not None:
             status = run_batch(job, out, workers, scheduler)
         elif workers is not None or scheduler is not None:
@@ -130,8 +137,8 @@ def _command(driver: str, summary: str) -> Callable[..., None]:
 
     With several molecules, write {{name}} in the names of output files: it becomes the name of the input file.
     """
-    return run
+    return with_options(run, more)
 
 
-energy = _command("energy", "Compute energies of molecules")
+energy = _command("energy", "Compute energies of molecules", FLAGS)
 gradient = _command("gradient", "Compute energies of molecules and their gradients (Hartree/Bohr)")

@@ -36,8 +36,9 @@ EXAMPLES = examples(
 SUMMARY = """Compute vibrations, infrared intensities and thermochemistry from differences of gradients.
 
 Finished displacements are kept in NAME_freq.journal until the end; after an interruption, the same command continues.
-The Hessian is written to NAME_hessian.json. Exit status 0 converged, 1 an SCF or --follow-imaginary did not converge, 2
-bad input.
+The Hessian is written to NAME_hessian.json.
+
+Exit status 0 converged, 1 an SCF or --follow-imaginary did not converge, 2 bad input.
 """
 THERMOCHEMISTRY, HESSIAN = "Thermochemistry", "Hessian"
 
@@ -75,16 +76,18 @@ Temperature = Annotated[float | None, _thermo("--temperature", "-T", help="Tempe
 Pressure = Annotated[float | None, _thermo("--pressure", help="Pressure, atm. \\[default: 1]")]
 Scale = Annotated[float | None, _thermo("--scale", help="Factor of all wavenumbers. \\[default: 1]")]
 SymmetryNumber = Annotated[
-    int | None, _thermo("--symmetry-number", help="Of the rotations. \\[default: that of the point group]")
+    int | None, _thermo("--symmetry-number", help="Symmetry number of the rotations. \\[default: from the point group]")
 ]
 Degeneracy = Annotated[
-    int | None, _thermo("--degeneracy", help="Of the electronic state. \\[default: the multiplicity]")
+    int | None, _thermo("--degeneracy", help="Degeneracy of the electronic state. \\[default: the multiplicity]")
 ]
 Entropy = Annotated[
     str | None,
     _thermo("--entropy", metavar="MODEL", help="quasi-rrho (low modes as rotors) or rrho. \\[default: quasi-rrho]"),
 ]
-Cutoff = Annotated[float | None, _thermo("--cutoff", help="Of low modes, cm^-1. \\[default: 100]")]
+Cutoff = Annotated[
+    float | None, _thermo("--cutoff", help="Wavenumber below which modes count as low, cm^-1. \\[default: 100]")
+]
 HessianFile = Annotated[
     str | None,
     typer.Option(
@@ -222,10 +225,10 @@ def run_frequencies(job: Job, analysis: Analysis) -> int:
     if len(sources) > 1 and analysis.journal is not None and "{name}" not in analysis.journal:
         raise InputError(f"--journal {analysis.journal} would hold several molecules: write {{name}} in its name")
     named = {"hessian": "{name}_hessian.json", **job.outputs}
-    positions = output_paths(replace(job, outputs=named), [source.label for source in sources])
+    paths = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors, status = Console(highlight=False, stderr=True), 0
-    for given, source, outputs in zip(job.sources, sources, positions, strict=True):
+    for given, source, outputs in zip(job.sources, sources, paths, strict=True):
         try:
             status = max(status, _compute(console, given, source, job, analysis, outputs))
         except CuantoError as error:

@@ -52,18 +52,18 @@ def integrals(
 
     if out is not None:
         require_writable(out, molecule, basis, auxbasis)
-    it = read_source(molecule, charge, multiplicity).molecule
-    orbital = Basis(basis, it)
-    it = it.with_core_electrons(orbital.core_electrons)
-    fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
+    parsed = read_source(molecule, charge, multiplicity).molecule
+    orbital = Basis(basis, parsed)
+    parsed = parsed.with_core_electrons(orbital.core_electrons)
+    fitting = auxiliary_basis(orbital, parsed, kind="jk", name=auxbasis)
     timings = Timings()
     arrays = {}
-    for name, job in progress(jobs(it, orbital, fitting, backend)):
+    for name, job in progress(jobs(parsed, orbital, fitting, backend)):
         with timings.measure(name):
             arrays[name] = job()
-    print_report(it, orbital, fitting, arrays, timings)
+    print_report(parsed, orbital, fitting, arrays, timings)
     if out is not None:
-        save_npz(out, {**arrays, **provenance(it, orbital, fitting)})
+        save_npz(out, {**arrays, **provenance(parsed, orbital, fitting)})
         print(f"saved {out}")
 
 

@@ -86,7 +86,7 @@ app.command(name="cube", epilog=report.CUBE_EXAMPLES, rich_help_panel=CALCULATIO
 app.command(name="functionals", epilog=FUNCTIONALS, rich_help_panel=KERNELS)(functionals.functionals)
 app.command(name="integrals", epilog=integrals.EXAMPLES, rich_help_panel=KERNELS)(integrals.integrals)
 app.command(name="kernel", epilog=kernel.EXAMPLES, rich_help_panel=KERNELS)(kernel.kernel)
-app.command(name="doctor", rich_help_panel=MACHINE)(doctor.doctor)
+app.command(name="doctor", epilog=doctor.EXAMPLES, rich_help_panel=MACHINE)(doctor.doctor)
 app.command(name="selftest", epilog=selftest.EXAMPLES, rich_help_panel=MACHINE)(selftest.selftest)
 app.command(name="cache", epilog=cache.EXAMPLES, rich_help_panel=MACHINE)(cache.cache)
 

@@ -44,9 +44,9 @@ def _motion(help: str, *names: str, **more: Any) -> Any:
 
 
 MoleculeName = Annotated[str, typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
-Steps = Annotated[int, _motion("Steps in total; a run that is continued counts its earlier ones.", min=1)]
+Steps = Annotated[int, _motion("Steps in total, including those before an interruption.", min=1)]
 Timestep = Annotated[float, _motion("Length of a step in fs.")]
-Temperature = Annotated[float, _motion("Temperature of the first velocities and of a thermostat in K.")]
+Temperature = Annotated[float, _motion("Temperature of the initial velocities and of a thermostat in K.")]
 Kind = Annotated[Thermostat, _motion("none: constant energy; langevin or nose-hoover: constant temperature.")]
 TimeConstant = Annotated[float, _motion("Time constant of the thermostat in fs.")]
 Seed = Annotated[int, _motion("Seed of the random numbers.", min=0)]
@@ -82,7 +82,7 @@ def md(
     source, model = _read(molecule, method, basis, charge, multiplicity, flags)
     path = Path(f"{source.label}_md.xyz") if trajectory is None else trajectory
     require_writable(path, molecule)
-    from cuanto.motion.dynamics import POINTS, Dynamics, DynamicsSettings
+    from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface
 
     settings = DynamicsSettings(
@@ -93,7 +93,7 @@ def md(
         seed=seed,
     )
     assert model.method is not None
-    surface = Surface(source.molecule, model.method, model.basis, points=POINTS, **model.keywords)
+    surface = Surface(source.molecule, model.method, model.basis, points=EXTRAPOLATION_STEPS, **model.keywords)
     run = Dynamics(surface, settings, path)
     console = Console(highlight=False, soft_wrap=True)
     if run.number >= steps:

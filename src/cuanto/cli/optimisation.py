@@ -198,38 +198,40 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
         yield show
 
 
-def print_sets(console: Console, found: dict[str, SearchResult | CuantoError]) -> None:
+def print_sets(console: Console, results: dict[str, SearchResult | CuantoError]) -> None:
     """Print two lines for each set: a table would be too wide for most terminals."""
     problems = []
-    for symbol, one in found.items():
-        if isinstance(one, Exception):
-            problems.append(f"{symbol}: {one}")
+    for symbol, result in results.items():
+        if isinstance(result, Exception):
+            problems.append(f"{symbol}: {result}")
             continue
-        error = f"relative error {one.error:.1e}" + ("" if one.accurate else f", NOT below {one.threshold:.1e}")
-        console.print(f"{symbol:<3}{one.basis.range_text()}: {one.energy:.10f} Hartree, {error}", style="bold")
-        console.print("   " + ", ".join(parameter_texts(one.basis)))
-        problems += [f"{symbol}: {line}" for line in one.warnings]
+        error = f"relative error {result.error:.1e}" + (
+            "" if result.accurate else f", NOT below {result.threshold:.1e}"
+        )
+        console.print(f"{symbol:<3}{result.basis.range_text()}: {result.energy:.10f} Hartree, {error}", style="bold")
+        console.print("   " + ", ".join(parameter_texts(result.basis)))
+        problems += [f"{symbol}: {line}" for line in result.warnings]
     for line in problems:
         console.print(line, markup=False)
 
 
 def write_results(
-    found: dict[str, SearchResult | CuantoError],
+    results: dict[str, SearchResult | CuantoError],
     settings: SearchSettings,
     json: Path | None,
     export: Path | None,
     diffuse: int | None,
 ) -> None:
     """Write the sets as JSON and as a basis file."""
-    good = {symbol: one for symbol, one in found.items() if not isinstance(one, Exception)}
+    good = {symbol: result for symbol, result in results.items() if not isinstance(result, Exception)}
     if json is not None:
-        sets = {symbol: {**asdict(one), "accurate": one.accurate} for symbol, one in good.items()}
-        failed = {symbol: str(one) for symbol, one in found.items() if isinstance(one, Exception)}
+        sets = {symbol: {**asdict(result), "accurate": result.accurate} for symbol, result in good.items()}
+        failed = {symbol: str(result) for symbol, result in results.items() if isinstance(result, Exception)}
         write_json(json, {"settings": asdict(settings), "elements": sets, "failed": failed})
     if export is not None and good:
         tables, lines = [], ["well-tempered sets"]
-        for symbol, one in good.items():
-            job = element_job(symbol, one.basis, settings.configurations.get(symbol), None, settings.nucleus)
+        for symbol, result in good.items():
+            job = element_job(symbol, result.basis, settings.configurations.get(symbol), None, settings.nucleus)
             tables.append(element_table(symbol, job, diffuse, settings.backend))
-            lines.append(f"{symbol}: {one.basis.range_text()}, relative error {one.error:.1e}")
+            lines.append(f"{symbol}: {result.basis.range_text()}, relative error {result.error:.1e}")
         write_text(export, basis_text(export, tables, export.stem, "\n".join(lines)))

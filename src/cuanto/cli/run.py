@@ -13,7 +13,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
+from cuanto.cli.counterpoise import checked_division
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
 from cuanto.cli.optimize import checked_settings
 from cuanto.errors import InputError
@@ -31,18 +33,18 @@ EXAMPLE = {
     "charges": [[0.5], [[0.0, 0.0, 6.0]]],
 }
 """Example values of options without a default, by kind."""
-ABOUT = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
+TOP_LEVEL_KEYS = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
 """Options that are given outside the tables."""
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may be given in the table [options]."""
 TABLES = ("options", "output")
-TASK_TABLES = ("optimize",)
+TASK_TABLES = ("optimize", COUNTERPOISE)
 """Tables with the settings of a task of the same name."""
 DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
-OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report")}
+OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report"), COUNTERPOISE: COUNTERPOISE_OUTPUTS}
 """Files of tasks other than energies."""
-LARGEST_FILE = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 Value = TypeVar("Value", str, int)
 
 
@@ -90,7 +92,7 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
 def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
     from cuanto.interfaces.keywords import checked_keywords
 
-    require_known(job, (*ABOUT, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
+    require_known(job, (*TOP_LEVEL_KEYS, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
     options, output = (_table(job, name) for name in TABLES)
     require_known(options, SETTINGS, "[options]: unknown key")
     task, settings = _task(job)
@@ -161,7 +163,7 @@ class Paths:
 def _parse(path: Path) -> dict[str, Any]:
     from cuanto.system.text import read_text
 
-    if path.is_file() and path.stat().st_size > LARGEST_FILE:
+    if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
         raise InputError(f"{path} is larger than 1 MB, too large for a job; see `cuanto run --template`")
     try:
         return tomllib.loads(read_text(path, "job"))
@@ -185,11 +187,11 @@ def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for name in TASK_TABLES:
         if name in job and name != task:
             raise InputError(f"[{name}] has settings of another task: write task = '{name}', or leave it out")
-    if task != "optimize":
-        return task, {}
-    if "restart" in job:
-        raise InputError("restart does not apply to an optimisation, which continues by itself: leave it out")
-    return task, checked_settings(_table(job, "optimize"))
+    if task in TASK_TABLES and "restart" in job:
+        raise InputError(f"restart does not apply to task = '{task}': leave it out")
+    if task == COUNTERPOISE:
+        return task, checked_division(_table(job, COUNTERPOISE))
+    return task, checked_settings(_table(job, "optimize")) if task == "optimize" else {}
 
 
 def _molecules(job: Mapping[str, Any]) -> list[str]:

@@ -16,10 +16,13 @@ from rich.text import Text
 from cuanto.log import logger
 
 if TYPE_CHECKING:
+    from cuanto.interaction import CounterpoiseResult
     from cuanto.methods import Result
     from cuanto.motion.optimize import OptimizationResult
     from cuanto.scf.state import State
     from cuanto.system import Molecule
+
+    Outcome = Result | OptimizationResult | CounterpoiseResult
 
 FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
 FRAME_LINES = 6
@@ -167,7 +170,7 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
 
 
 def print_overview(
-    console: Console, done: Sequence[tuple[str, Result | OptimizationResult | None, str]], counted: str = "iterations"
+    console: Console, done: Sequence[tuple[str, Outcome | None, str]], counted: str = "iterations"
 ) -> None:
     """Print a line for each of several molecules: label, result or None, error message; `counted`: steps of a task."""
     heads = ("molecule", "energy / Hartree", counted, "time / s", "")
@@ -202,7 +205,7 @@ def _width(console: Console, table: Table) -> int:
     return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 
 
-def _overview(label: str, result: Result | OptimizationResult | None, problem: str) -> tuple[str, str, str, str, str]:
+def _overview(label: str, result: Outcome | None, problem: str) -> tuple[str, str, str, str, str]:
     if result is None:
         return label, "", "", "", problem
     verdict = "converged" if result.converged else "NOT converged"

@@ -32,9 +32,9 @@ def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, labe
 
 
 def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
-    found, imaginary = vibrations.thermochemistry, len(vibrations.imaginary)
-    text = f"{label} {vibrations.energy:.9f} Hartree, zero-point energy {found.zero_point_energy:.6f}, "
-    text += f"Gibbs energy {found.gibbs_energy:.6f}"
+    thermochemistry, imaginary = vibrations.thermochemistry, len(vibrations.imaginary)
+    text = f"{label} {vibrations.energy:.9f} Hartree, zero-point energy {thermochemistry.zero_point_energy:.6f}, "
+    text += f"Gibbs energy {thermochemistry.gibbs_energy:.6f}"
     text += f", {imaginary} imaginary mode{'s' * (imaginary > 1)}" if imaginary else ""
     console.print(text, markup=False, soft_wrap=True)
 
@@ -60,29 +60,28 @@ def _print_modes(console: Console, vibrations: Vibrations) -> None:
         console.print("".join(cell.rjust(len(head) + 3) for cell, head in zip(row, heads, strict=True)), markup=False)
 
 
-def _print_thermochemistry(console: Console, found: Thermochemistry, group: str) -> None:
+def _print_thermochemistry(console: Console, thermochemistry: Thermochemistry, group: str) -> None:
     from cuanto.units import HARTREE_IN_KJ_PER_MOL
 
-    conditions = found.conditions
+    conditions = thermochemistry.conditions
     scale = "" if conditions.scale == 1.0 else f", wavenumbers scaled by {conditions.scale:g}"
     head = f"thermochemistry at {conditions.temperature:g} K and {conditions.pressure:g} atm ({conditions.entropy}"
     line = f"{head}, {group}, symmetry number {conditions.symmetry_number}, degeneracy {conditions.degeneracy}{scale})"
     console.print(f" {line}", markup=False, soft_wrap=True, style="bold")
-    for name, value, thermal in thermochemistry_rows(found):
+    for name, value, thermal in thermochemistry_rows(thermochemistry):
         more = "" if thermal is None else f"{thermal * HARTREE_IN_KJ_PER_MOL:12.3f} kJ/mol"
         console.print(f" {name:<30}{value:18.9f}  Hartree{more}", markup=False, soft_wrap=True)
 
 
-def thermochemistry_rows(found: Thermochemistry) -> list[tuple[str, float, float | None]]:
+def thermochemistry_rows(results: Thermochemistry) -> list[tuple[str, float, float | None]]:
     """Name, value, and its difference from the electronic energy (Hartree); None for the electronic energy."""
-    rows: list[tuple[str, float, float | None]] = [("electronic energy", found.electronic_energy, None)]
-    zero = found.electronic_energy + found.zero_point_energy
-    rows += [("zero-point energy", found.zero_point_energy, found.zero_point_energy)]
-    rows += [("energy at 0 K", zero, found.zero_point_energy)]
-    rows += [("internal energy U", found.energy, found.energy - found.electronic_energy)]
-    rows += [("enthalpy H", found.enthalpy, found.enthalpy - found.electronic_energy)]
-    rows += [(f"entropy term TS, {name}", found.conditions.temperature * value, found.conditions.temperature * value)
-             for name, value in found.entropies.items()]  # fmt: skip
-    rows += [("entropy term TS", found.entropy_term, found.entropy_term)]
-    rows += [("Gibbs energy G", found.gibbs_energy, found.gibbs_energy - found.electronic_energy)]
+    rows: list[tuple[str, float, float | None]] = [("electronic energy", results.electronic_energy, None)]
+    T, zero = results.conditions.temperature, results.electronic_energy + results.zero_point_energy
+    rows += [("zero-point energy", results.zero_point_energy, results.zero_point_energy)]
+    rows += [("energy at 0 K", zero, results.zero_point_energy)]
+    rows += [("internal energy U", results.energy, results.energy - results.electronic_energy)]
+    rows += [("enthalpy H", results.enthalpy, results.enthalpy - results.electronic_energy)]
+    rows += [(f"entropy term TS, {name}", T * value, T * value) for name, value in results.entropies.items()]
+    rows += [("entropy term TS", results.entropy_term, results.entropy_term)]
+    rows += [("Gibbs energy G", results.gibbs_energy, results.gibbs_energy - results.electronic_energy)]
     return rows

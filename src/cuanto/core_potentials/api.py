@@ -11,7 +11,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.core_potential import CorePotential
-from cuanto.core_potentials.local import LocalPart
+from cuanto.core_potentials.local import LocalPart, local_parts
 from cuanto.core_potentials.semilocal import Projections
 from cuanto.errors import InputError
 from cuanto.integrals.engine import check_basis, resolve
@@ -26,10 +26,9 @@ def matrix(basis: Basis, potentials: Potentials | None = None, *, backend: str |
     """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis."""
     device, n = resolve(backend), check_basis(basis).nbf
     V_pq = device.zeros((n, n), np.float64)
-    for atom, potential in _given(basis, potentials):
-        for part in _parts(basis, atom, potential, device):
-            rows = device.to_device(part.functions)
-            V_pq[rows[:, None], rows] += part.matrix()
+    for part in _parts(basis, _given(basis, potentials), device):
+        rows = device.to_device(part.functions)
+        V_pq[rows[:, None], rows] += part.matrix()
     return V_pq
 
 
@@ -42,23 +41,21 @@ def gradient(
     """
     device = resolve(backend)
     total = np.zeros((len(check_basis(basis).R_ax), 3))
-    for atom, potential in _given(basis, potentials):
-        for part in _parts(basis, atom, potential, device):
-            rows = device.to_device(part.functions)
-            own = part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
-            total += own
-            total[atom] -= own.sum(axis=0)
+    for part in _parts(basis, _given(basis, potentials), device):
+        rows = device.to_device(part.functions)
+        total += part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
     return total
 
 
-def _parts(basis: Basis, atom: int, potential: CorePotential, device: Backend) -> Iterator[LocalPart | Projections]:
-    """The parts of an atom's potential that reach any basis function."""
-    local = LocalPart(basis, basis.R_ax[atom], potential.local, device)
-    if len(local.functions):
-        yield local
-    projected = Projections.of(basis, basis.R_ax[atom], potential, device)
-    if projected is not None:
-        yield projected
+def _parts(
+    basis: Basis, given: Sequence[tuple[int, CorePotential]], device: Backend
+) -> Iterator[LocalPart | Projections]:
+    """The local potentials, and the projected one of each atom, if they reach any basis function."""
+    yield from local_parts(basis, [(atom, potential.local) for atom, potential in given], device)
+    for atom, potential in given:
+        projected = Projections.of(basis, atom, potential, device)
+        if projected is not None:
+            yield projected
 
 
 def _given(basis: Basis, potentials: Potentials | None) -> list[tuple[int, CorePotential]]:

@@ -27,6 +27,7 @@ class Projections:
     """Basis functions projected about one centre: the functions that matter, their weights and kernel arguments."""
 
     backend: Backend
+    atom: int
     atoms: int
     functions: Ints  # basis functions, in the order of rows
     entry_atoms: Ints  # atom of every contracted shell
@@ -37,9 +38,9 @@ class Projections:
     derivative: _Coupling
 
     @classmethod
-    def of(cls, basis: Basis, centre: Array, given: CorePotential, backend: Backend) -> Projections | None:
+    def of(cls, basis: Basis, atom: int, given: CorePotential, backend: Backend) -> Projections | None:
         """Set up a centre; None if no basis function reaches it."""
-        shells = contracted_shells(basis)
+        shells, centre = contracted_shells(basis), basis.R_ax[atom]
         grid = radial_grid(given.projected, shells, shells.distances(basis.R_ax, centre))
         if grid is None:
             return None
@@ -53,7 +54,7 @@ class Projections:
         uploaded = backend.upload({**arrays, "radius": grid.r, "weights": weights})
         arguments = {**uploaded, "points": len(grid.r), "momenta": momenta, "width": len(weights)}
         common = (len(grid.r), uploaded["weights"], arguments, values, coupling)
-        return cls(backend, len(basis.R_ax), functions, shells.atom[entries], *common)
+        return cls(backend, atom, len(basis.R_ax), functions, shells.atom[entries], *common)
 
     def _launch(self, kernel: str, **more: Any) -> None:
         items = len(self.entry_atoms) * self.points
@@ -73,7 +74,7 @@ class Projections:
         return self.backend.linalg.product(P * self.weights, P.T)
 
     def gradient(self, D_pq: Any) -> Array:
-        """dE/dR of the atoms with basis functions for a density of the functions that matter, [atom, axis]."""
+        """dE/dR for a density of the functions that matter, [atom, axis]."""
         P = self.values()
         Q = self.backend.linalg.product(D_pq, P * (2.0 * self.weights))
         force = self.backend.xp.empty((len(self.entry_atoms), 3, self.points))
@@ -84,6 +85,7 @@ class Projections:
         self._launch("core_force", Q=Q, force=force, **more)
         gradient = np.zeros((self.atoms, 3))
         np.add.at(gradient, self.entry_atoms, self.backend.to_host(force.sum(axis=2)))
+        gradient[self.atom] -= gradient.sum(axis=0)
         return gradient
 
 

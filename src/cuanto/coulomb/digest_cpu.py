@@ -27,9 +27,9 @@ from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.memory import Budget
 
 CHUNKS = tuning.size("cpu", "direct.chunks")
-VECTOR = 8
-"""Approximate number of kets of the longest vector, the smallest chunk."""
-CALLS = 10
+VECTOR_KETS = 8
+"""Approximate number of kets in the longest vector; a chunk has at least one vector."""
+EXPECTED_CALLS = 10
 """Expected number of calls for one geometry."""
 LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
 TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
@@ -80,20 +80,22 @@ class CpuDigest:
         self._boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._tables: dict[Class, Records] = {}
         self.pairs = self._with_bounds(pairs)
-        self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR) for p in self.pairs))
+        self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR_KETS) for p in self.pairs))
         device = [DevicePairs(p, backend, self.real) for p in self.pairs]
         self.bra_pairs = self._with_bounds(bra_pairs)
-        others = [DevicePairs(p, backend, self.real) for p in self.bra_pairs]
-        bras_of = [others or device[: y + 1] for y in range(len(device))]
+        device_bras = [DevicePairs(p, backend, self.real) for p in self.bra_pairs]
+        bras_of = [device_bras or device[: y + 1] for y in range(len(device))]
         kets = [{name.removeprefix("ket_"): value for name, value in p.ket.items()} for p in device]
         counts = np.array([len(bras) for bras in bras_of])
         for ket, first, count in zip(kets, range_starts(counts)[:-1], counts, strict=True):
             ket |= {"first_bras": first, "bra_classes": count}
         self._kets = self.records(KET_CLASS, kets)
-        meeting = [(bra, ket) for ket, bras in zip(device, bras_of, strict=True) for bra in bras]
-        self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in meeting])
+        pairs_of_classes = [(bra, ket) for ket, bras in zip(device, bras_of, strict=True) for bra in bras]
+        self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in pairs_of_classes])
         self._kernels = self._bras.array
-        self._open = {i: self._choose(x.host, y.host, x.host.bra.count) for i, (x, y) in enumerate(meeting)}
+        self._unfinished = {
+            i: self._choose(x.host, y.host, x.host.bra.count) for i, (x, y) in enumerate(pairs_of_classes)
+        }
 
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
@@ -143,7 +145,8 @@ class CpuDigest:
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
         run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
-        return CALLS * run < TABLE_SECONDS * len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
+        monomials = len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
+        return EXPECTED_CALLS * run < TABLE_SECONDS * monomials
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
         """Addresses of the fastest kernel that is compiled, and of its tables."""
@@ -165,14 +168,16 @@ class CpuDigest:
     def bras(self) -> Any:
         """Records of all classes of bras with the fastest kernels compiled so far; the same array if nothing has
         changed."""
-        final = {i for i, choice in self._open.items() if choice.final}
-        better = {i: choice for i, choice in self._open.items() if i in final or not self._kernels["kernel"][i]}
+        final = {i for i, choice in self._unfinished.items() if choice.final}
+        better = {i: choice for i, choice in self._unfinished.items() if i in final or not self._kernels["kernel"][i]}
         if better:
             kernels = self._kernels.copy()  # a running launch may still use the old ones
             for i, choice in better.items():
                 kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
             self._kernels = kernels
-            self._open = {i: choice for i, choice in self._open.items() if choice.straight and i not in final}
+            self._unfinished = {
+                i: choice for i, choice in self._unfinished.items() if choice.straight and i not in final
+            }
         return self._kernels
 
     def _with_bounds(self, pairs: Sequence[PairClass]) -> list[PairClass]:
@@ -246,7 +251,7 @@ class CpuDigest:
 
     def _better(self, launch: Launch) -> Iterator[Launch | None]:
         """Yield the same launch with straight-line kernels, once they are compiled."""
-        while self._open:
+        while self._unfinished:
             before, now = self._kernels, self.bras()
             yield None if now is before else replace(launch, arguments={**launch.arguments, "bras": now})
 

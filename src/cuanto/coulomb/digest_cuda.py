@@ -12,21 +12,22 @@ import numpy as np
 from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
+from cuanto.backends.tables import make_tables
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
-from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source, source_of
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
 from cuanto.kernels.direct import cuda_digest, cuda_select
 from cuanto.kernels.recurrences.boys import boys_table, table_float
-from cuanto.kernels.spec import KernelSpec, coulomb_operator
+from cuanto.kernels.spec import coulomb_operator
 from cuanto.memory import Budget
 
 BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
-LEAST_BUFFER_BYTES = 2**26
+MIN_BUFFER_BYTES = 2**26
 """Minimum size of the buffer, even if the limit is lower."""
 SPAN = tuning.size("cuda", "direct.span")
 BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
-MOST_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
+MAX_FIXED = tuning.size("cuda", "direct.most_fixed_functions")
 
 
 class CudaDigest:
@@ -53,6 +54,8 @@ class CudaDigest:
         self._tables = GroupTables(backend.to_device)
         self._buffers: dict[str, Any] = {}
         self._reservation = f"quartet buffers, {self.name} precision"
+        meeting = (self._job(bra, ket) for y, ket in enumerate(pairs) for bra in pairs[: y + 1])
+        make_tables(((job.operator, job.bra, job.ket, job.algorithm) for job in meeting), levels=True)
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
         self._meeting = [(bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]]
@@ -99,7 +102,7 @@ class CudaDigest:
         """Quartets whose integrals fit into the buffer."""
         size = bra.columns * prod(bra.functions) * prod(ket.functions) * self.real.itemsize + 8
         available = self.budget.available() + self.budget.reserved.get(self._reservation, 0)
-        return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
+        return min(BUFFER_BYTES, max(MIN_BUFFER_BYTES, available // 4)) // size
 
     def _chunks(self, bra: PairClass, ket: PairClass, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of significant bras whose quartets fit into the buffer."""
@@ -154,7 +157,7 @@ class CudaDigest:
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """The kernel for these numbers of functions of b, c and d if it is compiled, else the general one."""
-        if max(sizes) > MOST_FIXED:
+        if max(sizes) > MAX_FIXED:
             return self._any_digest
         special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
         return special if special.ready else self._any_digest
@@ -177,9 +180,7 @@ class CudaDigest:
         work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
         wait = traits.schedule == "thread"
         if wait or (traits.schedule == "auto" and kind.straight and work > traits.worth_compiling):
-            class_ = (job.operator, job.bra, job.ket, job.algorithm)
-            spec = KernelSpec(*class_, "thread", self.name, kind.at_once, consumer="list")
-            program = self.backend.compile(source_of(spec), later=True)
+            program = self.backend.compile(kind.list_source(self.name), later=True)
             if wait or program.ready:
                 return program, self._blocks(items, LIST_THREADS), 0, {}
         lanes, shared = group_lanes(job, kind.need, self.real.itemsize, traits.shared_limit - STATIC_SHARED)

@@ -3,8 +3,8 @@
 The four functions of an integral are equivalent in E = -1/2 sum_pqrt D_pr D_qt (pq|rt) of one spin, hence dE/dR is
 four times the derivative with respect to the first function. The derivative of a function is a sum over monomials k of
 shells of higher and lower angular momentum (`integrals.derivative`): the kernels of K give K'_kr = sum_qt (kq|rt) D_qt,
-which is contracted with D. Integrals are digested like those of K (`quartets`) and not stored. GPUs evaluate no
-integrals (`exchange_forces_cuda`).
+which is contracted with D. Integrals are digested like those of K (`quartets`) and not stored. GPUs contract Hermite
+integrals with densities instead (`exchange_forces_cuda`).
 
 A quartet adds at most Q_kb Q_cd max |D_ac D_bd| to a force (Schwarz; k is a derivative of a function of shell a);
 quartets below the threshold are neglected.

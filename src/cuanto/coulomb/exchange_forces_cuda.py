@@ -17,7 +17,7 @@ from cuanto.arrays import Array, range_starts
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
-from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, LEAST_BUFFER_BYTES, SPAN
+from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, MIN_BUFFER_BYTES, SPAN
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
 from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, round_to_single
 from cuanto.integrals.engine import upload_groups
@@ -60,7 +60,7 @@ class PairsWithSlopes:
 
 
 class Monomials:
-    """The functions of a basis in terms of monomials, the only functions that the kernels know.
+    """The functions of a basis in terms of monomials, the only functions that the kernels handle.
 
     `place`: first monomial of each function's shell and column, by that column's first function; `atom` of each
     monomial; `matrix` [function, monomial], None if it is the identity.
@@ -138,9 +138,9 @@ class CudaExchangeForces:
         """d/dR of -2 sum over quartets of Gamma_abcd (ab|cd), [atom, axis]; on the host."""
         xp, atoms = self.backend.xp, len(self.basis.R_ax)
         largest = self._engine.largest(D_npq)
-        monomials, positions = self._monomials
+        monomials, tables = self._monomials
         gradient = self.backend.zeros((COPIES, atoms, 3), np.float64)
-        common = {**positions, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
+        common = {**tables, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
         common |= {"densities": len(D_npq), "gradient": gradient, "copies": COPIES, "want_j": 0}
         common |= {"largest": xp.ascontiguousarray(largest), "segments": len(largest)}
         common["cutoff"] = self.options.threshold * SIZE_SHARE
@@ -203,7 +203,7 @@ class CudaExchangeForces:
     def _room(self) -> int:
         """Number of quartets whose lists fit into memory."""
         held = 0 if self._buffer is None else self._buffer.nbytes
-        size = min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, (self.budget.available() + held) // 4))
+        size = min(BUFFER_BYTES, max(MIN_BUFFER_BYTES, (self.budget.available() + held) // 4))
         return size // QUARTET_BYTES
 
     def _memory(self, quartets: int) -> Any:

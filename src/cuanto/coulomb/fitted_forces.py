@@ -20,7 +20,7 @@ from cuanto.memory import Budget
 
 ORBITALS_AT_ONCE = 32
 """Smallest number of orbitals i processed at a time: enough to be worth the calls."""
-SHARE = 0.4
+MEMORY_SHARE = 0.4
 """Fraction of the available memory for Y_ijP, and for the integrals of a pass."""
 
 
@@ -32,7 +32,7 @@ def fitted_exchange_gradient(
     Y_ijP of as many orbitals i at a time as fit into the `budget` of the calculation.
     """
     integrals, backend = tensor.integrals, tensor.integrals.backend
-    room = SHARE * budget.available()
+    room = MEMORY_SHARE * budget.available()
     forces = ThreeCentreForces(integrals, room)
     width, naux = forces.width, len(forces.order)
     inverse_QP = backend.zeros((naux, width), np.float64)

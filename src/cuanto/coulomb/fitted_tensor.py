@@ -123,7 +123,7 @@ class StoredRows(CoulombSums):
         pair, weight = np.zeros(len(self.rows), dtype=np.int64), np.zeros(len(self.rows))
         pair[self._row], weight[self._row] = p * self._n + q, np.where(p == q, 0.5, 1.0)
         lower = np.tril(table) + np.tril(table, -1).T
-        self._pair, self._weight, self._place = put(pair), put(weight), put(np.maximum(lower, 0))
+        self._pair, self._weight, self._row_of_pair = put(pair), put(weight), put(np.maximum(lower, 0))
         self._present = put((lower >= 0).astype(float)) if (lower < 0).any() else None
 
     def solve(self, metric: FittingMetric) -> None:
@@ -144,7 +144,7 @@ class StoredRows(CoulombSums):
         """J_spq from the rows with p >= q."""
         found = []
         for c_P in c_sP:
-            J_pq = self._backend.linalg.rows_times(self.rows, c_P, self._ranges).take(self._place)
+            J_pq = self._backend.linalg.rows_times(self.rows, c_P, self._ranges).take(self._row_of_pair)
             found.append(J_pq if self._present is None else J_pq * self._present)
         return self._backend.xp.stack(found)
 

@@ -37,9 +37,9 @@ from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 
 KINDS = ("jk", "j")
-EMPTY = 1e-14
+NEGLIGIBLE_OCCUPATION = 1e-14
 """Orbitals of a density whose occupation, relative to the largest, is smaller are neglected."""
-OCCUPIED = 5
+FUNCTIONS_PER_ORBITAL = 5
 """Approximate number of functions per occupied orbital; where integrals are recomputed, all orbitals are transformed at
 once."""
 ROW_INDICES = 3
@@ -148,7 +148,7 @@ class FittedJK(JKBuilder):
         xp = self.backend.xp
         weights, U = self.backend.linalg.eigh(0.5 * (D_pq + D_pq.T))
         weights_host = self.backend.to_host(weights)
-        smallest = EMPTY * float(np.abs(weights_host).max())
+        smallest = NEGLIGIBLE_OCCUPATION * float(np.abs(weights_host).max())
         K_pq = xp.zeros_like(D_pq)
         for sign in (1.0, -1.0):
             mine = np.flatnonzero(sign * weights_host > smallest)
@@ -244,5 +244,5 @@ def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: 
         naux=naux,
         widest=max(shell.nbf for shell in integrals.aux.shells),
         metric=linalg.factor_copies * factor,
-        columns=max(COLUMNS, n // OCCUPIED),
+        columns=max(COLUMNS, n // FUNCTIONS_PER_ORBITAL),
     )

@@ -30,7 +30,7 @@ class BlockTensor(FittedTensor):
         self.integrals, self.metric, self.sums, self._layout = integrals, metric, sums, layout
         self.columns, self.order = plan.columns, layout.order
         self._q = [put(layout.order[block.q]) for block in layout.blocks]
-        self._place_pq = put(layout.place[:, None] * integrals.basis.nbf + layout.place)
+        self._positions_pq = put(layout.positions[:, None] * integrals.basis.nbf + layout.positions)
         self.stored = [] if layout.triangle else self._store(plan.kept)
         recomputed = not layout.triangle and len(self.stored) < len(layout.blocks)
         self._slices = aux_slices(integrals.aux, plan.aux_at_once) if recomputed else []
@@ -52,7 +52,7 @@ class BlockTensor(FittedTensor):
 
     def exchange(self, C_pi: Any) -> Any:
         """K_pq in the order of the basis."""
-        return super().exchange(C_pi).take(self._place_pq)
+        return super().exchange(C_pi).take(self._positions_pq)
 
     def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP of `columns` orbitals at a time."""

@@ -20,11 +20,11 @@ from cuanto.integrals.segments import segments
 
 THRESHOLD = 1e-13
 """Smaller products of primitives are neglected (energy of octane: 1e-13), and pairs of blocks without larger ones."""
-ITERATIONS = 60
+MAX_ITERATIONS = 60
 """Largest number of iterations for a range."""
 RANGE_ERROR = 1e-6
 """Relative error to which a range converges."""
-SAFETY = 1.0001
+RANGE_SAFETY = 1.0001
 """Factor of the range of pairs that allows for rounding and for that error."""
 
 
@@ -63,7 +63,7 @@ class Layout:
     blocks: tuple[Block, ...]
 
     @property
-    def place(self) -> Ints:
+    def positions(self) -> Ints:
         """Position of each function."""
         return np.argsort(self.order)
 
@@ -163,12 +163,12 @@ def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> floa
     p, half_l = alpha + beta, 0.5 * (x[2][:, None] + y[2][None, :])
     size = np.log(np.maximum(x[1][:, None] * y[1][None, :] / p, 1e-300)) - np.log(THRESHOLD)
     R2 = np.full(p.shape, 1e4)
-    for _ in range(ITERATIONS):  # the logarithm of the polynomial part grows more slowly than the exponent
+    for _ in range(MAX_ITERATIONS):  # the logarithm of the polynomial part grows more slowly than the exponent
         last, spread = R2, np.maximum(1.0, np.maximum(1.0 / p, R2))
         R2 = np.maximum(0.0, (size + half_l * np.log(spread)) * p / (alpha * beta))
         if float(np.abs(R2 - last).max()) <= RANGE_ERROR * float(R2.max()):
             break
-    return float(SAFETY * R2.max())
+    return float(RANGE_SAFETY * R2.max())
 
 
 def block_pairs(layout: Layout, block: Block) -> Iterator[BraBatch]:

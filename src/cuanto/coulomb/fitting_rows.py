@@ -30,7 +30,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.pairs import RowMap
 from cuanto.kernels.products import rows_kernel
 
-PAIR = 1e-11
+PAIR_BOUND = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
 SMALL_PART = 4
 """Orbitals are split into parts if no part has more than this fraction of the functions."""
@@ -64,7 +64,7 @@ def large_pairs(basis: Basis) -> Iterator[BraBatch]:
     """The significant pairs of shells, with rows p n + q (p >= q)."""
     for batch in basis_pairs(basis, RowMap(basis.nbf, packed=False), THRESHOLD):
         sizes = primitive_sizes(batch, None)  # bounds for 1/r, which are larger than those for the attenuated operator
-        large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR
+        large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR_BOUND
         if large.any():
             yield batch if large.all() else select_bras(batch, np.flatnonzero(large))
 
@@ -164,8 +164,8 @@ class NativeRows(RowTensor):
     def _exchange_at_once(self, C_pi: Any, parts: Sequence[Part]) -> Any:
         """K of orbitals that are restricted to one part each: only functions near the part contribute."""
         naux, inside = self.naux, np.zeros(self.n, dtype=bool)
-        items, stacks, positions = [], [], []
-        size = position = column = 0
+        items, stacks, near_functions = [], [], []
+        size = offset = column = 0
         for part, columns in parts:
             inside[part] = True
             at = np.flatnonzero(inside[self._q])
@@ -174,13 +174,13 @@ class NativeRows(RowTensor):
             last = at[np.append(first[1:], len(at)) - 1] + 1  # rows in between have coefficients of zero
             count, out = len(columns), size + np.arange(len(near)) * naux
             items.append(_items(at[first], last, column, count, out, len(near) * naux))
-            stacks.append((size, len(near), count, position))
-            positions.append(near)
-            size, position, column = size + count * len(near) * naux, position + len(near), column + count
+            stacks.append((size, len(near), count, offset))
+            near_functions.append(near)
+            size, offset, column = size + count * len(near) * naux, offset + len(near), column + count
         X = self._X(size)
         C_qi = C_pi[:, np.concatenate([columns for _, columns in parts])]
         self._transform(C_qi, X, np.concatenate(items, axis=1))
-        return add_squares(self.backend, X, naux, stacks, np.concatenate(positions).astype(np.int32), self.n)
+        return add_squares(self.backend, X, naux, stacks, np.concatenate(near_functions).astype(np.int32), self.n)
 
     def _transform(self, C_qi: Any, X: Any, items: Ints) -> None:
         """Compute X_iP for `_items`."""
@@ -217,12 +217,13 @@ def separate_parts(C_pi: Array) -> list[Part]:
     """
     if not C_pi.size or SMALL_PART * np.count_nonzero(C_pi) > C_pi.size:
         return []
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    nonzero = csr_array(C_pi != 0.0, dtype=np.int32)
-    _, owner = connected_components(nonzero @ nonzero.T, directed=False)
-    orbital_owner = owner[np.argmax(C_pi != 0.0, axis=0)]
+    nonzero, none = C_pi != 0.0, len(C_pi)
+    owner, before = np.arange(none), np.arange(0)
+    while not np.array_equal(owner, before):  # the lowest function of each part, from function to orbital and back
+        before = owner
+        lowest = np.where(nonzero, owner[:, None], none).min(axis=0)
+        owner = np.minimum(owner, np.where(nonzero, lowest, none).min(axis=1))
+    orbital_owner = owner[np.argmax(nonzero, axis=0)]
     parts = []
     for number in np.unique(orbital_owner):
         part = np.flatnonzero(owner == number)

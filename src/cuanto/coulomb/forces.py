@@ -27,7 +27,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.kernels.hermite_build import expansion_memory, step_source
 
-POINT = 1e24
+POINT_EXPONENT = 1e24
 """Exponent of a Gaussian that equals a point charge in double precision."""
 THRESHOLD = 1e-12
 """Largest error that screening causes in the force on a pair."""
@@ -115,8 +115,9 @@ def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tu
     sets, single = [], []
     if sources.points is not None:
         charges, positions = sources.points
-        n, height = len(charges), (POINT / np.pi) ** 1.5
-        group = Primitives.of(((0, True),), 0, np.full(n, POINT), positions, np.full((n, 1), height), np.arange(n))
+        n, height = len(charges), (POINT_EXPONENT / np.pi) ** 1.5
+        exponents = np.full(n, POINT_EXPONENT)
+        group = Primitives.of(((0, True),), 0, exponents, positions, np.full((n, 1), height), np.arange(n))
         sets.append(ChargeSet(POINTS, [group], single=True))
         single.append(backend.to_device(-height * charges))
     if sources.fit is not None:
@@ -165,7 +166,7 @@ def _launch(
     """A step that adds forces; chunks of the CPU have more pairs than sums."""
     a, b = block.bra, block.ket
     program = backend.compile(step_source(backend.traits.language, step))
-    own = {**block.pairs(tuples_on(backend), higher), **block.places, **a.arguments("a"), **b.arguments("b")}
+    own = {**block.pairs(tuples_on(backend), higher), **block.density_offsets, **a.arguments("a"), **b.arguments("b")}
     scratch, grain = expansion_memory(a.order, b.order, step), max(-(-block.count // CHUNKS), gradient.size)
     return Launch(program, block.count, {"size": 0, **own, **values, "gradient": gradient}, scratch, grain, "gradient")
 

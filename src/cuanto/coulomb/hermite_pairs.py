@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from cuanto import tuning
-from cuanto.arrays import Array, Ints, range_starts
+from cuanto.arrays import Array, Ints, SparseMatrix, range_starts
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.coulomb.j_tables import Kind, polynomials_on, self_repulsion_on, tuples_on
@@ -26,7 +25,7 @@ from cuanto.kernels.hermite_build import expansion_memory, step_source
 from cuanto.kernels.recurrences.components import function_count
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
-NEGLIGIBLE = 1e-2
+BOUND_SHARE = 1e-2
 """Pairs are neglected when their bound is below this times the threshold."""
 CHUNK_NUMBERS = tuning.size("cpu", "j.expansion_numbers")
 
@@ -91,7 +90,7 @@ def upload_primitives(groups: Sequence[Primitives], backend: Backend) -> list[Pr
     ]
 
 
-def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
+def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
@@ -121,7 +120,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
 
 def _contraction(
     classes: Sequence[SegmentClass], owners: list[Ints], columns: list[Ints], shape: tuple[int, int]
-) -> Any:
+) -> SparseMatrix:
     rows, cols, values = [], [], []
     for c, owner, column in zip(classes, owners, columns, strict=True):
         m = np.arange(c.functions)
@@ -129,8 +128,7 @@ def _contraction(
         rows.append(np.broadcast_to(c.ao[owner][:, :, None] + m, full).reshape(-1))
         cols.append(np.broadcast_to(column[:, None, None] + m, full).reshape(-1))
         values.append(np.broadcast_to(c.coefficients[:, :, None], full).reshape(-1))
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols)))
-    return sparse.coo_matrix(entries, shape=shape)
+    return SparseMatrix(np.concatenate(rows), np.concatenate(cols), np.concatenate(values), shape)
 
 
 @dataclass(frozen=True)
@@ -206,7 +204,7 @@ class PairBlock:
         return {"u": self.arrays.u, "v": self.arrays.v, **sizes}
 
     @property
-    def places(self) -> dict[str, int]:
+    def density_offsets(self) -> dict[str, int]:
         """Arguments of kernels: offsets of the densities."""
         row = self.charges.row
         return {"origin": self.charges.offset + self.bra.first * row + self.ket.first, "row": row}
@@ -294,7 +292,7 @@ def _select(kinds: Sequence[tuple[Primitives, Primitives]], threshold: float, ba
     xp, bases, smallest = (
         backend.xp,
         range_starts([a.count * b.count for a, b in kinds]).tolist(),
-        NEGLIGIBLE * threshold,
+        BOUND_SHARE * threshold,
     )
     program = backend.compile(step_source(backend.traits.language, "j_select"))
     parts = []

@@ -12,8 +12,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto import tuning
+from cuanto.arrays import SparseMatrix
 from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock
 from cuanto.coulomb.j_tables import boys_on, self_repulsion_on, tuples_on
@@ -112,16 +114,16 @@ class Reach:
 class Contraction:
     """The sparse matrix C_pk from functions of primitives to basis functions."""
 
-    def __init__(self, C_pk: Any, backend: Backend) -> None:
+    def __init__(self, C_pk: SparseMatrix, backend: Backend) -> None:
         self.backend, self.shape, self._C_pk = backend, C_pk.shape, C_pk
 
     @cached_property
     def _by_p(self) -> dict[str, Any]:
-        return _nonzero(self._C_pk.tocsr(), self.backend)
+        return _nonzero(self._C_pk, self.backend)
 
     @cached_property
     def _by_k(self) -> dict[str, Any]:
-        return _nonzero(self._C_pk.T.tocsr(), self.backend)
+        return _nonzero(self._C_pk.T, self.backend)
 
     def density(self, D_npq: Any, out: Any | None = None) -> Any:
         """X_nkl of the symmetric parts of densities, written to `out` if given."""
@@ -150,8 +152,9 @@ class Contraction:
         return out
 
 
-def _nonzero(C: Any, backend: Backend) -> dict[str, Any]:
-    arrays = {"start": C.indptr.astype(np.int32), "index": C.indices.astype(np.int32), "value": C.data}
+def _nonzero(C: SparseMatrix, backend: Backend) -> dict[str, Any]:
+    start, index, value = C.compressed()
+    arrays: dict[str, NDArray[Any]] = {"start": start.astype(np.int32), "index": index.astype(np.int32), "value": value}
     return {"rows": C.shape[0], "columns": C.shape[1], **backend.upload(arrays)}
 
 
@@ -270,7 +273,7 @@ class Steps:
         return {"bra_stride": bra, "value_stride": value, "rank": bras.rank, "factor": factor, "V": V}
 
     def _values(self, block: PairBlock) -> dict[str, Any]:
-        return {**block.pairs(self._table), **block.places, "E": block.E_kft}
+        return {**block.pairs(self._table), **block.density_offsets, "E": block.E_kft}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cuanto.errors import InputError
 
 SAFE_PIVOT = 1e3
 """Smallest pivot of plain Cholesky, in units of delta: three digits of it are then correct."""
-LARGEST_PERTURBATION = 1e-4
+MAX_PERTURBATION = 1e-4
 """Norm of E, for a unit diagonal, above which functions are left out instead."""
 
 
@@ -126,7 +126,7 @@ def _inverse_of_singular(A: Array, delta: float, attenuated: bool) -> tuple[Arra
     """M^-1 of a matrix that is nearly singular; A is overwritten."""
     if not attenuated:
         modified = modified_cholesky(A, delta)
-        if modified.report.perturbation <= LARGEST_PERTURBATION:
+        if modified.report.perturbation <= MAX_PERTURBATION:
             return modified.inverse_factor(), modified.report
         del modified
     return pivoted_inverse(A, delta)
@@ -161,7 +161,7 @@ class FittingMetric:
         return rows
 
     def half_solve_to(self, rows: Any, one: Any, other: Any) -> None:
-        """Replace the rows `one`, and the `other` rows, by the rows `one` times M^-T."""
+        """Set rows[one] and rows[other] to rows[one] M^-T."""
         self._linalg.times_transpose_to(rows, one, other, self.inverse, self.triangular)
 
     def back_solve(self, x: Any) -> Any:

@@ -18,16 +18,17 @@ from cuanto.coulomb.digest_cpu import CpuDigest, Window
 from cuanto.kernels.direct import cpu_store, cpu_stored
 from cuanto.kernels.layout import STORE
 
-ALIGNED = 64
+ALIGNMENT = 64
 """Bytes of the longest vector."""
-UNEVEN = 2
+MAX_IMBALANCE = 2
 """Largest ratio of the quartets of a chunk to the average."""
-LITTLE = tuning.size("cpu", "direct.stored_chunk_bytes")
+CHUNK_BYTES = tuning.size("cpu", "direct.stored_chunk_bytes")
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers of heads and values of each chunk; `complete`: counting did not stop at a limit."""
+    """Numbers of heads (integers that list the bras of each vector of kets) and of values in each chunk; `complete`:
+    counting did not stop at a limit."""
 
     heads: Array
     values: Array
@@ -37,13 +38,13 @@ class Amount:
     @property
     def bytes(self) -> int:
         """Total size."""
-        return int(4 * self.heads.sum() + self.itemsize * self.values.sum()) + ALIGNED
+        return int(4 * self.heads.sum() + self.itemsize * self.values.sum()) + ALIGNMENT
 
 
 def count_quartets(digest: CpuDigest, window: Window, segments: int, limit: int) -> Amount:
     """Size of the integrals of these quartets; counting may stop above `limit` bytes."""
     itemsize = digest.real.itemsize
-    share = max(UNEVEN * limit // digest.chunks, min(limit, LITTLE))
+    share = max(MAX_IMBALANCE * limit // digest.chunks, min(limit, CHUNK_BYTES))
     for most in (share // itemsize, limit // itemsize):
         stores = digest.records(STORE, [_stream(None, None, most)] * digest.chunks)
         _fill(digest, window, segments, {"stores": stores.array, "bras": digest.without_kernels})
@@ -88,6 +89,6 @@ def _fill(digest: CpuDigest, window: Window, segments: int, values: dict[str, An
 def _allocate_aligned(count: int, digest: CpuDigest) -> Any:
     """Uninitialised memory, aligned for vectors."""
     real = digest.real
-    whole = np.empty(count + ALIGNED // real.itemsize, dtype=real)
-    skip = -digest.backend.address(whole) % ALIGNED // real.itemsize
+    whole = np.empty(count + ALIGNMENT // real.itemsize, dtype=real)
+    skip = -digest.backend.address(whole) % ALIGNMENT // real.itemsize
     return whole[skip : skip + count]

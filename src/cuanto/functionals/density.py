@@ -14,14 +14,14 @@ from math import pi
 from cuanto.kernels.ir import Graph
 from cuanto.kernels.values import Value, cbrt, maximum, number, select, sqrt, variable
 
-LEAST_FRACTION = 2.0**-52
+MIN_FRACTION = 2.0**-52
 """Lower bound of 1 - |zeta|: its negative powers and their derivatives stay finite."""
-LEAST_SIGMA = 1e-36
+MIN_SIGMA = 1e-36
 """Lower bound of |grad rho|^2, so that its square root can be differentiated."""
 K_F: float = (3 * pi**2) ** (1 / 3)
 """The Fermi momentum is K_F rho^(1/3)."""
 CUBE_ROOT_2: float = 2 ** (1 / 3)
-RADIUS: float = (3 / (4 * pi)) ** (1 / 3)
+RADIUS_FACTOR: float = (3 / (4 * pi)) ** (1 / 3)
 """r_s rho^(1/3)"""
 C_F: float = 0.3 * (6 * pi**2) ** (2 / 3)
 """tau_s of the uniform gas is C_F rho_s^(5/3)."""
@@ -93,8 +93,8 @@ class Polarisation:
 
     @cached_property
     def phi(self) -> Value:
-        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2, where LEAST_FRACTION counts as zero."""
-        a, b = (select(x, 2 * LEAST_FRACTION, 0, x ** Fraction(2, 3)) for x in (self.up, self.down))
+        """[(1 + zeta)^(2/3) + (1 - zeta)^(2/3)] / 2, where MIN_FRACTION counts as zero."""
+        a, b = (select(x, 2 * MIN_FRACTION, 0, x ** Fraction(2, 3)) for x in (self.up, self.down))
         return 0.5 * (a + b)
 
 
@@ -120,7 +120,7 @@ class Density:
     def sigma(self) -> Value:
         """|grad rho|^2 of the total density, bounded where the gradients of the spins cancel."""
         total = self.a.sigma + 2 * self.sigma_ab + self.b.sigma
-        return total if self.a == self.b else maximum(total, LEAST_SIGMA)
+        return total if self.a == self.b else maximum(total, MIN_SIGMA)
 
     @cached_property
     def tau(self) -> Value:
@@ -147,7 +147,7 @@ class Density:
         """From ratios of densities, so that 1 - zeta is accurate near full polarisation."""
         up, down = (2 * s.rho / self.rho for s in self.spins)
         zeta = (self.a.rho - self.b.rho) / self.rho
-        return Polarisation(maximum(up, LEAST_FRACTION), maximum(down, LEAST_FRACTION), zeta)
+        return Polarisation(maximum(up, MIN_FRACTION), maximum(down, MIN_FRACTION), zeta)
 
     @cached_property
     def p(self) -> Value:
@@ -171,12 +171,12 @@ class Density:
 
 def radius(cube_root: Value) -> Value:
     """r_s from rho^(1/3)."""
-    return RADIUS / cube_root
+    return RADIUS_FACTOR / cube_root
 
 
 def full_polarisation(graph: Graph) -> Polarisation:
     """zeta = 1, with the same bound as any density, so that self-correlation cancels exactly."""
-    return Polarisation(number(graph, 2), number(graph, LEAST_FRACTION), number(graph, 1))
+    return Polarisation(number(graph, 2), number(graph, MIN_FRACTION), number(graph, 1))
 
 
 def open_shell(graph: Graph) -> tuple[Density, list[Value]]:

@@ -77,8 +77,13 @@ class Functional:
 
     def source(self, target: str, spins: int, real: str = "double", consumer: str = "store") -> Source:
         """Source of the kernel."""
-        name = "".join(letter if letter.isalnum() else "_" for letter in self.name)
-        return functional_source(self.expressions(spins), name, self.family, spins, target, real, consumer)
+        return _source(self, target, spins, real, consumer)
+
+
+@cache
+def _source(functional: Functional, target: str, spins: int, real: str, consumer: str) -> Source:
+    name = "".join(letter if letter.isalnum() else "_" for letter in functional.name)
+    return functional_source(functional.expressions(spins), name, functional.family, spins, target, real, consumer)
 
 
 @cache

@@ -27,11 +27,11 @@ def gradient_series(c_i: Sequence[float], gamma: float, x_squared: Value) -> Val
     return polynomial(c_i, gamma * x_squared / (1 + gamma * x_squared))
 
 
-# ---- omega-B97X: short-range exchange and correlation, beside exact exchange ----------------------------------
+# ---- omega-B97X: short-range exchange and correlation, to go with exact exchange ----------------------------------
 
 EXCHANGE = (0.842294, 0.726479, 1.04760, -5.70635, 13.2794)
-SAME = (1.0, -4.33879, 18.2308, -31.7430, 17.2901)
-OPPOSITE = (1.0, 2.37031, -11.3995, 6.58405, -3.78132)
+SAME_SPIN = (1.0, -4.33879, 18.2308, -31.7430, 17.2901)
+OPPOSITE_SPIN = (1.0, 2.37031, -11.3995, 6.58405, -3.78132)
 GAMMA_X, GAMMA_SAME, GAMMA_OPPOSITE = 0.004, 0.2, 0.006
 
 
@@ -45,10 +45,10 @@ def short_range_exchange(s: Spin, omega: float) -> Value:
 def wb97x(d: Density, omega: float) -> Value:
     """Energy density."""
     e_a, e_b, e_ab = by_spins(d, PRINTED)
-    same = e_a * gradient_series(SAME, GAMMA_SAME, d.a.x_squared)
-    same = same + e_b * gradient_series(SAME, GAMMA_SAME, d.b.x_squared)
+    same = e_a * gradient_series(SAME_SPIN, GAMMA_SAME, d.a.x_squared)
+    same = same + e_b * gradient_series(SAME_SPIN, GAMMA_SAME, d.b.x_squared)
     mean = 0.5 * (d.a.x_squared + d.b.x_squared)
-    opposite = e_ab * gradient_series(OPPOSITE, GAMMA_OPPOSITE, mean)
+    opposite = e_ab * gradient_series(OPPOSITE_SPIN, GAMMA_OPPOSITE, mean)
     return short_range_exchange(d.a, omega) + short_range_exchange(d.b, omega) + same + opposite
 
 
@@ -95,7 +95,7 @@ def m06_l_exchange(s: Spin) -> Value:
 
 @define_exchange("hyb_mgga_x_m06_2x", M06_2X)
 def m06_2x_exchange(s: Spin) -> Value:
-    """Energy density of one spin, beside 54 % of exact exchange."""
+    """Energy density of one spin, to be combined with 54 % of exact exchange."""
     return exchange(s) * pbe_enhancement(s) * kinetic_ratio_series(M06_2X_A, s)
 
 

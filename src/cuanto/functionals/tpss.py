@@ -17,7 +17,8 @@ TPSS = Citation(
 )
 
 KAPPA, B, C, E, MU = 0.804, 0.40, 1.59096, 1.537, 0.21951
-SECOND = 10 / 81
+SECOND_ORDER = 10 / 81
+"""Coefficient of p in the gradient expansion of exchange."""
 D = 2.8
 
 
@@ -31,11 +32,11 @@ def enhancement(s: Spin) -> Value:
     q = 0.45 * (alpha - 1) / sqrt(1 + B * alpha * (alpha - 1)) + 2 / 3 * p
     z2 = z * z
     x = (
-        (SECOND + C * z2 / (1 + z2) ** 2) * p
+        (SECOND_ORDER + C * z2 / (1 + z2) ** 2) * p
         + 146 / 2025 * q * q
         - 73 / 405 * q * p * sqrt(0.18 * z_over_p * z_over_p + 0.5)
-        + SECOND**2 / KAPPA * p * p
-        + 2 * root(E) * SECOND * 0.36 * z2
+        + SECOND_ORDER**2 / KAPPA * p * p
+        + 2 * root(E) * SECOND_ORDER * 0.36 * z2
         + E * MU * p**3
     ) / (1 + root(E) * p) ** 2
     return 1 + KAPPA * x / (KAPPA + x)
@@ -43,9 +44,9 @@ def enhancement(s: Spin) -> Value:
 
 def one_spin(s: Spin) -> Value:
     """PBE correlation of the electrons of one spin alone."""
-    whole = full_polarisation(s.rho.graph)
-    t2 = pi / (16 * K_F) * s.sigma / (whole.phi**2 * s.rho * s.rho * s.cube_root)
-    return pbe_per_electron(radius(s.cube_root), whole, t2)
+    polarisation = full_polarisation(s.rho.graph)
+    t2 = pi / (16 * K_F) * s.sigma / (polarisation.phi**2 * s.rho * s.rho * s.cube_root)
+    return pbe_per_electron(radius(s.cube_root), polarisation, t2)
 
 
 def spin_factor(d: Density) -> Value:
@@ -62,10 +63,10 @@ def spin_factor(d: Density) -> Value:
 @define("mgga_c_tpss", TPSS)
 def correlation(d: Density) -> Value:
     """Energy density, eqs. 11 and 12."""
-    whole = pbe_per_electron(d.rs, d.polarisation, d.t_squared(d.polarisation.phi))
+    total = pbe_per_electron(d.rs, d.polarisation, d.t_squared(d.polarisation.phi))
     c = spin_factor(d)
     z = d.tau_w / d.tau
     z2 = z * z
-    a, b = (s.rho / d.rho * maximum(one_spin(s), whole) for s in d.spins)
-    e = whole * (1 + c * z2) - (1 + c) * z2 * (a + b)
+    a, b = (s.rho / d.rho * maximum(one_spin(s), total) for s in d.spins)
+    e = total * (1 + c * z2) - (1 + c) * z2 * (a + b)
     return d.rho * e * (1 + D * e * z2 * z)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import pi
 from math import sqrt as root
 
-from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, Spin, radius
+from cuanto.functionals.density import CUBE_ROOT_2, RADIUS_FACTOR, Density, Polarisation, Spin, radius
 from cuanto.functionals.parts import Citation, define, define_exchange
 from cuanto.kernels.values import Value, atan, cbrt, log, log1p, maximum, minimum, select, sqrt
 
@@ -134,24 +134,24 @@ def per_electron(rs: Value, polarisation: Polarisation, constants: Constants = P
 
 @define("lda_c_pw", PERDEW_WANG)
 def perdew_wang(d: Density) -> Value:
-    """With the constants as printed."""
+    """Correlation energy density, with the constants as printed."""
     return d.rho * per_electron(d.rs, d.polarisation, PRINTED)
 
 
 @define("lda_c_pw_mod", PERDEW_WANG)
 def perdew_wang_precise(d: Density) -> Value:
-    """With more digits of the constants."""
+    """Correlation energy density, with more digits of the constants."""
     return d.rho * per_electron(d.rs, d.polarisation)
 
 
-def of_one_spin(cube_root: Value, constants: Constants) -> Value:
+def per_electron_one_spin(cube_root: Value, constants: Constants) -> Value:
     """Energy per electron of a fully polarised gas, from rho_s^(1/3)."""
     return pw_fit(radius(cube_root), constants.A[1], SHAPES[1])
 
 
 def by_spins(d: Density, constants: Constants) -> tuple[Value, Value, Value]:
     """Energy densities of equal (alpha, beta) and of opposite spins (H. Stoll et al., doi:10.1007/BF02394557)."""
-    same = [s.rho * of_one_spin(s.cube_root, constants) for s in d.spins]
+    same = [s.rho * per_electron_one_spin(s.cube_root, constants) for s in d.spins]
     if d.a == d.b:
         return same[0], same[1], d.rho * per_electron(d.rs, d.polarisation, constants) - same[0] - same[1]
     return same[0], same[1], _opposite(d, constants)
@@ -160,35 +160,36 @@ def by_spins(d: Density, constants: Constants) -> tuple[Value, Value, Value]:
 def _opposite(d: Density, constants: Constants) -> Value:
     """Correlation energy density of opposite spins, rho eps(rho, zeta) - sum_s rho_s eps_1(rho_s).
 
-    Near full polarisation nearly equal numbers would be subtracted. Here every term is small with the minority spin:
+    Near full polarisation nearly equal numbers would be subtracted. Here every term vanishes with the minority spin:
     rho [eps(rho, zeta) - eps_1(rho)] + rho_min [eps_1(rho) - eps_1(rho_min)] + rho_max [eps_1(rho) - eps_1(rho_max)].
     """
     a, b = d.spins
-    most, few = maximum(a.rho, b.rho), minimum(a.rho, b.rho)
-    root_most = select(a.rho, b.rho, b.cube_root, a.cube_root)
-    root_few = select(a.rho, b.rho, a.cube_root, b.cube_root)
+    majority, minority = maximum(a.rho, b.rho), minimum(a.rho, b.rho)
+    root_majority = select(a.rho, b.rho, b.cube_root, a.cube_root)
+    root_minority = select(a.rho, b.rho, a.cube_root, b.cube_root)
     para, ferro, minus = (pw_fit(d.rs, A, shape) for A, shape in zip(constants.A, SHAPES, strict=True))
-    f, not_f, not_z4 = d.polarisation.f, *_beside_one(d.polarisation)
+    f, not_f, not_z4 = d.polarisation.f, *_complements(d.polarisation)
     mixed = (para - ferro) * (not_f + f * not_z4) - minus * f * not_z4 / constants.f_curvature
-    change = _change_of_fit(d.cube_root, root_most, few, constants.A[1], SHAPES[1])
-    return d.rho * mixed + few * (ferro - of_one_spin(root_few, constants)) + most * change
+    change = _fit_difference(d.cube_root, root_majority, minority, constants.A[1], SHAPES[1])
+    return d.rho * mixed + minority * (ferro - per_electron_one_spin(root_minority, constants)) + majority * change
 
 
-def _beside_one(p: Polarisation) -> tuple[Value, Value]:
-    """1 - f and 1 - zeta^4 as products: 2^(4/3) - x^(4/3) has the factor 2^(1/3) - x^(1/3), and that has 2 - x."""
-    most, few = maximum(p.up, p.down), minimum(p.up, p.down)
-    u, c = cbrt(most), CUBE_ROOT_2
-    rest = few * (c + u) * (c * c + u * u) / (c * c + c * u + u * u) - few * cbrt(few)
-    return rest / (2 * c - 2), most * few * (1 + p.zeta**2)
+def _complements(p: Polarisation) -> tuple[Value, Value]:
+    """1 - f and 1 - zeta^4 as products, without cancellation: 2^(4/3) - x^(4/3) is factorised down to 2 - x."""
+    majority, minority = maximum(p.up, p.down), minimum(p.up, p.down)
+    u, c = cbrt(majority), CUBE_ROOT_2
+    rest = minority * (c + u) * (c * c + u * u) / (c * c + c * u + u * u) - minority * cbrt(minority)
+    return rest / (2 * c - 2), majority * minority * (1 + p.zeta**2)
 
 
-def _change_of_fit(root: Value, other: Value, difference: Value, A: float, shape: tuple[float, ...]) -> Value:
+def _fit_difference(root: Value, other: Value, difference: Value, A: float, shape: tuple[float, ...]) -> Value:
     """Difference of the fits of two densities, from their cube roots and their difference."""
     alpha, b1, b2, b3, b4 = shape
     rs, rs_other = radius(root), radius(other)
     x, y = sqrt(rs), sqrt(rs_other)
-    grown = RADIUS * difference / ((root * root + root * other + other * other) * root * other)  # rs_other - rs
+    # rs_other - rs
+    rs_change = RADIUS_FACTOR * difference / ((root * root + root * other + other * other) * root * other)
     Q, Q_other = (2 * A * z * (b1 + z * (b2 + z * (b3 + b4 * z))) for z in (x, y))
     slope = b1 + b2 * (x + y) + b3 * (rs + x * y + rs_other) + b4 * (x + y) * (rs + rs_other)
-    logarithms = log1p(2 * A * slope * grown / ((x + y) * Q * (Q_other + 1)))
-    return -2 * A * ((1 + alpha * rs) * logarithms - alpha * grown * log1p(1 / Q_other))
+    logarithms = log1p(2 * A * slope * rs_change / ((x + y) * Q * (Q_other + 1)))
+    return -2 * A * ((1 + alpha * rs) * logarithms - alpha * rs_change * log1p(1 / Q_other))

@@ -33,7 +33,7 @@ from cuanto.kernels.grid_values import (
     device_values,
 )
 
-LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
+MIN_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
 """Numbers of points of a piece, the largest first; the combination with the shortest predicted time is used."""
@@ -78,7 +78,7 @@ class BatchQuadrature(Quadrature):
             "list_row": ensure_on_device(grid.list_row, backend),
         }
         self._ao = ensure_on_device(grid.ao, backend)
-        self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
+        self._batch_bytes = min(settings.batch_bytes, max(MIN_BATCH, limit // 8))
         self.batches = list(self._batches(2 * self.values + 1))
         self.kept: list[Any] | None = None
 
@@ -139,7 +139,7 @@ class BatchQuadrature(Quadrature):
         fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
-            position = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            points = batch.tables["task_point"][:, None] + xp.arange(batch.points)
             for s in range(len(given)):
                 common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
                 weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
@@ -152,19 +152,16 @@ class BatchQuadrature(Quadrature):
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    point_xg[:, position] += force.sum(axis=2)
-        gradient = np.asarray(self.backend.to_host(out))
-        return gradient + self._sums_by_atom(point_xg) if moving else gradient
+                    point_xg[:, points] += force.sum(axis=2)
+        if moving:
+            self._launch("atoms", point_xg.shape[1], {"own": self.grid.atom_g, "point": point_xg, "out": out})
+        return np.asarray(self.backend.to_host(out))
 
     @cached_property
     def _gradient_batches(self) -> list[Batch]:
         """Batches with room for values, right-hand sides, products and forces."""
         products = {"lda": 2, "gga": 3, "mgga": 8}[self.family]
         return list(self._batches(VALUE_COUNTS[ORDER[self.family] + 1] + products + 3))
-
-    def _sums_by_atom(self, point_xg: Any) -> Array:
-        sums = [self.backend.xp.bincount(self.grid.own_g, row, minlength=self.atoms) for row in point_xg]
-        return np.stack(self.backend.download(sums), axis=1)
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
         """sum_q D_pq chi_q, for the kinetic-energy density also of the gradients."""

@@ -19,7 +19,7 @@ from cuanto.grid.points import Points, molecular_points
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
 
-SAMPLE = 6_000
+SAMPLE_POINTS = 6_000
 """Points around each of a few atoms by which partitions are compared."""
 SAMPLED_ATOMS = 2
 SAMPLED_FROM = 5
@@ -95,7 +95,7 @@ def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettin
         e, f = best
         near = [(e + i, f + j) for i, j in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]
         near = [(i, j) for i, j in near if 0 <= i < len(edges) and 0 <= j < len(fractions)]
-        best = min(near, key=lambda place: seconds(*place))
+        best = min(near, key=lambda choice: seconds(*choice))
         if best == (e, f):
             return edges[e], fractions[f]
 
@@ -111,10 +111,10 @@ def sample_points(molecule: Molecule, settings: GridSettings) -> Points:
 
 def points_near(points: Points, R_mx: Array) -> Points:
     """The points nearest to some positions, or all if they are few."""
-    if len(points) <= len(R_mx) * SAMPLE:
+    if len(points) <= len(R_mx) * SAMPLE_POINTS:
         return points
     chosen = np.zeros(len(points), dtype=bool)
     for R_x in R_mx:
         away_gx = points.r_gx - R_x
-        chosen[np.argpartition(np.einsum("gx,gx->g", away_gx, away_gx), SAMPLE)[:SAMPLE]] = True
+        chosen[np.argpartition(np.einsum("gx,gx->g", away_gx, away_gx), SAMPLE_POINTS)[:SAMPLE_POINTS]] = True
     return Points(points.r_gx[chosen], points.w_g[chosen], points.atom_g[chosen], points.depth_g[chosen])

@@ -28,7 +28,7 @@ def energy_gradient(
 ) -> Array:
     """dE/dR [atom, axis] on the host; `response`: include the response of the grid."""
     grid, backend = integrate.quadrature.grid, integrate.evaluate.backend
-    if response and grid.own_g is None:
+    if response and grid.atom_g is None:
         raise InputError(
             "the grid was made of given points, which do not move with atoms: set response=False for its gradient"
         )
@@ -46,4 +46,4 @@ def blocks_of_points(grid: GroupedGrid, w_g: Any, backend: Backend) -> GroupedPo
     sizes = np.full(int(parts.sum()), BLOCK_POINTS)
     sizes[np.cumsum(parts) - 1] = grid.points - (parts - 1) * BLOCK_POINTS
     first = range_starts(sizes)
-    return GroupedPoints(grid.position_xg, grid.own_g, w_g, first, Boxes.of(grid.position_xg, first, backend))
+    return GroupedPoints(grid.position_xg, grid.atom_g, w_g, first, Boxes.of(grid.position_xg, first, backend))

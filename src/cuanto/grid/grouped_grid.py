@@ -9,7 +9,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints
 
-NEGLIGIBLE = 1e-14
+NEGLIGIBLE_WEIGHT = 1e-14
 """Points of less weight are neglected."""
 
 
@@ -20,11 +20,11 @@ class GroupedGrid:
     `list_shell`, `list_row`: shells of a group and the first of their functions in it; `ao`: its functions. On the CPU
     the functions of a group are sorted by size, and `bound` is an upper bound of each at the points of the group.
     A grid on a device has no bounds, and its positions and lists (`Any`) are arrays of the device.
-    `own_g`: the atom that each point moves with; None for given points, which have no atom.
+    `atom_g`: the atom that each point moves with; None for given points, which have no atom.
     """
 
     position_xg: Any
-    own_g: Any | None
+    atom_g: Any | None
     w_g: Array
     point_first: Ints
     list_first: Ints

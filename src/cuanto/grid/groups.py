@@ -17,7 +17,7 @@ from cuanto.arrays import Array, Ints, morton_codes, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
-from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid
+from cuanto.grid.grouped_grid import NEGLIGIBLE_WEIGHT, GroupedGrid
 from cuanto.grid.partition import Boxes, ShellReaches, divide, launch, sort_keys
 from cuanto.grid.points import Points, atomic_points
 from cuanto.grid.settings import GridSettings
@@ -28,7 +28,7 @@ from cuanto.system import Molecule
 
 PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
 """The points of a group are padded to a multiple of this."""
-SCREENED = {"cpu": True, "cuda": False}
+SCREENS_PRODUCTS = {"cpu": True, "cuda": False}
 """Whether products of small functions are neglected, by language; a GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
 """Bounds are rounded up to this resolution; functions of equal bounds keep their order, in longer runs."""
@@ -73,7 +73,7 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
     position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
     grid = _assemble(*_within_reach(position, own, weight, groups.first, reaches), reaches, (edge, 0.0))
-    return replace(grid, own_g=None)
+    return replace(grid, atom_g=None)
 
 
 def _molecular_groups(
@@ -144,12 +144,12 @@ def _assemble(
     list_first, ao_first = range_starts(counts), range_starts(functions)
     lists = reaches.fill(boxes, np.arange(len(chosen)), list_first, ao_first)
     bound = None
-    if SCREENED[backend.traits.language]:
+    if SCREENS_PRODUCTS[backend.traits.language]:
         merged = Boxes.of(position, range_starts(full), backend)
         lists, bound = _by_size(lists, list_first, ao_first, reaches, merged)
     return GroupedGrid(
         position_xg=position,
-        own_g=placed.own_g[taken],
+        atom_g=placed.atom_g[taken],
         w_g=np.asarray(backend.to_host(xp.where(within < size_g, placed.w_g[taken], 0.0))),
         point_first=range_starts(full),
         list_first=list_first,
@@ -164,7 +164,7 @@ def _assemble(
 def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    heavy = abs(placed.w_g) > NEGLIGIBLE
+    heavy = abs(placed.w_g) > NEGLIGIBLE_WEIGHT
     before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)

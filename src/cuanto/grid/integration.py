@@ -16,7 +16,7 @@ from cuanto.arrays import Array
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
 
-MOVED = 0.2
+MAX_MOVED_ELECTRONS = 0.2
 """Number of electrons that may move in single-precision passes: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 
@@ -54,7 +54,7 @@ class Integration:
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _LastPass:
     """The last pass: density matrix, densities and potentials at the points, Kohn-Sham matrix."""
 
     D_spq: Any
@@ -68,7 +68,7 @@ class MixedIntegration:
 
     def __init__(self, double: Integration, single: Quadrature) -> None:
         self.double, self.single = double, single
-        self._known: _Known | None = None
+        self._known: _LastPass | None = None
         self._moved = 0.0
         self._per_change = 0.0
         self.passes = {"double": 0, "single": 0}
@@ -78,7 +78,7 @@ class MixedIntegration:
         known, double = self._known, self.double
         change = 0.0 if known is None else float(abs(D_spq - known.D_spq).max())
         expected = self._moved + self._per_change * change
-        if known is not None and self._per_change > 0 and expected <= MOVED:
+        if known is not None and self._per_change > 0 and expected <= MAX_MOVED_ELECTRONS:
             rho_scg = known.rho_scg + self.single.density(D_spq - known.D_spq, None)
             energy, electrons, potential_scg = double.integrate(rho_scg)
             F_spq = known.F_spq + self.single.matrix(potential_scg - known.potential_scg)
@@ -92,10 +92,10 @@ class MixedIntegration:
                 self._electrons_moved(rho_scg, known, change)
             self._moved = 0.0
             self.passes["double"] += 1
-        self._known = _Known(D_spq, rho_scg, potential_scg, F_spq)
+        self._known = _LastPass(D_spq, rho_scg, potential_scg, F_spq)
         return energy, electrons, F_spq
 
-    def _electrons_moved(self, rho_scg: Any, known: _Known, change: float) -> float:
+    def _electrons_moved(self, rho_scg: Any, known: _LastPass, change: float) -> float:
         """int |rho - rho_known|; also updates its ratio to the change of the density matrix."""
         moved = float((abs(rho_scg[:, 0] - known.rho_scg[:, 0]) @ abs(self.double.w_g)).sum())
         if change > 0:

@@ -37,7 +37,7 @@ from cuanto.kernels.grid_values import (
 )
 from cuanto.kernels.text import Source
 
-PAIR = 0.03
+PAIR_THRESHOLD = 0.03
 """Threshold for products of two functions, relative to that for one."""
 TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a task: enough to hide the cost of gathering and scattering a group's part of a matrix."""
@@ -48,7 +48,7 @@ ROWS = 24
 """Functions are padded to a multiple of this."""
 LOCAL_FUNCTIONS = tuning.size("cpu", "grid.local_functions")
 GROWTH = tuning.number("cpu", "grid.block_growth")
-MOST_GROUPS = tuning.size("cpu", "grid.block_groups")
+MAX_GROUPS = tuning.size("cpu", "grid.block_groups")
 BLOCKS = tuning.size("cpu", "grid.blocks")
 SHRINKING = tuning.number("cpu", "grid.block_shrinking")
 
@@ -72,7 +72,7 @@ class PanelQuadrature(Quadrature):
         self.kept: NDArray[Any] | None = None
         tasks = _cut_into_tasks(grid)
         self._blocks = make_blocks(grid, self.nbf, tasks)
-        self._depth, self._depth_first = _tile_depths(grid, PAIR * settings.threshold)
+        self._depth, self._depth_first = _tile_depths(grid, PAIR_THRESHOLD * settings.threshold)
         run_row, run_ao, run_first = _runs(grid, self._blocks.ao)
         rows = (-(-grid.functions // ROWS) * ROWS)[tasks.group]
         self._task_kept = range_starts(np.diff(tasks.point) * rows * self.values)
@@ -150,7 +150,7 @@ class PanelQuadrature(Quadrature):
         room += PANEL_PAD * (rows * (VALUE_COUNTS[ORDER[self.family] + 1] + 2 * products + 1) + padded)
         gradient = np.zeros((self.atoms, 3))
         values = {"given": given, "nbf": self.nbf, "width": width, "spins": spins, "local": local}
-        values |= {"potential": potential, "own": self.grid.own_g if moving else None, "out": gradient}
+        values |= {"potential": potential, "own": self.grid.atom_g if moving else None, "out": gradient}
         self._run(cpu_gradient(self.texts, C_spi is not None), values, 8 * (local + room), sums="out")
         return gradient
 
@@ -284,7 +284,7 @@ def _unions(groups: list[Any], nbf: int) -> list[tuple[int, int, Flags]]:
     begin, count, limit, member = 0, 0, 0.0, np.zeros(nbf, dtype=bool)
     for i, functions in enumerate(groups):
         more = functions[~member[functions]]
-        if i > begin and (count + len(more) > limit or i - begin == MOST_GROUPS):
+        if i > begin and (count + len(more) > limit or i - begin == MAX_GROUPS):
             found.append((begin, i, member))
             begin, count, member, more = i, 0, np.zeros(nbf, dtype=bool), functions
         if i == begin:

@@ -14,6 +14,7 @@ degree of the rule. Radial, int f(r) r^2 dr = sum_i w_i f(r_i) from the nucleus 
 from __future__ import annotations
 
 import json
+import threading
 from functools import cache
 from importlib.resources import files
 from math import log, pi
@@ -21,11 +22,14 @@ from math import log, pi
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.backends.programs import kept_array
 from cuanto.errors import InputError
 from cuanto.units import BOHR_IN_ANGSTROM
 
 ELEMENTS = 118
 RADIAL_RULES = ("treutler", "treutler-plain", "becke", "mura-knowles")
+COMMON = 302
+"""Points of a rule that most grids have."""
 GROUPS_1_AND_2 = frozenset({3, 4, 11, 12, 19, 20, 37, 38, 55, 56, 87, 88})
 # fmt: off
 DEGREES: dict[int, int] = {
@@ -61,16 +65,28 @@ def _table(name: str, unit: float) -> Array:
 @cache
 def lebedev(points: int) -> tuple[Array, Array]:
     """Unit vectors (points, 3) and weights, whose sum is 4 pi; read-only."""
-    from scipy.integrate import lebedev_rule  # slow to import
-
     if points not in DEGREES:
         nearest = min(DEGREES, key=lambda n: abs(n - points))
         raise InputError(f"there is no Lebedev rule of {points} points: the nearest has {nearest}")
-    x_xg, w_g = lebedev_rule(DEGREES[points])
-    x_gx = np.ascontiguousarray(x_xg.T)
+    rule = kept_array(f"lebedev_{points}", lambda: _scipy_rule(points))
+    x_gx, w_g = np.ascontiguousarray(rule[:, :3]), np.ascontiguousarray(rule[:, 3])
     for array in (x_gx, w_g):
         array.setflags(write=False)
     return x_gx, w_g
+
+
+@cache
+def begin() -> None:
+    """Import in a thread what the first rule of this process may need."""
+    threading.Thread(target=lebedev, args=(COMMON,), name="cuanto-rules", daemon=True).start()
+
+
+def _scipy_rule(points: int) -> Array:
+    """x, y, z and weight of each point."""
+    from scipy.integrate import lebedev_rule  # importing it takes 0.2 s
+
+    x_xg, w_g = lebedev_rule(DEGREES[points])
+    return np.vstack([x_xg, w_g]).T
 
 
 def lower_rule(points: int, steps: int = 1) -> int:

@@ -29,7 +29,7 @@ from cuanto.kernels.grid_setup import (
 )
 
 ENTRIES_AT_ONCE = tuning.size("cpu", "grid.list_entries")
-SHIFTED = ("becke", "becke-bragg")
+SHIFTED_PARTITIONS = ("becke", "becke-bragg")
 """Partitions whose cells are larger for larger atoms."""
 
 
@@ -41,7 +41,7 @@ class GroupedPoints:
     """
 
     position_xg: Any
-    own_g: Any
+    atom_g: Any
     w_g: Any
     first: Ints
     boxes: Boxes
@@ -82,7 +82,7 @@ def _batches(
         return
     fixed = {"atom": backend.to_device(np.ascontiguousarray(R_ax)), "stride": len(placed.w_g), "atoms": atoms}
     fixed["pair"] = _pairs(fixed["atom"], numbers, partition, backend)
-    fixed |= {"position": placed.position_xg, "own": placed.own_g, "weight": placed.w_g}
+    fixed |= {"position": placed.position_xg, "own": placed.atom_g, "weight": placed.w_g}
     xp = backend.xp
     step = min(groups, max(1, ENTRIES_AT_ONCE // atoms))
     fixed |= {"list_atom": xp.empty((step, atoms), dtype=np.int32), "list_distance": xp.empty((step, atoms))}
@@ -110,7 +110,7 @@ def _pairs(R_ax: Any, numbers: Ints, partition: str, backend: Backend) -> Any:
         square_ij += difference * difference
     pair_ij = xp.zeros((*square_ij.shape, 2))
     pair_ij[:, :, 0] = 1 / xp.sqrt(square_ij)
-    if partition in SHIFTED:
+    if partition in SHIFTED_PARTITIONS:
         pair_ij[:, :, 1] = backend.to_device(shifts(numbers, partition))
     return pair_ij
 

@@ -132,10 +132,10 @@ def nuclear(
         all_pairs = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
         for bras in _portions(all_pairs, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
-            position = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
+            indices = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
             attraction = -_potentials(bras, kets, device, algorithm)
-            V[position["pq"]] = attraction
-            V[position["qp"]] = attraction
+            V[indices["pq"]] = attraction
+            V[indices["qp"]] = attraction
     return V.reshape(n, n)
 
 

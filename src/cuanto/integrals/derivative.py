@@ -53,9 +53,9 @@ def derivative_shells(basis: Basis) -> DerivativeShells:
             origins.append(group)
             size += functions * group.ao.size
             m, x, k, weight = coupling(group.l, group.pure, step)
-            starts, own = group.ao.reshape(-1, 1), first.reshape(-1, 1)
+            starts, targets = group.ao.reshape(-1, 1), first.reshape(-1, 1)
             shape = (group.ao.size, len(m))
-            columns = (starts + m, np.broadcast_to(x, shape), own + k, np.broadcast_to(weight, shape))
+            columns = (starts + m, np.broadcast_to(x, shape), targets + k, np.broadcast_to(weight, shape))
             terms.append([column.reshape(-1) for column in columns])
     p, x, function, weight = (np.concatenate(column) for column in zip(*terms, strict=True))
     return DerivativeShells(tuple(classes), tuple(origins), size, p, x, function, weight)
@@ -84,7 +84,7 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
     """
     shells = derivative_shells(basis)
     n, sums = basis.nbf, np.zeros((len(shells.p),))
-    position = backend.upload({"function": shells.function, "p": shells.p})
+    indices = backend.upload({"function": shells.function, "p": shells.p})
     for operator, M in weights.items():
         coulomb = operator == "coulomb"
         bras = [shell_batch(group, coulomb) for group in shells.classes]
@@ -94,7 +94,7 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
         out = backend.zeros((len(M_xpq), shells.size, n), np.float64)
         Engine(backend, out, row_stride=n, component_stride=shells.size * n).run(operator, bras, kets)
         total_kp = sum(backend.linalg.product(O_kq, M_pq) for O_kq, M_pq in zip(out, M_xpq, strict=True))
-        sums += backend.to_host(total_kp[position["function"], position["p"]])
+        sums += backend.to_host(total_kp[indices["function"], indices["p"]])
     # A function moves with its atom: d/dR = -d/dr; the factor 2 is for the other function of each pair.
     return sum_by_atom(basis, -2.0 * sums * shells.weight, shells.p, shells.x)
 

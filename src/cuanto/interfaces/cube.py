@@ -21,7 +21,7 @@ from cuanto.system import Molecule
 
 FRONTIER = re.compile(r"(?P<name>homo|lumo)(?P<shift>[+-]\d{1,6})?", re.IGNORECASE)
 PER_LINE = 6
-EMPTY = 1e-6
+MIN_OCCUPATION = 1e-6
 """Electrons below which an orbital counts as empty."""
 
 
@@ -86,7 +86,7 @@ def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int
     order = np.argsort(eps_m, kind="stable")
     found = FRONTIER.fullmatch(str(orbital).strip())
     if found:
-        filled = [i for i, m in enumerate(order) if n_m[m] > EMPTY]
+        filled = [i for i, m in enumerate(order) if n_m[m] > MIN_OCCUPATION]
         last = filled[-1] if filled else -1
         position = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
     elif str(orbital).strip().isascii() and str(orbital).strip().isdigit():

@@ -11,8 +11,8 @@ from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
 from cuanto.system.text import quote
 
-KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
-KNOWN_IN_A_JOB = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
+KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
+KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
@@ -21,7 +21,7 @@ _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
     """Return a more helpful error than `error` if possible; in a job it does not mention command-line options."""
-    shown, known = quote(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
+    shown, known = quote(given, 200), KNOWN_JOB_INPUTS if in_a_job else KNOWN_INPUTS
     if not given.strip():
         return InputError(f"the name of the molecule is empty: give {known}")
     try:

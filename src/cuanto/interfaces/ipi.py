@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.motion.dynamics import POINTS, SurfaceCalculator
+from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, SurfaceCalculator
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule
 
@@ -25,7 +25,7 @@ def serve(
     from ase.calculators.socketio import SocketClient
 
     atoms: Any = Atoms(molecule.elements, molecule.R_ax * units.Bohr)
-    atoms.calc = SurfaceCalculator(Surface(molecule, method, basis, points=POINTS, **options))
+    atoms.calc = SurfaceCalculator(Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options))
     try:
         client = SocketClient(host=host, port=port, unixsocket=unix)  # type: ignore[no-untyped-call]
     except OSError as error:

@@ -32,7 +32,7 @@ CARTESIAN_ORDER = {
     4: ["xxxx", "yyyy", "zzzz", "xxxy", "xxxz", "xyyy", "yyyz", "xzzz", "yzzz",
         "xxyy", "xxzz", "yyzz", "xxyz", "xyyz", "xyzz"],
 }  # fmt: skip
-LARGEST_L = 4
+MAX_L = 4
 
 
 def write_molden(path: str | os.PathLike[str], result: GaussianResult) -> None:
@@ -88,7 +88,7 @@ def _kinds(basis: Basis) -> dict[int, bool]:
     """Whether the functions of each angular momentum from d on are pure."""
     kinds: dict[int, bool] = {}
     for shell in basis.shells:
-        if shell.l > LARGEST_L:
+        if shell.l > MAX_L:
             raise InputError(f"Molden files have functions up to g; basis {basis.name} has l = {shell.l}")
         if shell.l >= 2 and kinds.setdefault(shell.l, shell.pure) != shell.pure:
             raise InputError(

@@ -20,6 +20,7 @@ import numpy as np
 from cuanto import __version__
 from cuanto.errors import InputError
 from cuanto.files import write_text
+from cuanto.interaction import CounterpoiseResult
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
@@ -68,6 +69,17 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
         message = f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
     check_schema(schema, "qcelemental.models", "AtomicResult")
+    return schema
+
+
+def counterpoise_schema(found: CounterpoiseResult) -> dict[str, Any]:
+    """The AtomicResult of a complex, with the energies of its fragments in `extras.cuanto.counterpoise`."""
+    schema = to_qcschema(found.complex)
+    schema["extras"]["cuanto"]["counterpoise"] = plain(found.to_dict())
+    schema["provenance"]["routine"] = "cuanto.counterpoise"
+    if found.complex.converged and not found.converged:
+        message = "the calculation of a fragment did not converge"
+        schema |= {"success": False, "error": {"error_type": "convergence_error", "error_message": message}}
     return schema
 
 

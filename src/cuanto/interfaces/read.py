@@ -28,7 +28,7 @@ from cuanto.system.text import quote, read_text
 
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
-EXPECTED = "give the JSON of `cuanto energy --json`, another QCSchema AtomicResult, or a checkpoint"
+EXPECTED_FILES = "give the JSON of `cuanto energy --json`, another QCSchema AtomicResult, or a checkpoint"
 ENERGIES = {key: name for name, key in reversed(TERMS.items())} | {"scf_two_electron_energy": "two-electron"}
 """Terms of the energy by the names of the schema."""
 FROM_CHECKPOINT = "Read from a checkpoint, which keeps only the occupied orbitals and the last energy."
@@ -44,7 +44,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
     if isinstance(source, Mapping):
         return _from_schema(source, "the result")
     if not isinstance(source, (str, os.PathLike)):
-        raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
+        raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED_FILES}")
     path = Path(source)
     try:
         if path.is_file() and is_checkpoint(path):
@@ -54,7 +54,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
     try:
         schema = parse_json(read_text(path, "result"), str(path))
     except InputError as error:
-        raise InputError(f"{error}; {EXPECTED}") from None
+        raise InputError(f"{error}; {EXPECTED_FILES}") from None
     return _from_schema(schema, str(path))
 
 
@@ -95,7 +95,7 @@ def _from_schema(given: Mapping[str, Any], where: str) -> Result:
     schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quote(schema.get("schema_name", "JSON"))
-        raise InputError(f"{where} is {what}, not a result: {EXPECTED}")
+        raise InputError(f"{where} is {what}, not a result: {EXPECTED_FILES}")
     try:
         with errors_about(where):
             return _result(schema, where)

@@ -23,15 +23,17 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import LARGEST_FILE, decode, quote, read_text
+from cuanto.system.text import MAX_FILE_BYTES, decode, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
-LARGEST_LABEL = 80
+MAX_LABEL_LENGTH = 80
 HESSIAN = "hessian"
 """Driver of frequencies."""
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
+COUNTERPOISE = "counterpoise"
+"""The task of an interaction energy, likewise."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Model:
 
     @property
     def gradient(self) -> bool:
-        """Whether a gradient is asked for."""
+        """Whether a gradient is requested."""
         return self.driver == "gradient"
 
 
@@ -75,7 +77,7 @@ def confined_basis(text: str, key: str, folder: Path = Path()) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A molecule, a label that is safe in file names, and the model that a QCSchema input asks for."""
+    """A molecule, a label that is safe in file names, and the model of a QCSchema input."""
 
     molecule: Molecule
     label: str
@@ -84,6 +86,8 @@ class Source:
     """The input itself if it is QCSchema version 2; the result is then written in the same version."""
     basis_path: Callable[[str, str], str] = confined_basis
     """Path of a basis that the input names, which may come from a stranger; arguments: its text and its key."""
+    notes: tuple[str, ...] = ()
+    """Lines about how the file was read."""
 
 
 def read_source(
@@ -97,7 +101,7 @@ def read_source(
 
 
 def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
-    """Text of a file or of standard input, its name in messages, and its name without ending."""
+    """Text of a file or of standard input, its name in messages, and its name without suffix."""
     if given == STDIN:
         return read_stdin(), "standard input", "stdin"
     try:
@@ -131,7 +135,17 @@ def source_from_text(
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
     model = read_model(to_version_1(schema, shown), shown) or Model()
     folder = Path() if given == STDIN else Path(given).parent
-    return Source(molecule, safe_label(stem), model, version_2_input(schema), partial(confined_basis, folder=folder))
+    basis_path = partial(confined_basis, folder=folder)
+    return Source(molecule, safe_label(stem), model, version_2_input(schema), basis_path, _notes(text, shown))
+
+
+def _notes(text: str, shown: str) -> tuple[str, ...]:
+    dummies = parse_structure(text, shown).dummies
+    if not dummies:
+        return ()
+    atoms = f"atom{'s' if len(dummies) > 1 else ''} {', '.join(map(str, dummies))}"
+    advice = "a centre with basis functions is written as Gh-O"
+    return (f"{shown}: dummy {atoms}, without functions, charge or grid points, left out of the numbering; {advice}",)
 
 
 def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
@@ -160,30 +174,30 @@ def choose_model(source: Source, given: Model) -> Model:
     requested = source.model
     method = given.method or requested.method or DEFAULT_METHOD
     driver = requested.driver if given.driver == "energy" else given.driver
-    if driver != OPTIMIZE:
+    if driver not in (OPTIMIZE, COUNTERPOISE):
         require_driver(driver)
-    kept = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
-    if isinstance(kept.get("auxbasis"), str):
-        kept["auxbasis"] = source.basis_path(kept["auxbasis"], "auxbasis")
+    keywords = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
+    if isinstance(keywords.get("auxbasis"), str):
+        keywords["auxbasis"] = source.basis_path(keywords["auxbasis"], "auxbasis")
     if given.basis is not None or given.keywords.get("fitting") == "none":
-        kept.pop("auxbasis", None)
+        keywords.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
-        kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
+        keywords = {name: value for name, value in keywords.items() if kind in OPTIONS[name].scope.kinds}
     elif requested.method is not None:
         require_applicable(method, kind_of(method), {"basis": requested.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
-        kept.pop("guess", None)  # these methods start from neutral atoms
+        keywords.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
-    return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
+    return Model(method, basis, {**keywords, **given.keywords}, driver, given.settings)
 
 
 def safe_label(text: str) -> str:
-    """A part of a file name: no separators, no leading dot, at most LARGEST_LABEL characters."""
-    kept = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
-    return kept[:LARGEST_LABEL] or "molecule"
+    """Convert text to a part of a file name: no separators, no leading dot, at most MAX_LABEL characters."""
+    label = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
+    return label[:MAX_LABEL_LENGTH] or "molecule"
 
 
 def read_stdin() -> str:
@@ -191,7 +205,7 @@ def read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
     raw = getattr(sys.stdin, "buffer", None)
-    data = sys.stdin.read(LARGEST_FILE + 1).encode() if raw is None else raw.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise InputError(f"standard input is longer than {LARGEST_FILE >> 20} MiB: give a file with one molecule")
+    data = sys.stdin.read(MAX_FILE_BYTES + 1).encode() if raw is None else raw.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"standard input is longer than {MAX_FILE_BYTES >> 20} MiB: give a file with one molecule")
     return decode(data, "standard input is not text")

@@ -13,11 +13,11 @@ from cuanto import __version__
 from cuanto.errors import InputError
 
 INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcschema_failed_operation"
-SPECIFIED = ("driver", "model", "keywords", "protocols")
-OF_INPUT = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
-SPECIFICATION_FIELDS = ("schema_name", "program", *SPECIFIED, "extras")
+SPECIFICATION_KEYS = ("driver", "model", "keywords", "protocols")
+INPUT_KEYS = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
+SPECIFICATION_FIELDS = ("schema_name", "program", *SPECIFICATION_KEYS, "extras")
 """Fields that QCElemental allows in an AtomicInput."""
-OTHERS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
+OTHER_SCHEMAS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
 MOLECULE_VERSION, BASIS_VERSION = 3, 2
 
 
@@ -36,7 +36,7 @@ def _is_result(schema: Mapping[str, Any]) -> bool:
 def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Convert to version 1; a schema of version 1 is returned as it is."""
     name = str(schema.get("schema_name", ""))
-    if name.startswith(OTHERS):
+    if name.startswith(OTHER_SCHEMAS):
         raise InputError(f"{where} is a {name}: give an AtomicInput, one calculation of one molecule")
     if not is_version_2(schema):
         return dict(schema)
@@ -46,7 +46,7 @@ def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(specification, Mapping):
         raise InputError(f"{where}: QCSchema 2 without a specification; give driver, model and keywords in one")
     found = {key: value for key, value in schema.items() if key not in ("specification", "input_data")}
-    found |= {key: specification[key] for key in SPECIFIED if specification.get(key) is not None}
+    found |= {key: specification[key] for key in SPECIFICATION_KEYS if specification.get(key) is not None}
     extras = [one for one in (specification.get("extras"), schema.get("extras")) if isinstance(one, Mapping)]
     found["extras"] = {key: value for one in extras for key, value in one.items()}
     return {**found, "schema_name": "qcschema_output" if finished else "qcschema_input", "schema_version": 1}
@@ -73,7 +73,7 @@ def to_version_2(result: Mapping[str, Any], input_schema: Mapping[str, Any]) -> 
         "schema_name": RESULT,
         "schema_version": 2,
         "id": input_schema.get("id"),
-        "input_data": {**_select(OF_INPUT, input_schema), **given},
+        "input_data": {**_select(INPUT_KEYS, input_schema), **given},
         "molecule": molecule,
         "properties": dict(result["properties"]),
         "return_result": result["return_result"],

@@ -68,24 +68,24 @@ def _extras(vibrations: Vibrations) -> dict[str, Any]:
     }
 
 
-def thermochemistry_schema(found: Thermochemistry) -> dict[str, Any]:
+def thermochemistry_schema(thermochemistry: Thermochemistry) -> dict[str, Any]:
     """Thermochemistry as plain data: Hartree, Hartree/K, K, atm."""
     return {
-        **asdict(found.conditions),
-        "electronic_energy": found.electronic_energy,
-        "zero_point_energy": found.zero_point_energy,
-        "energy": found.energy,
-        "enthalpy": found.enthalpy,
-        "entropy": found.entropy,
-        "entropy_term": found.entropy_term,
-        "gibbs_energy": found.gibbs_energy,
-        "energies": dict(found.energies),
-        "entropies": dict(found.entropies),
+        **asdict(thermochemistry.conditions),
+        "electronic_energy": thermochemistry.electronic_energy,
+        "zero_point_energy": thermochemistry.zero_point_energy,
+        "energy": thermochemistry.energy,
+        "enthalpy": thermochemistry.enthalpy,
+        "entropy": thermochemistry.entropy,
+        "entropy_term": thermochemistry.entropy_term,
+        "gibbs_energy": thermochemistry.gibbs_energy,
+        "energies": dict(thermochemistry.energies),
+        "entropies": dict(thermochemistry.entropies),
     }
 
 
 def schema_text(vibrations: Vibrations, input_schema: Mapping[str, Any] | None = None) -> str:
-    """The text of a QCSchema file; in version 2 if the input `input_schema` for it."""
+    """The text of a QCSchema file; in version 2 if `input_schema` has that version."""
     return qcschema.schema_text(to_qcschema(vibrations), input_schema)
 
 

@@ -26,9 +26,9 @@ PART_PRODUCTS = 54
 """Products of four functions in one kernel: about 2,000 operations, of which the compiler keeps most in registers."""
 LIVE_LIMIT = 250
 """Maximum number of live values of a kernel: beyond this, the compiler was seen to keep all of them in memory."""
-MOST_PARTS = 9
+MAX_PARTS = 9
 """Maximum number of kernels of a class; beyond this, threads share a quartet."""
-MOST_ORDER = 7
+MAX_ORDER = 7
 """Order of R up to which a thread evaluates a quartet."""
 REGISTER_PRODUCTS = 32
 """Products of four functions whose densities may stay in registers."""
@@ -65,9 +65,9 @@ def force_kernels(bra: Momenta, ket: Momenta, real: str, shared_limit: int) -> t
 def ket_parts(bra: Momenta, ket: Momenta) -> list[range]:
     """The products of the ket's functions for each straight-line kernel; none if there would be too many kernels."""
     size = products(ket)
-    if sum(bra) + sum(ket) + 1 > MOST_ORDER:
+    if sum(bra) + sum(ket) + 1 > MAX_ORDER:
         return []
-    for count in range(-(-size // max(1, PART_PRODUCTS // products(bra))), min(size, MOST_PARTS) + 1):
+    for count in range(-(-size // max(1, PART_PRODUCTS // products(bra))), min(size, MAX_PARTS) + 1):
         parts = [range(n * size // count, (n + 1) * size // count) for n in range(count)]
         if all(live_values(forces(bra, ket, part), by_number=True) <= LIVE_LIMIT for part in parts):
             return parts

@@ -19,7 +19,7 @@ SHARED_TARGET = 48 * 1024
 """Bytes of shared memory of a block, if a warp needs no more."""
 EXPAND_LIMIT = 20_000
 """Estimated operations of an expansion above which loops replace straight-line code: about (fd|."""
-MOST_EACH = 2
+MAX_EACH = 2
 """Maximum number of products of the ket's functions per thread, as long as a warp is large enough."""
 ARGUMENTS = parse_arguments(
     "const int* list, const int* count, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, "
@@ -49,7 +49,7 @@ def workers(products: int) -> tuple[int, int, int]:
     """
     best, chosen = 0.0, (1, 1, products)
     for rounds in range(1, products + 1):
-        for each in range(1, MOST_EACH + 1):
+        for each in range(1, MAX_EACH + 1):
             threads = -(-products // (rounds * each))
             if threads > WARP:
                 continue

@@ -19,7 +19,7 @@ FORCE_THREADS = 64
 VECTORS = {"cpu": 1, "cuda": 4}
 """Vectors of fitting functions that a thread contracts at once."""
 SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
-"""Fitting functions of an item: those of a block of threads; a core takes all."""
+"""Fitting functions of an item: as many as a block of threads processes; a core processes all."""
 PADDING = 16
 """Fitting functions are padded to a multiple of this number, the lanes of all vectors contracted at once."""
 PAIRS = parse_arguments(
@@ -76,7 +76,7 @@ def fit_force_source(target: str) -> Source:
 
 
 def force_parts(target: str, width: int) -> int:
-    """Parts of the fitting functions that an item has."""
+    """Number of parts into which the fitting functions of an item are divided."""
     return -(-width // SPAN[target])
 
 

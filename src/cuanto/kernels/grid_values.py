@@ -82,6 +82,7 @@ SCATTER = parse_arguments("INDEX rows") + FUNCTIONS + parse_arguments("const REA
 FORCE = (
     WEIGH[:-1] + FUNCTIONS + parse_arguments("const REAL* product, const int* function_atom, REAL* force, double* out")
 )
+ATOMS = parse_arguments("INDEX begin, INDEX end, INDEX stride, const int* own, const double* point, double* out")
 ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
 ROW_THREADS = tuning.size("cuda", "grid.row_threads")
 DENSITY_POINTS = tuning.size("cuda", "grid.density_points")
@@ -219,11 +220,13 @@ def device_values(shells: ShellTexts, real: str, higher: int = 0) -> Source:
 
 @cache
 def device_kernel(name: str, family: str, real: str) -> Source:
-    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed` or
-    `scatter`."""
-    known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE}
+    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed`,
+    `scatter` or `atoms`."""
+    known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE, "atoms": ATOMS}
     arguments = known.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}
-    threads = ELEMENT_THREADS if name in ("density", "weigh", "right") else ROW_THREADS
-    entry, body = f"grid_{name}_{family}", ("grid_gradient.cuh" if name in ("right", "force") else "grid_batch.cuh",)
-    return assemble(entry, "cuda", real, arguments, defines, body, threads=threads)
+    threads = ELEMENT_THREADS if name in ("density", "weigh", "right", "atoms") else ROW_THREADS
+    of_gradient = name in ("right", "force", "atoms")
+    entry, body = f"grid_{name}_{family}", ("grid_gradient.cuh" if of_gradient else "grid_batch.cuh",)
+    per_block = ELEMENT_THREADS if name == "atoms" else 1
+    return assemble(entry, "cuda", real, arguments, defines, body, threads=threads, per_block=per_block)

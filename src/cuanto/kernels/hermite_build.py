@@ -81,7 +81,7 @@ PRIMITIVES = CENTRES + parse_arguments(
     "const int* b_power, const double* b_value"
 )
 """Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
-PLACES = parse_arguments("INDEX origin, INDEX row, INDEX size")
+DENSITY_OFFSETS = parse_arguments("INDEX origin, INDEX row, INDEX size")
 """Offsets of the densities of the functions of a block of pairs; `size`: numbers of one density."""
 ATOMS = parse_arguments("const INDEX* a_atom, const INDEX* b_atom")
 POTENTIAL = parse_arguments(
@@ -104,7 +104,7 @@ STEPS: dict[str, Arguments] = {
     "j_transform": SPARSE,
     "j_product": SPARSE,
     "j_density": PAIRS
-    + PLACES
+    + DENSITY_OFFSETS
     + parse_arguments(
         "INDEX start, INDEX number, int densities, const double* X, const double* E, const double* geometry, "
         "const double* factor, const double* W, const INDEX* along, double* H, double* bound, INDEX* key"
@@ -128,11 +128,16 @@ STEPS: dict[str, Arguments] = {
         "const REAL* geometry, const double* H, const double* factor, REAL* record"
     ),
     "j_sum": parse_arguments("INDEX parts, INDEX plus, INDEX size, const double* potentials, double* V"),
-    "j_collect": PAIRS + PLACES + POTENTIAL + parse_arguments("int densities, const double* E, double* J"),
-    "j_force": PAIRS + PRIMITIVES + PLACES + ATOMS + POTENTIAL + parse_arguments("const double* X, double* gradient"),
+    "j_collect": PAIRS + DENSITY_OFFSETS + POTENTIAL + parse_arguments("int densities, const double* E, double* J"),
+    "j_force": PAIRS
+    + PRIMITIVES
+    + DENSITY_OFFSETS
+    + ATOMS
+    + POTENTIAL
+    + parse_arguments("const double* X, double* gradient"),
     "j_overlap": PAIRS
     + PRIMITIVES
-    + PLACES
+    + DENSITY_OFFSETS
     + ATOMS
     + parse_arguments("double kinetic, const double* X, double* gradient"),
 }

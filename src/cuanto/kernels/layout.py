@@ -24,7 +24,7 @@ class Layout:
     """A record; `body` declares its fields in C, with comments."""
 
     name: str
-    about: str
+    comment: str
     body: str
 
     @cached_property
@@ -44,10 +44,11 @@ class Layout:
     @property
     def text(self) -> str:
         """The C structure."""
-        return f"// {self.about}\nstruct {self.name} {{{self.body}}};\n"
+        return f"// {self.comment}\nstruct {self.name} {{{self.body}}};\n"
 
     def expression(self, arguments: Arguments) -> str:
-        """The record in C: what a pointer among the arguments refers to, or the arguments named as its fields."""
+        """C expression for the record: from a pointer to it if the arguments have one, else from arguments named like
+        its fields."""
         names = {name for _, name in arguments}
         if self.name.lower() in names:
             return f"*(const {self.name}*){self.name.lower()}"
@@ -116,7 +117,7 @@ BRA_CLASS = Layout(
     const void* sides;
     const void* tables;
     INDEX bras, columns, na, nb;
-    INDEX same;  // are bras and kets the same pairs?
+    INDEX same;  // whether bras and kets are the same pairs
     const double* bound;  // [bra], descending
     const int* pair;  // [bra]: number of the pair, counted as for kets
     const int* ao;  // [bra, column, 2]: first functions of a and b
@@ -148,7 +149,7 @@ DENSITIES = Layout(
     double upper;  // quartets with lower <= bound < upper
     INDEX want_j, want_k;
     INDEX rows;  // of K
-    INDEX products;  // is the product of two densities in a bound, instead of one?
+    INDEX products;  // whether bounds contain the product of two densities instead of one
 """,
 )
 

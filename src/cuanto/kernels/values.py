@@ -144,7 +144,7 @@ class Value:
         if power.denominator % 2 == 0:
             base = sqrt(base)
         if power.denominator not in (1, 2, 3, 6):
-            raise ValueError(f"no kernel for the power {power}: denominators 1, 2, 3 and 6 are there")
+            raise ValueError(f"no kernel for the power {power}: the denominator must be 1, 2, 3 or 6")
         result, square, left = number(self.graph, 1), base, abs(power.numerator)
         while left:
             if left % 2:

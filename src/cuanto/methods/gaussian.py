@@ -17,6 +17,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
 from cuanto.memory import Budget
+from cuanto.methods.ahead import compile_energy, compile_gradient
 from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
 from cuanto.methods.request import Request
@@ -55,7 +56,7 @@ SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
-NOISE = 3e-8
+SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
 """Gradient and dipole moment that converge in single precision."""
@@ -93,8 +94,8 @@ class Context:
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
         assert request.model is not None
         grid = request.grid.plain if request.model.has_functional else None
-        alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
-        resolved: dict[str, Any] = alone | request.surroundings.keywords
+        isolated = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
+        resolved: dict[str, Any] = isolated | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
         return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
@@ -170,12 +171,19 @@ class Calculation:
     @classmethod
     def of(cls, request: Request) -> Calculation:
         """Prepare the terms of a request."""
+        if request.options.guess == "sad":
+            guesses.begin()
         context = Context.of(request)
+        compile_energy(context)
         pairs = context.shared_pairs()
         core = core_hamiltonian(context, pairs)
         builders = builders_for(context, pairs)
         del pairs  # frees memory of the device
         return cls(context, core, make_terms(context, core, builders))
+
+    def begin_gradient(self) -> None:
+        """Start to compile the kernels of the gradient, which will be asked for."""
+        compile_gradient(self.context)
 
     def gradient(self, state: State) -> tuple[Array, Array]:
         """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
@@ -188,14 +196,14 @@ class Calculation:
     @property
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
-        asked, context = self.context.request.scf, self.context
+        requested, context = self.context.request.scf, self.context
         if context.options.precision != "single" or not context.model.has_functional:
-            return asked
+            return requested
         return replace(
-            asked,
-            energy_tolerance=max(asked.energy_tolerance, NOISE * context.request.molecule.nelectron),
-            gradient_tolerance=max(asked.gradient_tolerance, NOISY_GRADIENT),
-            dipole_tolerance=max(asked.dipole_tolerance, NOISY_DIPOLE),
+            requested,
+            energy_tolerance=max(requested.energy_tolerance, SINGLE_NOISE * context.request.molecule.nelectron),
+            gradient_tolerance=max(requested.gradient_tolerance, NOISY_GRADIENT),
+            dipole_tolerance=max(requested.dipole_tolerance, NOISY_DIPOLE),
         )
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:

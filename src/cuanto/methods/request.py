@@ -83,7 +83,8 @@ class Request:
 
 
 def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check everything that does not depend on the molecule: fields of `Request`, and the `kind` of the method."""
+    """Check everything that does not depend on the molecule; returns fields of `Request`, and the `kind` of the
+    method."""
     kind = kind_of(method)
     require_known(given)
     require_applicable(method, kind, {"basis": basis, **given})
@@ -111,7 +112,7 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _check_guess(guess: object, method: str, kind: str) -> None:
-    """Refuse anything but the name of a guess, orbitals, or a result or file with orbitals."""
+    """Raise an error unless it is the name of a guess, orbitals, or a result or file with orbitals."""
     if kind == "semiempirical":
         if not isinstance(guess, Result) and guess != "sad":
             raise InputError(f"{method} starts from neutral atoms or a semiempirical result, not {guess!r}")

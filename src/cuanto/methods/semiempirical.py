@@ -41,7 +41,7 @@ from cuanto.semiempirical.layout import Layout, positions
 from cuanto.semiempirical.parameters import parameters
 from cuanto.semiempirical.rotation_steps import RotationStep, rotations_suffice
 from cuanto.semiempirical.tables import unknown_pairs
-from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthonormal_frame
+from cuanto.semiempirical.terms import Constant, Core, DipoleMoment, Repulsion, orthonormal_frame
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
@@ -142,7 +142,7 @@ class Semiempirical:
         given = self.diagonaliser
         diagonaliser = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
-        moment = Moment(self.layout, R_ax, self.backend)
+        moment = DipoleMoment(self.layout, R_ax, self.backend)
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, diagonaliser, start, self.budget)
         done = 0

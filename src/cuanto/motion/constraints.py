@@ -23,7 +23,7 @@ ATOMS = {"atom": 1, "distance": 2, "angle": 3, "dihedral": 4}
 """Kinds of constraints, and their numbers of atoms."""
 VALUE_COUNTS = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
 """Numbers of values that follow the atoms."""
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def read_constraints(
     for name, one in zip(names, points[0], strict=True):
         if names.count(name) > 1:
             raise InputError(f"{one} is constrained twice: leave out one of them")
-    if len(points) > MOST_POINTS:
-        raise InputError(f"the scans have {len(points)} points together: at most {MOST_POINTS} are possible")
+    if len(points) > MAX_POINTS:
+        raise InputError(f"the scans have {len(points)} points together: at most {MAX_POINTS} are possible")
     return points
 
 
@@ -104,8 +104,8 @@ def _values(numbers: Sequence[float | None], what: str, where: str) -> list[floa
     if what != "scan":
         return list(numbers) or [None]
     first, last, points = (float(number) for number in numbers if number is not None)
-    if points != int(points) or not 2 <= points <= MOST_POINTS:
-        raise InputError(f"{where}: a scan has 2 to {MOST_POINTS} points, not {points:g}")
+    if points != int(points) or not 2 <= points <= MAX_POINTS:
+        raise InputError(f"{where}: a scan has 2 to {MAX_POINTS} points, not {points:g}")
     return list(np.linspace(first, last, int(points)).tolist())
 
 
@@ -113,9 +113,9 @@ def _check_value(one: Constraint, value: float | None, where: str) -> None:
     if value is None:
         return
     if one.kind == "distance" and not 0.3 <= value <= 100:
-        raise InputError(f"{where}: {value:g} Angstrom is no distance between two atoms; give 0.3 to 100")
+        raise InputError(f"{where}: {value:g} Angstrom is not a valid distance between two atoms; give 0.3 to 100")
     if one.kind == "angle" and not 0 < value < 180:
-        raise InputError(f"{where}: {value:g} degrees is no angle; give more than 0 and less than 180")
+        raise InputError(f"{where}: {value:g} degrees is not a valid angle; give more than 0 and less than 180")
     if one.kind == "dihedral" and not -360 <= value <= 360:
         raise InputError(f"{where}: {value:g} degrees: give a dihedral angle between -360 and 360")
 

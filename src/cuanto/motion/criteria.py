@@ -18,7 +18,7 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import require_known
 
-FLAT = 0.01
+FLAT_FRACTION = 0.01
 """Fraction of the limits of a gradient below which the displacement does not matter."""
 
 
@@ -65,7 +65,7 @@ class Criteria:
 
     def flat(self, measures: Measures) -> bool:
         """Whether the gradient is so small that the displacement does not matter."""
-        small = (FLAT * self.gradient_rms, FLAT * self.gradient_max)
+        small = (FLAT_FRACTION * self.gradient_rms, FLAT_FRACTION * self.gradient_max)
         return measures.gradient_rms <= small[0] and measures.gradient_max <= small[1]
 
 
@@ -101,7 +101,7 @@ def size(values: Array) -> tuple[float, float]:
 
 
 def superpose(R_ax: Array, S_ax: Array) -> Array:
-    """R_ax, moved and rotated on S_ax; both have their centre in the origin afterwards.
+    """R_ax, moved and rotated onto S_ax, which is moved as well: the centre of both is the origin.
 
     W. Kabsch, Acta Cryst. A 32, 922 (1976), doi:10.1107/S0567739476001873.
     """

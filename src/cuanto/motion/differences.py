@@ -8,11 +8,11 @@ import numpy as np
 
 from cuanto.arrays import Array
 
-SHIFT = 0.005
+DISPLACEMENT = 0.005
 """Bohr: the error of the difference is below 1e-4 of the force constants."""
 
 
-def hessian_by_differences(R_ax: Array, gradient: Callable[[Array], Array], shift: float = SHIFT) -> Array:
+def hessian_by_differences(R_ax: Array, gradient: Callable[[Array], Array], shift: float = DISPLACEMENT) -> Array:
     """d2E/dR2 in Hartree/Bohr^2, with rows and columns x, y, z of the first atom, then of the second, and so on."""
     rows = []
     for k in range(R_ax.size):

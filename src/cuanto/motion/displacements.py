@@ -16,7 +16,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.motion.symmetry import Operation
 
-SAME = 1e-6
+SAME_DIRECTION = 1e-6
 """Largest difference of two directions that are the same."""
 WELL_SPREAD = 0.3
 """Smallest singular value of directions, relative to the largest, from which derivatives are computed."""
@@ -116,7 +116,7 @@ class DisplacementPlan:
 
 def _reversing(site: Sequence[Operation], direction_x: Array) -> Operation | None:
     """An operation of the site that reverses a direction."""
-    return next((one for one in site if np.abs(one.R_xy @ direction_x + direction_x).max() < SAME), None)
+    return next((one for one in site if np.abs(one.R_xy @ direction_x + direction_x).max() < SAME_DIRECTION), None)
 
 
 def independent_directions(site: Sequence[Array]) -> list[Array]:
@@ -146,7 +146,7 @@ def independent_directions(site: Sequence[Array]) -> list[Array]:
 
 
 def _cost(site: Sequence[Array], direction_x: Array) -> int:
-    return 1 if any(np.abs(R_xy @ direction_x + direction_x).max() < SAME for R_xy in site) else 2
+    return 1 if any(np.abs(R_xy @ direction_x + direction_x).max() < SAME_DIRECTION for R_xy in site) else 2
 
 
 def _candidate_directions(site: Sequence[Array]) -> list[Array]:
@@ -165,5 +165,5 @@ def _candidate_directions(site: Sequence[Array]) -> list[Array]:
 def _distinct(vectors: Sequence[Array]) -> list[Array]:
     """Drop vectors that are parallel to an earlier one."""
     units = np.array([one / np.linalg.norm(one) for one in vectors])
-    parallel = 1 - np.abs(units @ units.T) < SAME**2 + 1e-12
+    parallel = 1 - np.abs(units @ units.T) < SAME_DIRECTION**2 + 1e-12
     return [one for k, one in enumerate(vectors) if not parallel[k, :k].any()]

@@ -38,7 +38,7 @@ except ImportError:
 THERMOSTATS = ("none", "langevin", "nose-hoover")
 NOT_STARTED = -1
 """Step number of a run that has not started."""
-POINTS = 5
+EXTRAPOLATION_STEPS = 5
 """Steps from which start orbitals are extrapolated."""
 
 
@@ -328,5 +328,5 @@ def dynamics(
 
     With the path of a `trajectory` (extended XYZ), a run that was interrupted continues.
     """
-    surface = Surface(Molecule.of(molecule), method, basis, points=POINTS, **options)
+    surface = Surface(Molecule.of(molecule), method, basis, points=EXTRAPOLATION_STEPS, **options)
     return Dynamics(surface, settings or DynamicsSettings(), trajectory).run(steps, on_step)

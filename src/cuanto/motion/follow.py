@@ -19,7 +19,7 @@ from cuanto.system import Molecule
 
 MAX_ROUNDS = 6
 """Optimisations before giving up."""
-AMPLITUDE = 0.3
+MAX_DISPLACEMENT = 0.3
 """Largest displacement of an atom along an imaginary mode, Bohr."""
 CONVERGENCE = "tight"
 """Criteria of the optimisations: with looser ones, spurious imaginary modes remain."""
@@ -76,5 +76,5 @@ def displace(vibrations: Vibrations, sign: int) -> Molecule:
     """Displace the molecule along the sum of its imaginary modes."""
     m = vibrations.molecule
     shift_ax = sign * vibrations.modes[vibrations.wavenumbers < 0].sum(axis=0)
-    shift_ax *= AMPLITUDE / np.linalg.norm(shift_ax, axis=1).max()
+    shift_ax *= MAX_DISPLACEMENT / np.linalg.norm(shift_ax, axis=1).max()
     return Molecule(m.symbols, m.R_ax + shift_ax, m.charge, m.multiplicity, m.name)

@@ -35,17 +35,17 @@ STEP = 0.005
 """Bohr. The relative error of a wavenumber is about 0.8 step^2: 0.08 cm^-1 for a stretching vibration at 4000 cm^-1."""
 TOLERANCES = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 """Tolerances of the SCF; an error of 1e-8 in a gradient becomes 1e-6 Hartree/Bohr^2 in a second derivative."""
-ISOTROPIC = 302
+MIN_ISOTROPIC_POINTS = 302
 """Points per shell of a grid from which on all operations are used, not only those of the grid. A grid has a fixed
 orientation; with
 302 points symmetry changes wavenumbers by 0.1 to 0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 by less than 0.1.
 """
 EXACT = 1e-6
-SHORT = 20.0
+MIN_PARALLEL_SECONDS = 20.0
 """Seconds of work in one process below which no others are started."""
-SHARE = 0.8
+MEMORY_SHARE = 0.8
 """Fraction of the free memory for all processes together."""
-AHEAD = 64
+MAX_SUBMITTED = 64
 """Maximum number of unfinished tasks submitted to a Dask scheduler."""
 MAX_TRIES = 2
 """Attempts at a task whose worker was lost."""
@@ -173,7 +173,7 @@ class HessianCalculation:
         if surroundings or self.symmetry is False:
             return found[:1]
         integrated = request.model is not None and request.model.has_functional
-        if integrated and request.grid.numbers(1)[1] < ISOTROPIC and self.symmetry is None:
+        if integrated and request.grid.numbers(1)[1] < MIN_ISOTROPIC_POINTS and self.symmetry is None:
             return [one for one in found if _is_octahedral(one)]
         return found
 
@@ -268,17 +268,19 @@ class HessianCalculation:
         if (work.scheduler is not None or work.workers) and not self._portable():
             raise InputError("some arguments are not plain data, which other processes need: use workers=0")
         if work.scheduler is not None:
-            return stack.enter_context(DaskRunner(work.scheduler)), keywords, AHEAD
+            return stack.enter_context(DaskRunner(work.scheduler)), keywords, MAX_SUBMITTED
         workers = work.workers
         if workers is None:
             seconds = reference.timings.total * tasks
-            alone = seconds < SHORT or not reference.backend.traits.unified_memory or not self._portable()
+            alone = (
+                seconds < MIN_PARALLEL_SECONDS or not reference.backend.traits.unified_memory or not self._portable()
+            )
             workers = 0 if alone else min(usable_cores(), tasks)
         logger.info("%d displacements in %s", tasks, f"{workers} processes" if workers > 1 else "this process")
         if workers == 0:
             return SerialRunner(), keywords, 1
         if reference.backend.traits.unified_memory:
-            keywords.setdefault("max_memory", SHARE * main_memory()[0] / workers)
+            keywords.setdefault("max_memory", MEMORY_SHARE * main_memory()[0] / workers)
         return stack.enter_context(ProcessRunner(min(workers, tasks))), keywords, 2 * workers
 
 

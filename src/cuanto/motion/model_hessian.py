@@ -14,9 +14,9 @@ import numpy as np
 
 from cuanto.arrays import Array
 
-WITH_HYDROGEN, OF_OTHERS = 0.160, 0.250
+HYDROGEN_ANGLES, OTHER_ANGLES = 0.160, 0.250
 """Force constants of angles, Hartree/rad^2."""
-LINEAR = 0.985
+LINEAR_COSINE = 0.985
 """Angles with a larger cosine are described by other coordinates."""
 
 
@@ -30,9 +30,9 @@ def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:
     def guess_hessian(X: Array) -> Array:
         H: Array = model(X)
         xyz = X.reshape(-1, 3)
-        bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR]
+        bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR_COSINE]
         if bent:
-            k = np.array([WITH_HYDROGEN if light[one.a] or light[one.c] else OF_OTHERS for one in bent])
+            k = np.array([HYDROGEN_ANGLES if light[one.a] or light[one.c] else OTHER_ANGLES for one in bent])
             B = np.array([one.derivative(xyz).reshape(-1) for one in bent])
             T = B @ coordinates.wilsonB(X).T @ coordinates.GInverse(X)  # derivatives in internal coordinates
             H = H + (T.T * k) @ T

@@ -106,7 +106,7 @@ class OptimizationResult:
     @property
     def iterations(self) -> int:
         """Number of geometries whose gradient was computed, without a pre-optimisation."""
-        return sum(step.stage != PRE for step in self.steps)
+        return sum(step.stage != PRE_OPTIMISATION for step in self.steps)
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema OptimizationResult as a dictionary."""
@@ -115,7 +115,7 @@ class OptimizationResult:
         return schema
 
 
-PRE = "pre-optimisation"
+PRE_OPTIMISATION = "pre-optimisation"
 OnStep = Callable[[Step], object]
 
 
@@ -187,7 +187,7 @@ class Search:
         self._watch, begin, settings = watch, time.perf_counter(), self.settings
         start = self.molecule
         if settings.pre is not None:
-            start = self._optimise(start, self._cheap_surface(settings.pre), (), "minimum", PRE)[0]
+            start = self._optimise(start, self._cheap_surface(settings.pre), (), "minimum", PRE_OPTIMISATION)[0]
         points: list[PathPoint] = []
         if settings.scan:
             end, points = self._scan(start)
@@ -227,10 +227,10 @@ class Search:
     ) -> tuple[Molecule, bool]:
         """Search for a stationary point; returns whether it was reached."""
         settings = self.settings
-        criteria = PRESETS["normal"] if stage == PRE else settings.criteria
+        criteria = PRESETS["normal"] if stage == PRE_OPTIMISATION else settings.criteria
         if start.natom == 1:
             return start, self._single_atom(surface, stage)
-        hessian = None if stage == PRE else self._hessian(start, settings.first_hessian(kind))
+        hessian = None if stage == PRE_OPTIMISATION else self._hessian(start, settings.first_hessian(kind))
         plan = Plan(
             kind=kind,
             coordinates=settings.coordinates,
@@ -344,7 +344,7 @@ class Search:
             stage=stage,
         )
         self._steps.append(step)
-        if self._trajectory is not None and stage != PRE:
+        if self._trajectory is not None and stage != PRE_OPTIMISATION:
             more = {"stage": stage} if stage else {}
             columns = {"forces": -point.gradient_ax}
             self._trajectory.append(frame_text(step.molecule, step.energy, columns, step=number, **more))
@@ -358,15 +358,17 @@ def _is_converged(point: Point, step: Step, criteria: Criteria) -> bool:
     return point.satisfied and (criteria.flat(step.measures) or (all(step.met) and small))
 
 
-def structure_text(found: OptimizationResult) -> str:
+def structure_text(result: OptimizationResult) -> str:
     """Extended XYZ: the optimised molecule, or all points of a scan or path."""
-    if not found.points:
-        verdict = {"converged": "T" if found.converged else "F", "level": found.result.level_of_theory}
-        return frame_text(found.molecule, found.energy, {"forces": -found.gradient}, **verdict)
+    if not result.points:
+        verdict = {"converged": "T" if result.converged else "F", "level": result.result.level_of_theory}
+        return frame_text(result.molecule, result.energy, {"forces": -result.gradient}, **verdict)
     text = ""
-    for point in found.points:
+    for point in result.points:
         scanned = {
-            str(one).replace(" ", "_"): one.value / one.unit for one in point.constraints if one.value is not None
+            str(constraint).replace(" ", "_"): constraint.value / constraint.unit
+            for constraint in point.constraints
+            if constraint.value is not None
         }
         info: dict[str, Any] = {"coordinate": point.coordinate, "converged": "T" if point.converged else "F", **scanned}
         text += frame_text(point.molecule, point.energy, {"forces": -point.gradient}, **info)

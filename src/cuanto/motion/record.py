@@ -28,7 +28,7 @@ from cuanto.options import OPTIONS
 from cuanto.system import Molecule
 from cuanto.system.text import file_bytes
 
-SAME = 1e-6
+SAME_POSITION = 1e-6
 """Bohr. Positions that differ by less are taken to be those of the journal: another machine may round differently."""
 
 
@@ -120,7 +120,7 @@ class Recorder:
         if self._count < len(self._known):
             line = self._known[self._count]
             S_ax, gradient_ax = (np.array(line.get(name), dtype=float) for name in ("R_ax", "gradient"))
-            if S_ax.shape == gradient_ax.shape == R_ax.shape and np.abs(S_ax - R_ax).max() < SAME:
+            if S_ax.shape == gradient_ax.shape == R_ax.shape and np.abs(S_ax - R_ax).max() < SAME_POSITION:
                 return float(line["energy"]), gradient_ax
         self._known = self._known[: self._count]
         return None

@@ -15,11 +15,11 @@ from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.motion.symmetry import Operation, find_operations
 from cuanto.properties.volume import density_at
 
-POINTS = 4
+POINTS_PER_ATOM = 4
 """Points around each atom at which densities are compared."""
-NEAREST, FARTHEST = 0.6, 2.0
+MIN_RADIUS, MAX_RADIUS = 0.6, 2.0
 """Distances of these points from the atom, Bohr."""
-DIFFERENCE = 1e-3
+MAX_DIFFERENCE = 1e-3
 """Largest relative difference of equal densities: a geometry within the tolerance of the symmetry gives 1e-4."""
 
 
@@ -38,8 +38,11 @@ def _preserving_density(result: GaussianResult, operations: Sequence[Operation])
     """Compare total densities and squares of spin densities (the spins may be exchanged) at points around atoms."""
     R_ax = result.molecule.R_ax
     centre_x, random = R_ax.mean(axis=0), np.random.default_rng(0)
-    offsets = random.normal(size=(len(R_ax), POINTS, 3))
-    offsets *= random.uniform(NEAREST, FARTHEST, (len(R_ax), POINTS, 1)) / np.linalg.norm(offsets, axis=2)[..., None]
+    offsets = random.normal(size=(len(R_ax), POINTS_PER_ATOM, 3))
+    offsets *= (
+        random.uniform(MIN_RADIUS, MAX_RADIUS, (len(R_ax), POINTS_PER_ATOM, 1))
+        / np.linalg.norm(offsets, axis=2)[..., None]
+    )
     r_gx = (R_ax[:, None, :] + offsets).reshape(-1, 3) - centre_x
 
     def invariants(points_gx: Array) -> Array:
@@ -47,7 +50,7 @@ def _preserving_density(result: GaussianResult, operations: Sequence[Operation])
         return np.stack([rho_sg.sum(axis=0), np.abs(rho_sg[0] - rho_sg[-1])])
 
     here = invariants(r_gx)
-    limit = DIFFERENCE * here[0]
+    limit = MAX_DIFFERENCE * here[0]
     return [one for one in operations if (np.abs(invariants(r_gx @ one.R_xy.T) - here) <= limit).all()]
 
 
@@ -57,7 +60,7 @@ def _preserving_bonds(result: SemiempiricalResult, operations: Sequence[Operatio
     preserved = []
     for one in operations:
         image = one.image_a
-        same = np.abs(bonds_ab[np.ix_(image, image)] - bonds_ab).max() < DIFFERENCE
-        if same and np.abs(result.charges[image] - result.charges).max() < DIFFERENCE:
+        same = np.abs(bonds_ab[np.ix_(image, image)] - bonds_ab).max() < MAX_DIFFERENCE
+        if same and np.abs(result.charges[image] - result.charges).max() < MAX_DIFFERENCE:
             preserved.append(one)
     return preserved

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from cuanto.arrays import Array, Ints
 
-TIGHT = 2e-5
+TIGHT_TOLERANCE = 2e-5
 """Bohr: distance of an atom from the image of another one for which derivatives may be taken from the image."""
-LOOSE = 2e-2
+LOOSE_TOLERANCE = 2e-2
 """Bohr: the same for the symmetry number, where rounded and loosely optimised geometries count as symmetric."""
-SMALLEST_SINE = 0.1
+MIN_SINE = 0.1
 """Smallest sine of the angle between the two atoms that determine an operation."""
 
 
@@ -46,7 +46,7 @@ def is_linear(R_ax: Array, tolerance: float) -> bool:
     return len(R_ax) < 3 or bool(np.abs(_across(_centre(R_ax))).max() < tolerance)
 
 
-def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float = TIGHT) -> list[Operation]:
+def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float = TIGHT_TOLERANCE) -> list[Operation]:
     """All operations, the identity first; atoms of different `kinds` are never exchanged.
 
     For the infinite groups of linear molecules, the operations of a fourfold axis are returned.
@@ -65,7 +65,7 @@ def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float =
 
 def symmetry_of(kinds: Sequence[object], R_ax: ArrayLike) -> tuple[str, int]:
     """Point group and symmetry number (the number of rotations) within the loosest tolerance that gives a group."""
-    positions, tolerance = np.asarray(R_ax, dtype=float), LOOSE
+    positions, tolerance = np.asarray(R_ax, dtype=float), LOOSE_TOLERANCE
     if len(positions) == 1:
         return "Kh", 1
     operations = find_operations(kinds, positions, tolerance)
@@ -158,10 +158,10 @@ def _chosen_pair(r_ax: Array, length_a: Array, size_a: Array) -> tuple[int, int]
     """Choose two atoms that are not in line with the centre and have few equivalent candidates."""
     best, found = math.inf, (0, 1)
     for i in np.argsort(size_a, kind="stable"):
-        if length_a[i] < SMALLEST_SINE * length_a.max():
+        if length_a[i] < MIN_SINE * length_a.max():
             continue
         sine_a = np.linalg.norm(np.cross(r_ax[i], r_ax), axis=1) / (length_a[i] * length_a.max())
-        if sine_a.max() < SMALLEST_SINE:
+        if sine_a.max() < MIN_SINE:
             continue
         cost_a = np.where(sine_a > 0.5 * sine_a.max(), size_a[i] * size_a, math.inf)
         j = int(np.argmin(cost_a))

@@ -24,9 +24,9 @@ from cuanto.system import Molecule
 from cuanto.system.masses import isotope_mass
 from cuanto.units import DALTON_IN_ELECTRON_MASSES, HARTREE_IN_WAVENUMBERS, INTENSITY_IN_KM_PER_MOL
 
-LINEAR = 1e-5
+LINEAR_RATIO = 1e-5
 """Ratio of the smallest to the largest moment of inertia below which a molecule is linear."""
-STATIONARY = 4.5e-4
+STATIONARY_GRADIENT = 4.5e-4
 """Largest component of the gradient of a stationary point, Hartree/Bohr, as in optimisations."""
 IN_WAVENUMBERS = HARTREE_IN_WAVENUMBERS / DALTON_IN_ELECTRON_MASSES**0.5
 """cm^-1 of the square root of a second derivative of 1 Hartree/(Bohr^2 atomic mass unit)."""
@@ -116,7 +116,7 @@ class Vibrations:
             self.energy,
             self.wavenumbers[self.wavenumbers > 0],
             self.masses.sum(),
-            moments[moments > LINEAR * moments.max()],
+            moments[moments > LINEAR_RATIO * moments.max()],
             chosen.with_defaults(self.symmetry[1], self.molecule.multiplicity),
         )
 
@@ -161,10 +161,10 @@ def analyse(
 def _warnings(hessian: Hessian, values: Array) -> list[str]:
     """Warnings about imaginary modes and geometries that are not stationary."""
     found, largest = [], float(np.abs(hessian.gradient).max())
-    if largest > STATIONARY:
+    if largest > STATIONARY_GRADIENT:
         found.append(
             f"WARNING: the geometry is not a stationary point, its largest gradient is {largest:.1e} Hartree/Bohr "
-            f"(limit {STATIONARY:g}): wavenumbers and thermochemistry have no meaning before an optimisation"
+            f"(limit {STATIONARY_GRADIENT:g}): wavenumbers and thermochemistry have no meaning before an optimisation"
         )
     negative = np.sqrt(-values[values < 0]) * IN_WAVENUMBERS
     if len(negative):
@@ -206,7 +206,7 @@ def moments_of_inertia(masses: Array, R_ax: Array) -> tuple[Array, Array]:
 
 
 def _is_linear(moments: Array) -> bool:
-    return bool(moments[0] <= LINEAR * moments[-1])
+    return bool(moments[0] <= LINEAR_RATIO * moments[-1])
 
 
 def internal_space(masses: Array, R_ax: Array) -> Array:

@@ -29,16 +29,16 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 MESSAGE = "optimisations need geomeTRIC: `pip install 'cuanto[motion]'`"
 COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, True)}
 """Coordinate systems: whether fragments are connected, and whether Cartesian coordinates are added."""
-TRUST = {"minimum": (0.1, 0.3), "ts": (0.01, 0.1), "irc": (0.1, 0.1)}
+TRUST_RADII = {"minimum": (0.1, 0.3), "ts": (0.01, 0.1), "irc": (0.1, 0.1)}
 """First and largest trust radius, Angstrom."""
-SMALLEST_TRUST = 1e-4
-ENFORCED = 0.1
+MIN_TRUST = 1e-4
+MAX_ENFORCED_VIOLATION = 0.1
 """Constraints that are violated by less (Bohr, radians) are satisfied exactly in the next step."""
-VIOLATION = 1e-3
+MAX_VIOLATION = 1e-3
 """Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
-DESCENT = -1e-3
+MIN_NEGATIVE_CURVATURE = -1e-3
 """Hartree/Bohr^2 or Hartree/rad^2: eigenvalues above are those of translations and rotations with numerical noise."""
-NEARLY = 0.9
+LIMITED_STEP_FRACTION = 0.9
 """Steps longer than this fraction of the trust radius are limited by it."""
 
 
@@ -173,9 +173,11 @@ class Walker:
             gradient_ax=g.reshape(-1, 3),
             free_gradient_ax=np.asarray(free).reshape(-1, 3),
             move_ax=move,
-            limited=bool(optimizer.cnorm > NEARLY * optimizer.trust) if hasattr(optimizer, "cnorm") else False,
-            satisfied=not constrained or optimizer.IC.maxConstraintViolation(X) < VIOLATION,
-            descents=int((np.linalg.eigvalsh(optimizer.H) < DESCENT).sum()),
+            limited=bool(optimizer.cnorm > LIMITED_STEP_FRACTION * optimizer.trust)
+            if hasattr(optimizer, "cnorm")
+            else False,
+            satisfied=not constrained or optimizer.IC.maxConstraintViolation(X) < MAX_VIOLATION,
+            descents=int((np.linalg.eigvalsh(optimizer.H) < MIN_NEGATIVE_CURVATURE).sum()),
             expected=float(getattr(optimizer, "expect", 0.0)),
             direction=direction,
         )
@@ -205,8 +207,8 @@ class Walker:
 
     def _settings(self, plan: Plan, criteria: Criteria) -> Any:
         """geomeTRIC's parameters; its own criteria only decide where a reaction path ends."""
-        first, largest = TRUST[plan.kind]
-        limits = {"convergence_grms": 0.0, "tmin": SMALLEST_TRUST}
+        first, largest = TRUST_RADII[plan.kind]
+        limits = {"convergence_grms": 0.0, "tmin": MIN_TRUST}
         if plan.kind == "irc":
             unit = BOHR_IN_ANGSTROM
             limits = {"convergence_grms": criteria.gradient_rms, "convergence_gmax": criteria.gradient_max}
@@ -218,7 +220,7 @@ class Walker:
             trust=first if plan.trust is None else plan.trust,
             tmax=largest if plan.trust is None else max(largest, plan.trust),
             maxiter=10**9,  # the caller counts
-            enforce=ENFORCED,
+            enforce=MAX_ENFORCED_VIOLATION,
             hessian="never",
             frequency=plan.kind == "irc",
             xyzout=f"{self._folder.name}/path.xyz" if plan.kind == "irc" else None,

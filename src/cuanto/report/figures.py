@@ -11,13 +11,13 @@ from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
 from cuanto.units import HARTREE_IN_EV
 
-TINY = 1e-300
+MIN_DRAWN = 1e-300
 """Smaller numbers are not drawn on a logarithmic axis."""
-EMPTY = 1e-6
+MIN_OCCUPATION = 1e-6
 """Electrons below which an orbital is empty."""
 BELOW, ABOVE = 14.0, 7.0
 """Range below the HOMO and above the LUMO that is shown, eV."""
-NEAR = 0.32
+LEVEL_SPACING_EV = 0.32
 """eV within which levels are drawn side by side."""
 MAX_ABREAST = 6
 
@@ -75,8 +75,8 @@ def _superscript(n: int) -> str:
 
 def convergence(history: Sequence[Iteration], tolerances: tuple[float | None, float | None]) -> Markup | None:
     """Energy change and gradient by iteration, logarithmic; their `tolerances` are dashed lines."""
-    changes = [(one, abs(one.energy_change)) for one in history if TINY < abs(one.energy_change) < math.inf]
-    gradients = [(one, abs(one.gradient)) for one in history if TINY < abs(one.gradient) < math.inf]
+    changes = [(one, abs(one.energy_change)) for one in history if MIN_DRAWN < abs(one.energy_change) < math.inf]
+    gradients = [(one, abs(one.gradient)) for one in history if MIN_DRAWN < abs(one.gradient) < math.inf]
     values = [math.log10(v) for _, v in (*changes, *gradients)]
     if not values:
         return None
@@ -134,8 +134,8 @@ def _series(frame: Frame, points: Sequence[tuple[Iteration, float]], kind: str, 
 def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
     """Orbital energies near the frontier; one column for each spin."""
     electronvolts = [((eps * HARTREE_IN_EV).tolist(), n.tolist()) for eps, n in levels]
-    homo = [max((e for e, k in zip(*spin, strict=True) if k > EMPTY), default=None) for spin in electronvolts]
-    lumo = [min((e for e, k in zip(*spin, strict=True) if k <= EMPTY), default=None) for spin in electronvolts]
+    homo = [max((e for e, k in zip(*spin, strict=True) if k > MIN_OCCUPATION), default=None) for spin in electronvolts]
+    lumo = [min((e for e, k in zip(*spin, strict=True) if k <= MIN_OCCUPATION), default=None) for spin in electronvolts]
     known = [e for e in (*homo, *lumo) if e is not None]
     if not known:
         return None
@@ -163,7 +163,7 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
     shown = [(e, k, m) for m, (e, k) in enumerate(zip(eps, n, strict=True), 1) if frame.y_low <= e <= frame.y_high]
     groups: list[list[tuple[float, float, int]]] = []
     for level in shown:
-        if groups and len(groups[-1]) < MAX_ABREAST and level[0] - groups[-1][0][0] < NEAR:
+        if groups and len(groups[-1]) < MAX_ABREAST and level[0] - groups[-1][0][0] < LEVEL_SPACING_EV:
             groups[-1].append(level)
         else:
             groups.append([level])
@@ -177,7 +177,7 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
         each = min(reach / len(group), width * 0.2)
         for i, (e, k, m) in enumerate(group):
             start = middle + each * (i - len(group) / 2)
-            kind = "empty" if k <= EMPTY else "single" if spins == 1 and k < 1.5 else "filled"
+            kind = "empty" if k <= MIN_OCCUPATION else "single" if spins == 1 and k < 1.5 else "filled"
             hint = tag("title", f"orbital {m}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
             parts.append(line(start + 2, start + each - 2, frame.y(e), f"level {kind}", hint))
     return parts

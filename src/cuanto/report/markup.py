@@ -6,7 +6,7 @@ from html import escape
 
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
 """Elements without content; those of SVG close themselves."""
-LARGEST_NUMBER = 1e12
+MAX_NUMBER = 1e12
 """Larger numbers cannot be a property of a molecule in any of our units."""
 
 
@@ -38,7 +38,7 @@ def _attribute(key: str, value: object) -> str:
 
 def number(value: float, digits: int, unit: str = "") -> str:
     """Format a number with a typographic minus sign; a dash for missing or impossible values."""
-    if not abs(value) < LARGEST_NUMBER:
+    if not abs(value) < MAX_NUMBER:
         return "\u2013"
     text = f"{value:.{digits}f}".replace("-", "\u2212")
     return f"{text} {unit}".rstrip()

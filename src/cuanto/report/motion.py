@@ -21,9 +21,9 @@ from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_KJ_PER_MOL
 WIDTH = 20.0
 """Full width at half maximum of the bands shown first, cm^-1."""
 WIDEST = 100
-MARGIN = 300.0
+WAVENUMBER_MARGIN = 300.0
 """Shown beyond the highest wavenumber, cm^-1."""
-SMALLEST = 1e-9
+MIN_ENERGY = 1e-9
 """Hartree: smaller differences of energies are drawn at this height."""
 POINTS = 700
 
@@ -50,11 +50,11 @@ class Motion:
     """Why the result should not be used as it is."""
 
     @classmethod
-    def of_vibrations(cls, found: Vibrations) -> Motion:
+    def of_vibrations(cls, vibrations: Vibrations) -> Motion:
         """Spectrum, modes and thermochemistry."""
-        n = len(found.imaginary)
+        n = len(vibrations.imaginary)
         problem = "" if n == 0 else "1 imaginary mode" if n == 1 else f"{n} imaginary modes"
-        return cls(vibrations=found, command="frequencies", problem=problem)
+        return cls(vibrations=vibrations, command="frequencies", problem=problem)
 
     @classmethod
     def of_geometries(cls, geometries: tuple[Geometry, ...], converged: bool) -> Motion:
@@ -98,17 +98,17 @@ class Motion:
         return [tag("label", tag("span", "Step"), slider, words, class_="slide")]
 
 
-def geometries_of(found: OptimizationResult) -> tuple[Geometry, ...]:
+def geometries_of(result: OptimizationResult) -> tuple[Geometry, ...]:
     """Accepted geometries of an optimisation; of a scan or path its points."""
-    if found.points:
+    if result.points:
         return tuple(
-            Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max()))
-            for k, one in enumerate(found.points, start=1)
+            Geometry(k, step.molecule, step.energy, float(np.abs(step.gradient).max()))
+            for k, step in enumerate(result.points, start=1)
         )
-    accepted = [one for one in found.steps if one.accepted and one.stage in ("", found.steps[-1].stage)]
+    accepted = [step for step in result.steps if step.accepted and step.stage in ("", result.steps[-1].stage)]
     return tuple(
-        Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max()))
-        for k, one in enumerate(accepted, start=1)
+        Geometry(k, step.molecule, step.energy, float(np.abs(step.gradient).max()))
+        for k, step in enumerate(accepted, start=1)
     )
 
 
@@ -124,8 +124,8 @@ def _positions(molecule: Molecule) -> list[list[float]]:
     return [[round(float(x), 5) for x in R_x] for R_x in molecule.R_ax * BOHR_IN_ANGSTROM]
 
 
-def _step_words(one: Geometry) -> str:
-    return f"{one.number}: {number(one.energy, 6)} Eh, gradient {one.gradient:.1e}"
+def _step_words(geometry: Geometry) -> str:
+    return f"{geometry.number}: {number(geometry.energy, 6)} Eh, gradient {geometry.gradient:.1e}"
 
 
 # ------------------------------------------------------------------------------------------------ optimisation
@@ -133,8 +133,8 @@ def _step_words(one: Geometry) -> str:
 
 def _steps_frame(geometries: Sequence[Geometry]) -> figures.Frame:
     lowest = min(one.energy for one in geometries)
-    values = [max(one.energy - lowest, SMALLEST) for one in geometries] + [one.gradient for one in geometries]
-    powers = [math.log10(max(value, SMALLEST)) for value in values]
+    values = [max(one.energy - lowest, MIN_ENERGY) for one in geometries] + [one.gradient for one in geometries]
+    powers = [math.log10(max(value, MIN_ENERGY)) for value in values]
     low, high = math.floor(min(powers)), math.ceil(max(*powers, 0.0))
     return figures.Frame(58, 548, 16, 304, 1, max(len(geometries), 2), low, high)
 
@@ -148,14 +148,14 @@ def optimisation_card(geometries: Sequence[Geometry]) -> tuple[object, ...]:
     parts += [figures.text_at(frame.x(k), frame.bottom + 20, k) for k in shown]
     parts.append(figures.text_at((frame.left + frame.right) / 2, frame.bottom + 37, "step", "label"))
     for kind, name in (("change", "E \u2212 lowest E"), ("gradient", "largest gradient")):
-        dots, positions = [], []
+        dots, corners = [], []
         for k, one in enumerate(geometries, start=1):
             value = one.energy - lowest if kind == "change" else one.gradient
-            x, y = frame.x(k), frame.y(math.log10(max(value, SMALLEST)))
-            positions.append(f"{x:.2f},{y:.2f}")
+            x, y = frame.x(k), frame.y(math.log10(max(value, MIN_ENERGY)))
+            corners.append(f"{x:.2f},{y:.2f}")
             hint = tag("title", f"step {_step_words(one)}; {name} {value:.2e}")
             dots.append(tag("circle", hint, cx=x, cy=y, r="3.4", class_=f"dot {kind}", data_step=str(k - 1)))
-        parts.append(tag("g", tag("polyline", points=" ".join(positions), class_=f"series {kind}"), *dots))
+        parts.append(tag("g", tag("polyline", points=" ".join(corners), class_=f"series {kind}"), *dots))
     x = frame.x(len(geometries))
     parts.append(tag("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="marker", id="step-marker"))
     drawn = figures.plot("plot-optimisation", "Energy and gradient of the optimisation by step", parts)
@@ -182,7 +182,7 @@ def band_heights(wavenumbers: Array, intensities: Array, at: Array, width: float
 
 def _spectrum_frame(vibrations: Vibrations) -> figures.Frame:
     """High wavenumbers are on the left."""
-    high = max(500.0, 100.0 * math.ceil((float(vibrations.wavenumbers.max()) + MARGIN) / 100))
+    high = max(500.0, 100.0 * math.ceil((float(vibrations.wavenumbers.max()) + WAVENUMBER_MARGIN) / 100))
     top = 1.08 * max(float(vibrations.intensities.max()), 1.0)
     return figures.Frame(58, 548, 16, 304, high, 0.0, 0.0, top)
 
@@ -254,25 +254,31 @@ def modes_table(vibrations: Vibrations) -> Markup:
 # ------------------------------------------------------------------------------------------------ thermochemistry
 
 
-def thermochemistry_card(found: Thermochemistry, group: str) -> tuple[object, ...]:
+def thermochemistry_card(thermochemistry: Thermochemistry, group: str) -> tuple[object, ...]:
     """Energies and entropies at the conditions."""
-    base, T = found.electronic_energy, found.conditions.temperature
-    rows = [("electronic energy", base, None), ("zero-point energy", found.zero_point_energy, found.zero_point_energy)]
-    rows += [
-        ("internal energy U", found.energy, found.energy - base),
-        ("enthalpy H", found.enthalpy, found.enthalpy - base),
+    base, T = thermochemistry.electronic_energy, thermochemistry.conditions.temperature
+    rows = [
+        ("electronic energy", base, None),
+        ("zero-point energy", thermochemistry.zero_point_energy, thermochemistry.zero_point_energy),
     ]
-    rows += [(f"TS of {name}", T * value, T * value) for name, value in found.entropies.items() if value]
-    rows += [("entropy term TS", found.entropy_term, found.entropy_term)]
+    rows += [
+        ("internal energy U", thermochemistry.energy, thermochemistry.energy - base),
+        ("enthalpy H", thermochemistry.enthalpy, thermochemistry.enthalpy - base),
+    ]
+    rows += [(f"TS of {name}", T * value, T * value) for name, value in thermochemistry.entropies.items() if value]
+    rows += [("entropy term TS", thermochemistry.entropy_term, thermochemistry.entropy_term)]
     lines = [_thermal_row(*row) for row in rows]
-    lines.append(_thermal_row("Gibbs energy G", found.gibbs_energy, found.gibbs_energy - base, "total"))
+    lines.append(
+        _thermal_row("Gibbs energy G", thermochemistry.gibbs_energy, thermochemistry.gibbs_energy - base, "total")
+    )
     heads = (tag("th", head) for head in ("", "Hartree", "kJ/mol"))
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines), class_="terms", id="thermochemistry")
-    at = found.conditions
-    scale = "" if at.scale == 1 else f", wavenumbers times {at.scale:g}"
-    words = f"{T:g} K, {at.pressure:g} atm, {at.entropy}; {group}, symmetry number {at.symmetry_number}, "
+    conditions = thermochemistry.conditions
+    scale = "" if conditions.scale == 1 else f", wavenumbers times {conditions.scale:g}"
+    words = f"{T:g} K, {conditions.pressure:g} atm, {conditions.entropy}; {group}, "
+    words += f"symmetry number {conditions.symmetry_number}, "
     return table, tag(
-        "p", f"{words}degeneracy {at.degeneracy}{scale}. kJ/mol: without the electronic energy.", class_="hint"
+        "p", f"{words}degeneracy {conditions.degeneracy}{scale}. kJ/mol: without the electronic energy.", class_="hint"
     )
 
 

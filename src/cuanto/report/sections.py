@@ -14,21 +14,21 @@ from cuanto.methods import GaussianResult, Result
 from cuanto.report import figures, reproduce
 from cuanto.report.markup import Markup, join, number, seconds, tag
 from cuanto.report.motion import Motion
-from cuanto.report.surfaces import SMALLEST, Surface
+from cuanto.report.surfaces import MIN_ISOVALUE, Surface
 from cuanto.units import HARTREE_IN_EV
 
-SHORTEST = 5e-4
+MIN_BAR_SECONDS = 5e-4
 """Seconds; steps that took less have no bar."""
 MAX_ROWS = 400
 """Orbitals in the table on each side of the gap."""
 LEVEL, SMALL_LEVEL = 0.03, 0.05
 """Isovalues shown first, Bohr^-3/2; the larger one for small molecules, whose orbitals extend beyond them."""
-SMALL = 8
+SMALL_MOLECULE_ATOMS = 8
 """Largest number of atoms of a small molecule."""
 STYLES = (("ball", "Ball & stick"), ("stick", "Sticks"), ("sphere", "Spheres"))
 
 
-def known(result: Result, name: str) -> Any:
+def property_or_none(result: Result, name: str) -> Any:
     """A property of the result; None if a file lacks it."""
     try:
         return getattr(result, name, None)
@@ -39,9 +39,9 @@ def known(result: Result, name: str) -> Any:
 def atomic_charges(result: Result) -> dict[str, Array]:
     """Charges of the atoms by the name of the analysis."""
     names = {"mulliken_charges": "Mulliken", "loewdin_charges": "L\u00f6wdin"}
-    found = {label: known(result, name) for name, label in names.items()}
+    found = {label: property_or_none(result, name) for name, label in names.items()}
     charges = {label: q_a for label, q_a in found.items() if q_a is not None}
-    net = None if charges else known(result, "charges")
+    net = None if charges else property_or_none(result, "charges")
     return charges if net is None else {"net": net}
 
 
@@ -140,8 +140,8 @@ def _stage(result: Result, surfaces: list[Surface], reason: str, motion: Motion)
 
 def _slider(result: Result) -> int:
     """Position on the slider, which is logarithmic from SMALLEST to 20 times that, as in the script."""
-    value = SMALL_LEVEL if result.molecule.natom <= SMALL else LEVEL
-    return round(100 * math.log(value / SMALLEST) / math.log(20))
+    value = SMALL_LEVEL if result.molecule.natom <= SMALL_MOLECULE_ATOMS else LEVEL
+    return round(100 * math.log(value / MIN_ISOVALUE) / math.log(20))
 
 
 def _choice(name: str, title: str, options: Sequence[tuple[str, str]], chosen: str) -> Markup:
@@ -157,18 +157,18 @@ def _facts(result: Result) -> Markup:
     """The most important numbers."""
     molecule, levels = result.molecule, orbital_levels(result)
     facts: list[tuple[str, str, str]] = []
-    if (heat := known(result, "heat_of_formation")) is not None:
+    if (heat := property_or_none(result, "heat_of_formation")) is not None:
         facts.append(("Heat of formation", number(heat, 3), "kcal/mol"))
     gaps = [number(gap, 2) for gap in (_gap(eps, n) for eps, n in levels) if gap is not None]
     if gaps:
         facts.append(("HOMO\u2013LUMO gap" + (", \u03b1 and \u03b2" if len(gaps) == 2 else ""), "; ".join(gaps), "eV"))
-    if (dipole := known(result, "dipole_debye")) is not None:
+    if (dipole := property_or_none(result, "dipole_debye")) is not None:
         about = ", about the centre of mass" if molecule.charge else ""
         facts.append((f"Dipole moment{about}", number(math.hypot(*dipole), 3), "Debye"))
     facts.append(
         ("Charge, multiplicity", f"{molecule.charge:+d}".replace("+0", "0") + f", {molecule.multiplicity}", "")
     )
-    if len(levels) == 2 and (s_squared := known(result, "s_squared")) is not None:
+    if len(levels) == 2 and (s_squared := property_or_none(result, "s_squared")) is not None:
         facts.append(("\u27e8S\u00b2\u27e9", number(s_squared, 4), ""))
     ghosts = int(molecule.nuclei.ghosts.sum())
     counted = ((molecule.natom - ghosts, "atom"), (ghosts, "ghost"), (molecule.nelectron, "electron"))
@@ -195,7 +195,7 @@ def _fact(name: str, value: str, unit: str, class_: str = "fact") -> Markup:
 
 
 def _gap(eps_m: Array, n_m: Array) -> float | None:
-    filled, empty = eps_m[n_m > figures.EMPTY], eps_m[n_m <= figures.EMPTY]
+    filled, empty = eps_m[n_m > figures.MIN_OCCUPATION], eps_m[n_m <= figures.MIN_OCCUPATION]
     return float(empty.min() - filled.max()) * HARTREE_IN_EV if filled.size and empty.size else None
 
 
@@ -223,12 +223,14 @@ def _orbitals(result: Result) -> tuple[Markup, ...]:
     rows = []
     for s, (eps, n) in enumerate(levels):
         spin = ("\u03b1", "\u03b2")[s] if len(levels) == 2 else ""
-        last = sum(k > figures.EMPTY for k in n)
+        last = sum(k > figures.MIN_OCCUPATION for k in n)
         for m, (e, k) in enumerate(zip(eps, n, strict=True), 1):
             if abs(m - last) > MAX_ROWS:
                 continue
             cells = (spin, m, number(k, 3), number(e, 6), number(e * HARTREE_IN_EV, 4))
-            rows.append(tag("tr", *(tag("td", cell) for cell in cells), class_="filled" if k > figures.EMPTY else None))
+            rows.append(
+                tag("tr", *(tag("td", cell) for cell in cells), class_="filled" if k > figures.MIN_OCCUPATION else None)
+            )
     whole = all(len(eps) <= MAX_ROWS for eps, _ in levels)
     words = "All orbital energies" if whole else f"{MAX_ROWS} orbital energies on each side of the gap"
     heads = (tag("th", head) for head in ("spin", "orbital", "electrons", "Hartree", "eV"))
@@ -255,7 +257,7 @@ def _charges(result: Result) -> tuple[Markup, ...]:
 
 
 def _timings(result: Result) -> tuple[Markup, ...]:
-    rows = [(name, t, seconds(t)) for name, t in result.timings.seconds.items() if t >= SHORTEST]
+    rows = [(name, t, seconds(t)) for name, t in result.timings.seconds.items() if t >= MIN_BAR_SECONDS]
     if not rows:
         return (_missing("Timings"),)
     rows.sort(key=lambda row: -row[1])
@@ -274,7 +276,7 @@ def _terms(result: Result) -> Markup:
 
 def _notes(result: Result, motion: Motion) -> tuple[Markup, ...]:
     lines = [*result.notes, *(() if motion.vibrations is None else motion.vibrations.notes)]
-    if (dipole := known(result, "dipole_debye")) is not None:
+    if (dipole := property_or_none(result, "dipole_debye")) is not None:
         x, y, z = (number(value, 4) for value in dipole)
         about = ", about the centre of mass" if result.molecule.charge else ""
         lines.append(f"Dipole moment / Debye{about}: x {x}, y {y}, z {z}.")

@@ -22,15 +22,15 @@ from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
 QUANTUM = 2e-4
-"""Bohr^-3/2."""
-LARGEST = 0.4
+"""Step in which values are stored, Bohr^-3/2."""
+MAX_VALUE = 0.4
 """Larger values are cut off; they are inside every surface."""
-SMALLEST = 0.008
+MIN_ISOVALUE = 0.008
 """Smallest isovalue of the slider; the grid is reduced to where the orbital is larger."""
 MARGIN = 6.0
-FINEST, COARSEST = 0.2, 0.45
+MIN_SPACING, MAX_SPACING = 0.2, 0.45
 POINTS, MAX_POINTS = 300_000, 900_000
-ARROWS = ("\u03b1 ", "\u03b2 ")
+SPIN_LABELS = ("\u03b1 ", "\u03b2 ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Surface:
 
 def pack(values: Array) -> bytes:
     """Differences along the last axis in steps of QUANTUM, low bytes, then high bytes, deflated."""
-    steps = np.round(np.clip(values, -LARGEST, LARGEST) / QUANTUM).astype(np.int16)
+    steps = np.round(np.clip(values, -MAX_VALUE, MAX_VALUE) / QUANTUM).astype(np.int16)
     change = np.diff(steps, axis=2, prepend=np.int16(0)).astype("<i2")
     split = change.reshape(-1).view(np.uint8).reshape(-1, 2).T
     return zlib.compress(np.ascontiguousarray(split).tobytes(), 9)
@@ -69,7 +69,7 @@ def frontier_surfaces(wave: Wavefunction, molecule: Molecule) -> list[Surface]:
     box = _box(molecule)
     found = []
     for s in range(len(wave.n_sm)):
-        label = ARROWS[s] if len(wave.n_sm) > 1 else ""
+        label = SPIN_LABELS[s] if len(wave.n_sm) > 1 else ""
         for name in ("homo", "lumo"):
             try:
                 m = orbital_number(wave, name, s)
@@ -83,7 +83,7 @@ def _box(molecule: Molecule) -> Box:
     """A fine grid for small molecules, a coarser one for large molecules, so that the page stays small."""
     R_ax = molecule.R_ax
     volume = float(np.prod(np.ptp(R_ax, axis=0) + 2 * MARGIN))
-    spacing = float(np.clip((volume / POINTS) ** (1 / 3), FINEST, COARSEST))
+    spacing = float(np.clip((volume / POINTS) ** (1 / 3), MIN_SPACING, MAX_SPACING))
     return Box.around(R_ax, max(spacing, (volume / MAX_POINTS) ** (1 / 3)), MARGIN)
 
 
@@ -91,7 +91,7 @@ def _surface(wave: Wavefunction, s: int, m: int, key: str, name: str, box: Box) 
     values = orbital_on_grid(wave.basis, wave.C_spm[s][:, m], box)
     if not np.isfinite(values).all():
         return None
-    large = np.abs(values) > SMALLEST
+    large = np.abs(values) > MIN_ISOVALUE
     if not large.any():
         return None
     along = [np.flatnonzero(large.any(axis=tuple({0, 1, 2} - {x}))) for x in range(3)]

@@ -16,19 +16,19 @@ HISTORY_FACTOR = 1.5
 17)."""
 ADIIS_GRADIENT = 0.02
 """Gradient below which ADIIS is not used."""
-DIVERGENCE = 1e-2
+DIVERGENCE_ENERGY = 1e-2
 """Hartree above the lowest energy so far at which DIIS counts as diverging."""
 FIRST_STEPS = 3
-"""Matrices in the history up to which DIIS is not judged: the first steps of Kohn-Sham go too far."""
+"""Matrices in the history up to which DIIS is not considered divergent: the first steps of Kohn-Sham overshoot."""
 STALL_ITERATIONS = 6
 """Iterations within which the smallest gradient must shrink."""
 ADIIS_ITERATIONS = 12
 """Maximum number of consecutive ADIIS iterations."""
 GIVE_UP_ITERATIONS = 20
 """Iterations without progress after which DIIS and ADIIS are given up."""
-PROGRESS = 1e-3
+PROGRESS_ENERGY = 1e-3
 """Hartree by which the lowest energy must fall to count as progress if the gradient does not shrink."""
-UNDAMPED = 0.01
+UNDAMPED_GRADIENT = 0.01
 """Gradient below which damping is switched off."""
 
 
@@ -67,7 +67,7 @@ class Accelerator:
             mixed, method = F, "plain"
         else:
             mixed = self.history.combine(getattr(self.history, method)())
-        if self.damping and gradient > UNDAMPED and self._used is not None:
+        if self.damping and gradient > UNDAMPED_GRADIENT and self._used is not None:
             mixed, method = (1.0 - self.damping) * mixed + self.damping * self._used, f"{method}, damped"
         self._used = mixed if self.damping else None
         return mixed, method
@@ -75,11 +75,13 @@ class Accelerator:
     def _method(self, energy: float, gradient: float) -> str:
         progress = gradient < 0.9 * self._smallest
         self._stalled = 0 if progress else self._stalled + 1
-        if progress or energy < self._progress_energy - PROGRESS:
+        if progress or energy < self._progress_energy - PROGRESS_ENERGY:
             self._unproductive, self._progress_energy = 0, min(self._progress_energy, energy)
         else:
             self._unproductive += 1
-        rises = energy > self._lowest + DIVERGENCE and len(self.history) > min(FIRST_STEPS, self.history.size - 1)
+        rises = energy > self._lowest + DIVERGENCE_ENERGY and len(self.history) > min(
+            FIRST_STEPS, self.history.size - 1
+        )
         diverges = rises or self._stalled >= STALL_ITERATIONS
         self._smallest, self._lowest = min(self._smallest, gradient), min(self._lowest, energy)
         if self.kind != "auto":

@@ -183,19 +183,19 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+def spread_orbitals(atom: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
     """C_pi in the atom's basis functions, one column per component, scaled by the square root of its electrons,
     `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.
     """
     columns, start = [], np.cumsum([0] + [shell.nbf for shell in shells])
-    for l, (C_ai, n_i) in enumerate(zip(found.C_lai, share, strict=True)):
-        own = [x for x, shell in enumerate(shells) if shell.l == l]
+    for l, (C_ai, n_i) in enumerate(zip(atom.C_lai, share, strict=True)):
+        indices = [x for x, shell in enumerate(shells) if shell.l == l]
         for m in range(2 * l + 1):
             C_pi = np.zeros((start[-1], len(n_i)))
             first = 0
-            for x in own:
+            for x in indices:
                 shell = shells[x]
                 rows = C_ai[first : first + shell.ncol] * np.sqrt(n_i / (2 * l + 1))
                 first += shell.ncol

@@ -1,35 +1,39 @@
 """Ground-state configurations of atoms: electrons in (n, l) subshells.
 
-Madelung's order with the exceptions of the observed ground states: A. Kramida et al., NIST Atomic Spectra Database,
-doi:10.18434/T4W30F (elements beyond Lr: predicted, after Madelung).
+Neutral atoms are in a table, `data/atoms/configurations.json`, which names its sources; ions follow from them.
 """
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib.resources import files
+
 Configuration = dict[tuple[int, int], float]
 
 _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lambda nl: (nl[0] + nl[1], nl[0]))
+"""Madelung's order, in which anions are filled."""
 
 LANTHANIDES = range(57, 72)
 FILLED_4D, FILLED_4F = 46, 60
 """Electrons up to these subshells of lanthanides."""
 NOBLE_GASES = (2, 10, 18, 36, 54, 86)
 
-_EXCEPTIONS = """
-24 4s1 3d5, 29 4s1 3d10, 41 5s1 4d4, 42 5s1 4d5, 44 5s1 4d7, 45 5s1 4d8, 46 5s0 4d10,
-47 5s1 4d10, 57 4f0 5d1, 58 4f1 5d1, 64 4f7 5d1, 78 6s1 5d9, 79 6s1 5d10, 89 5f0 6d1,
-90 5f0 6d2, 91 5f2 6d1, 92 5f3 6d1, 93 5f4 6d1, 96 5f7 6d1, 103 6d0 7p1
-"""
-"""Atomic numbers, and subshells whose occupations deviate from Madelung's order."""
 
-
-def _exceptions(number: int) -> Configuration:
-    """Occupations of an atom that deviate from Madelung's order."""
-    for line in _EXCEPTIONS.split(","):
-        atom, *subshells = line.split()
-        if int(atom) == number:
-            return {(int(s[0]), "spdf".index(s[1])): float(s[2:]) for s in subshells}
-    return {}
+@cache
+def _table() -> tuple[Configuration, ...]:
+    """Configurations of the neutral atoms, H to Og."""
+    text = (files("cuanto") / "data" / "atoms" / "configurations.json").read_text(encoding="utf-8")
+    found: dict[str, Configuration] = {}
+    for symbol, written in json.loads(text)["elements"].items():
+        subshells: Configuration = {}
+        for word in written.split():
+            if word.startswith("["):
+                subshells |= found[word.strip("[]")]
+            else:
+                subshells[int(word[0]), "spdf".index(word[1])] = float(word[2:])
+        found[symbol] = subshells
+    return tuple(found.values())
 
 
 def capacity(l: int) -> int:
@@ -39,13 +43,7 @@ def capacity(l: int) -> int:
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
     """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
-    subshells: Configuration = {}
-    left = float(number)
-    for n, l in _ORDER:
-        subshells[n, l] = min(left, float(capacity(l)))
-        left -= subshells[n, l]
-    subshells |= _exceptions(number)
-    return _ionise({nl: q for nl, q in subshells.items() if q > 0}, charge)
+    return _ionise(dict(_table()[number - 1]), charge)
 
 
 def _ionise(subshells: Configuration, charge: float) -> Configuration:

@@ -12,11 +12,11 @@ from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 
-ROUNDING = 2e-12
+ENERGY_ROUNDING = 2e-12
 """Relative rounding error of the energy: its terms are larger, and their order of summation may vary."""
-LARGEST_RATIO = 0.5
+MAX_RATIO = 0.5
 """Largest ratio of successive steps assumed when the remaining ones are summed up."""
-MARGIN = 1.25
+DIPOLE_SAFETY = 1.25
 """Safety factor on the predicted remaining change of a dipole moment."""
 
 
@@ -36,7 +36,9 @@ class Criteria:
 
     def met(self, energy_change: Any, gradient: Any, energy: Any = 0.0) -> Any:
         """Whether energy change and gradient are small enough, of one calculation or of many; never if not finite."""
-        return (abs(energy_change) < np.maximum(self.energy, ROUNDING * abs(energy))) & (gradient < self.gradient)
+        return (abs(energy_change) < np.maximum(self.energy, ENERGY_ROUNDING * abs(energy))) & (
+            gradient < self.gradient
+        )
 
     def keeps_dipole(self, change_spq: Any) -> bool:
         """Whether a change of the density changes the dipole moment by less than the threshold."""
@@ -52,7 +54,7 @@ class Criteria:
         if self.displacement is None:
             return True
         ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
-        return MARGIN * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), LARGEST_RATIO))
+        return DIPOLE_SAFETY * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), MAX_RATIO))
 
 
 class Displacement:

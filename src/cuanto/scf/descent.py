@@ -19,7 +19,7 @@ from cuanto.scf.fixed_point import iterations
 from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, evaluate
 from cuanto.scf.state import State
 
-HANDOVER = 1e-3
+HANDOVER_GRADIENT = 1e-3
 """Gradient below which DIIS is faster and stays near the minimum."""
 MAX_STEP = 0.5
 """Largest norm of a step."""
@@ -27,16 +27,16 @@ RIDGE_FACTOR = 3.0
 """Factor on a step after one with negative curvature."""
 MIN_COSINE = 1e-8
 """Cosine between a step and the change of the gradient below which the curvature is not usable."""
-ROUNDING = 2e-14
+ENERGY_ROUNDING = 2e-14
 """Relative error of an energy."""
-MEMORY = 12
+MAX_STEPS_KEPT = 12
 """Steps kept for the quasi-Newton method."""
-SMALLEST_GAP = 0.1
+MIN_GAP = 0.1
 """Hartree: lower bound on estimated curvatures."""
 
 
 def descend(
-    problem: Problem, start: tuple[Any, Any], max_iterations: int, handover: float = HANDOVER
+    problem: Problem, start: tuple[Any, Any], max_iterations: int, handover: float = HANDOVER_GRADIENT
 ) -> Iterator[State]:
     """Yield states of decreasing energy until the gradient is small, including rejected trial steps.
 
@@ -69,7 +69,7 @@ class _Descent:
         """Orbitals of the next trial step, from the last accepted ones."""
         state, (C_sjm, _, F_eff) = current.state, current.kept
         change = state.energy_change
-        if self.kept is not None and change > 1e-4 * self.slope + ROUNDING * abs(state.energy):
+        if self.kept is not None and change > 1e-4 * self.slope + ENERGY_ROUNDING * abs(state.energy):
             # Too long: step to the minimum of the parabola through both energies and the slope.
             shorter = min(0.5, max(0.1, -0.5 * self.slope / max(change - self.slope, 1e-300)))
             self.X, self.slope = shorter * self.X, shorter * self.slope
@@ -81,7 +81,7 @@ class _Descent:
             norms = float(np.linalg.norm(self.X) * np.linalg.norm(difference))
             cosine = float(self.X @ difference) / max(norms, 1e-300)
             if cosine > MIN_COSINE:
-                self.memory = [*self.memory, (self.X, difference)][-MEMORY:]
+                self.memory = [*self.memory, (self.X, difference)][-MAX_STEPS_KEPT:]
         self.best, self.kept = state, (C_sjm, gradient)
         if state.gradient < self.handover:
             return None
@@ -106,7 +106,7 @@ def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Ar
         F_mm, weight = problem.frame.to_host(C_jm.T @ F_jk @ C_jm), 2.0 * (n_m[:, None] - n_m[None, :])
         eps_m = F_mm.diagonal()
         slopes.append(weight * F_mm)
-        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], SMALLEST_GAP))
+        curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], MIN_GAP))
     return rotations.join_blocks(slopes, levels), rotations.join_blocks(curvatures, levels)
 
 

@@ -16,9 +16,9 @@ from cuanto.arrays import Array
 from cuanto.log import logger
 from cuanto.scf.orthogonal import Device
 
-FACES = 8
+MAX_INTERPOLATED = 8
 """Maximum number of densities that ADIIS interpolates: it tries all subsets."""
-LARGE = 2.0**30
+LARGE_HISTORY_BYTES = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
 """Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
@@ -53,12 +53,12 @@ class History:
         """Add an entry; returns <e_n|e> with all entries, on the device, for `absorb`. Only ADIIS needs D."""
         if not self._stacks:
             self._allocate(F, e, D)
-        slot, lead = _place(self._slots, self.size), F.shape[: self._lead]
+        slot, lead = _next_slot(self._slots, self.size), F.shape[: self._lead]
         self._stacks["F"][..., slot, :] = F.reshape(*lead, -1)
         e_n = self._stacks["e"]
         e_n[..., slot, :] = e.reshape(*lead, -1)
         if D is not None:
-            self._stacks["D"][_place(self._densities, min(self.size, FACES))] = D.reshape(-1)
+            self._stacks["D"][_next_slot(self._densities, min(self.size, MAX_INTERPOLATED))] = D.reshape(-1)
         e_n = e_n[..., : max(self._slots) + 1, :]
         return (e_n @ e_n[..., slot, :, None])[..., 0] if self._lead else e_n @ e_n[slot]
 
@@ -67,12 +67,12 @@ class History:
         self.size = self._affordable(8 * F.size, 8 * sum(array.size for array in given.values()))
         lead, self._shape = F.shape[: self._lead], F.shape
         for name, array in given.items():
-            count = min(self.size, FACES) if name == "D" else self.size
+            count = min(self.size, MAX_INTERPOLATED) if name == "D" else self.size
             self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
         """Number of entries that fit into memory along with the other matrices of an iteration."""
-        if self.size * entry < LARGE:
+        if self.size * entry < LARGE_HISTORY_BYTES:
             return self.size
         room = self._free() - OTHER_MATRICES * matrix
         size = self.size if room > self.size * entry else max(MIN_ENTRIES, int(room // entry))
@@ -111,10 +111,10 @@ class History:
 
     def combine(self, c_n: Any) -> Any:
         """sum_n c_n F_n of the last matrices."""
-        positions = self._slots[-c_n.shape[-1] :]
+        slots = self._slots[-c_n.shape[-1] :]
         xp = self.xp if self._lead else np
         weights = xp.zeros((*c_n.shape[:-1], *[1] * self._lead, self.size))
-        weights[..., xp.asarray(positions)] = c_n[:, None] if self._lead else c_n
+        weights[..., xp.asarray(slots)] = c_n[:, None] if self._lead else c_n
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:
@@ -154,7 +154,7 @@ def unflatten(row: Any, like: Sequence[Any]) -> list[Any]:
     return blocks
 
 
-def _place(slots: list[int], size: int) -> int:
+def _next_slot(slots: list[int], size: int) -> int:
     """Slot of the next entry: a free one, else that of the oldest; appended to `slots`."""
     free = [slot for slot in range(size) if slot not in slots]
     slots.append(free[0] if free else slots.pop(0))

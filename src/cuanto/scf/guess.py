@@ -9,9 +9,10 @@ import numpy as np
 
 from cuanto import integrals
 from cuanto.arrays import Array
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, get_backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
+from cuanto.kernels.build import general_source
 from cuanto.scf.atoms import Atom, atom, spread_orbitals
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
@@ -19,6 +20,11 @@ from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
 
 GUESSES = ("sad", "core")
+
+
+def begin() -> None:
+    """Start to compile the kernel of atoms, which are computed on the host whatever the device of the molecule is."""
+    get_backend("cpu").compile(general_source("table", "double"))
 
 
 def superposed_atoms(
@@ -71,17 +77,17 @@ def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> A
     return numbers
 
 
-def _polarise(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
+def _polarise(atom: Atom, unpaired: float) -> list[tuple[Array, ...]]:
     """Occupations of both spins: open subshells are polarised, up to `unpaired` electrons."""
     left, up = abs(unpaired), []
-    for l, n_i in enumerate(found.n_li):
+    for l, n_i in enumerate(atom.n_li):
         largest = np.minimum(n_i, 2.0 * (2 * l + 1) - n_i)
         difference = np.zeros_like(n_i)
         for i in range(len(n_i)):
             difference[i] = min(left, largest[i])
             left -= difference[i]
         up.append(0.5 * (n_i + difference))
-    parts = [tuple(up), tuple(n - u for n, u in zip(found.n_li, up, strict=True))]
+    parts = [tuple(up), tuple(n - u for n, u in zip(atom.n_li, up, strict=True))]
     return parts if unpaired >= 0 else parts[::-1]
 
 

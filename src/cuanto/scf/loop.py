@@ -19,7 +19,7 @@ from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.occupations import NEGLIGIBLE, Occupations
+from cuanto.scf.occupations import NEGLIGIBLE_OCCUPATION, Occupations
 from cuanto.scf.orthogonal import Device, Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
@@ -29,7 +29,7 @@ SAME_LEVEL = 1e-6
 """Hartree by which an occupied orbital may lie above an empty one (degenerate levels)."""
 SAME_DENSITY = 1e-9
 """Largest change of a density, relative to its largest element, when orbitals are made canonical: rounding only."""
-CORRECTIONS = 3
+MAX_CORRECTIONS = 3
 """Attempts to leave a converged state that violates the aufbau principle."""
 
 
@@ -233,7 +233,7 @@ class ExtrapolationStep:
             scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
             D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
             found_sjm, eps_sm, valid = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            if not valid and self._corrections < CORRECTIONS:
+            if not valid and self._corrections < MAX_CORRECTIONS:
                 return state
             (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
             return replace(state, converged=valid, C_spm=C_spm, eps_sm=eps_sm)
@@ -243,7 +243,7 @@ class ExtrapolationStep:
         occupied one), eigenvectors as a new start."""
         if not current.stationary:
             return None if self.accelerator.lost else current.proposal
-        if self._corrections == CORRECTIONS:
+        if self._corrections == MAX_CORRECTIONS:
             return None
         self._corrections += 1
         self.accelerator.restart()
@@ -335,7 +335,7 @@ def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
 
 def occupied(n_sm: Array) -> Array:
     """Occupations up to the last that is not negligible."""
-    return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE).max(initial=0))]
+    return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE_OCCUPATION).max(initial=0))]
 
 
 def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:

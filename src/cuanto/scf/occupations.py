@@ -15,7 +15,7 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 
-NEGLIGIBLE = 1e-14
+NEGLIGIBLE_OCCUPATION = 1e-14
 """Occupations below this do not change a density."""
 
 
@@ -63,7 +63,7 @@ class Fermi:
         # -S/k = sum f ln f + (1 - f) ln (1 - f), zero where f is 0 or 1
         g_sm = np.stack([f_sm, 1.0 - f_sm])
         entropy = float(np.sum(g_sm * np.log(np.where(g_sm > 0.0, g_sm, 1.0))))
-        n_sm = np.where(f_sm > NEGLIGIBLE, f_sm, 0.0) * self.capacity
+        n_sm = np.where(f_sm > NEGLIGIBLE_OCCUPATION, f_sm, 0.0) * self.capacity
         return n_sm, self.capacity * self.temperature * entropy
 
     def _one_spin(self, eps_m: Array, electrons: int) -> Array:
@@ -77,7 +77,7 @@ class Fermi:
             else:
                 high = mu
         # Scaled, so that the number of electrons is exact.
-        return np.asarray(f_m * (electrons / (self.capacity * max(float(f_m.sum()), NEGLIGIBLE))))
+        return np.asarray(f_m * (electrons / (self.capacity * max(float(f_m.sum()), NEGLIGIBLE_OCCUPATION))))
 
 
 @dataclass(frozen=True)

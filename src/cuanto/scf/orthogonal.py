@@ -79,11 +79,13 @@ class Frame:
         """X^T F X of a matrix at `device`."""
         return self.linalg.product(self.linalg.product(self.X_pm.T, F_spq), self.X_pm)
 
-    def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
+    def products(
+        self, F_sjk: Any, spin_orbitals_sji: Any, all_orbitals_sji: Any, C_sij: Any, D_spq: Any
+    ) -> tuple[Any, Any]:
         """D and F D in this basis, from occupied orbitals scaled by their occupations (of one spin; of both if they
         share orbitals) and the orbitals; `D_spq`: D on the backend, for bases that are orthonormal by themselves."""
         product = self.linalg.product
-        return product(own_sji, C_sij), product(product(F_sjk, both_sji), C_sij)
+        return product(spin_orbitals_sji, C_sij), product(product(F_sjk, all_orbitals_sji), C_sij)
 
     def coefficients(self, C_spm: Any, S_pq: Any) -> Any:
         """Orbitals of the backend in the orthonormal basis."""

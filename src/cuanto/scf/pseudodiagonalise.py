@@ -26,13 +26,13 @@ from cuanto.scf.diagonalise import Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.orthogonal import Device
 from cuanto.scf.rotations import Limits, Split
 
-STALLED = 5
+STALL_ITERATIONS = 5
 """Iterations within which |F_ov| must drop by a tenth."""
-RISE = 1e-3
+MAX_RISE = 1e-3
 """Hartree by which the energy may rise."""
-NOISE = 1e-6
+RISE_PER_ORBITAL = 1e-6
 """The same per orbital for densities in single precision."""
-REPAIR = 10
+ORTHONORMALISE_EVERY = 10
 """Rotations after which orbitals are orthonormalised again."""
 MANY_ORBITALS = 300
 """Number of orbitals above which saving matrix products is worth an occasional extra iteration."""
@@ -42,11 +42,11 @@ WIDE_GAP = 0.1
 """Hartree: gap above which orbital energies need not be exact."""
 DISTANT_GAP = 0.1
 """Hartree: lower bound on gaps between levels of distant molecules."""
-POLARISED = 5e-3
+ORDERED_COUPLING = 5e-3
 """|F_ov| (Hartree) below which levels of distant molecules must be in their final order."""
-SETTLED = 1e-4
+SETTLED_COUPLING = 1e-4
 """|F_ov| (Hartree) below which orbital energies hardly change; above it single precision is sufficient."""
-REFINED = 1e-3
+REFINED_COUPLING = 1e-3
 """|F_ov| (Hartree) above which the second order of rotations is worth its products."""
 
 
@@ -130,7 +130,7 @@ class Pseudo:
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals if that is safe, else eigenvectors."""
-        rises, self._energy = energy > self._energy + RISE + self.noise(F_sjk), energy
+        rises, self._energy = energy > self._energy + MAX_RISE + self.noise(F_sjk), energy
         if C_sjm is not None and (self.variant.economical or self._eps_s is not None) and not rises:
             # Spins that share orbitals: closed, open and empty ones.
             levels = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
@@ -146,7 +146,7 @@ class Pseudo:
 
     def noise(self, F_sjk: Any) -> float:
         """Hartree by which single precision may raise an energy."""
-        return NOISE * len(F_sjk) * len(F_sjk[0]) if self._single(F_sjk) else 0.0
+        return RISE_PER_ORBITAL * len(F_sjk) * len(F_sjk[0]) if self._single(F_sjk) else 0.0
 
     def _single(self, F_sjk: Any) -> bool:
         """Whether single precision is sufficient for the next orbitals."""
@@ -180,7 +180,7 @@ class Pseudo:
         mid, end = split
         front = C[:, :end]
         wide = self._distant or self._gap > WIDE_GAP
-        one_block = self.variant.economical and self._smallest <= REFINED and wide and len(C) >= MANY_ORBITALS
+        one_block = self.variant.economical and self._smallest <= REFINED_COUPLING and wide and len(C) >= MANY_ORBITALS
         if one_block:
             F_ov, eps = self._smaller_block(F, C, known, mid)
         else:
@@ -230,7 +230,7 @@ class Pseudo:
         if self.variant.economical:
             self._eps_s = energies
         self.steps, self._rotated = self.steps + 1, self._rotated + 1
-        if (was_single and not self._single(F_sjk)) or self._rotated == REPAIR:
+        if (was_single and not self._single(F_sjk)) or self._rotated == ORTHONORMALISE_EVERY:
             rotated, self._rotated = [rotations.make_orthonormal(C, self.product) for C in rotated], 0
         return stack(rotated, self.xp), self.xp.stack(energies)
 
@@ -253,8 +253,8 @@ class Pseudo:
         largest = float(numbers[:, 0].max())
         self._since = 0 if largest < 0.9 * self._smallest else self._since + 1
         self._smallest = min(self._smallest, largest)
-        self._settled = self._settled or self._smallest <= SETTLED
+        self._settled = self._settled or self._smallest <= SETTLED_COUPLING
         self._gap = float(numbers[:, 1].min())
-        uncoupled = self._distant and largest > POLARISED
+        uncoupled = self._distant and largest > ORDERED_COUPLING
         limits = replace(self.variant.limits, gap=-np.inf) if uncoupled else self.variant.limits
-        return bool(limits.allow(numbers).all()) and self._since < STALLED
+        return bool(limits.allow(numbers).all()) and self._since < STALL_ITERATIONS

@@ -111,8 +111,8 @@ def rotate_by_factors(C: Any, X: Any, xp: Any, linalg: Linalg) -> Any:
     """Orthonormal rotated orbitals by Cholesky factors of their Gram matrices: the fewest operations."""
     mid = X.shape[-2]
     factors, rotated = linalg.rotation_factors(X), rotate(C, X, xp, linalg.product)
-    for part, own in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
-        own.divide(part)
+    for part, factor in zip((rotated[..., :mid], rotated[..., mid:]), factors, strict=True):
+        factor.divide(part)
     return rotated
 
 
@@ -156,10 +156,10 @@ def split_angles(x: Array, levels: Array) -> list[Array]:
 
 
 def make_orthonormal(C: Any, product: Product = matmul) -> Any:
-    """Nearly orthonormal orbitals of one spin, orthonormal in double: C (1 + E)^(-1/2) with E = C^T C - 1.
+    """Make nearly orthonormal orbitals of one spin orthonormal in double precision: C (1 + E)^(-1/2), E = C^T C - 1.
 
-    A Newton-Schulz step, with one more order for orbitals in single precision, whose E^2 of about 1e-11 would be seen
-    in the energy of a thousand orbitals. E is so small that products with it may be in the precision of the orbitals.
+    A Newton-Schulz step, with one more order for orbitals in single precision, whose E^2 of about 1e-11 would affect
+    the energy of a thousand orbitals. E is so small that products with it may be in the precision of the orbitals.
     """
     kind, C = C.dtype.type, C.astype(np.float64, copy=False)
     E = product(C.T, C)
@@ -177,7 +177,7 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
     N. J. Higham, Functions of Matrices (SIAM, 2008), eq. (6.35), doi:10.1137/1.9780898717778.
     """
     scale = 1.0 + 0.5 * largest
-    error = 0.5 * largest / scale  # of the scaled eigenvalues from 1, below 1
+    error = 0.5 * largest / scale  # largest deviation of scaled eigenvalues from 1
     one = xp.eye(len(W))
     Y, Z = W / scale, one
     while error > 1e-17:

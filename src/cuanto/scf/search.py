@@ -12,7 +12,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.descent import HANDOVER, descend
+from cuanto.scf.descent import HANDOVER_GRADIENT, descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.stability import CLEARLY_UNSTABLE, Mode, improve, leave, lowest_mode
@@ -24,7 +24,7 @@ MIN_GAIN = 1e-7
 """Hartree by which a solution must lie below the saddle point that was left."""
 CLOSE_GRADIENT = 1e-4
 """Gradient below which curvatures predict the stationary point."""
-IMPROVEMENTS = 5
+MAX_IMPROVEMENTS = 5
 """Maximum number of attempts to move from a converged state to a predicted minimum beyond the tolerances."""
 
 Start = Density | tuple[Any, Any]
@@ -52,7 +52,7 @@ def search(
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
     accelerator = Accelerator(options, frame, watched, frame.free)
     start = mix_guess(problem, start, options)
-    handover, saddle, improvements = HANDOVER, np.inf, 0
+    handover, saddle, improvements = HANDOVER_GRADIENT, np.inf, 0
     if options.accelerator == "descent":
         start = yield from _descend(problem, start, counted, handover, S_pq)
     while counted.left > 0:
@@ -69,7 +69,7 @@ def search(
             examined = options.stability in ("check", "follow") and (state.converged or best.gradient < CLOSE_GRADIENT)
             mode = lowest_mode(problem, nearest) if examined else None
         accepted = mode is None or mode.stable or options.stability != "follow"
-        if mode is not None and accepted and improvements < IMPROVEMENTS and not _settled(mode, criteria):
+        if mode is not None and accepted and improvements < MAX_IMPROVEMENTS and not _settled(mode, criteria):
             if state.converged:
                 yield replace(state, converged=False)
             improvements += 1

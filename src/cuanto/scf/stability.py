@@ -18,7 +18,7 @@ from cuanto.scf.loop import Density, Problem, fock
 from cuanto.scf.rotations import join_blocks, rotate_spins, split_angles, splits
 from cuanto.scf.state import State
 
-UNSTABLE = -5e-6
+UNSTABLE_CURVATURE = -5e-6
 """Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
 CLEARLY_UNSTABLE = -1e-4
 """Hartree: a negative curvature that no error explains."""
@@ -28,10 +28,10 @@ TOLERANCE_NEAR_ZERO = 1e-4
 """The same for curvatures near zero, whose error is its square over their distance to the next one."""
 TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
-FLAT = 2e-6
+FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
-STEP = 0.3
+ESCAPE_NORM = 0.3
 """Norm of the rotations by which an unstable state is left."""
 
 
@@ -53,12 +53,12 @@ class Mode:
     @property
     def stable(self) -> bool:
         """No rotation lowers the energy."""
-        return self.curvature > UNSTABLE
+        return self.curvature > UNSTABLE_CURVATURE
 
 
 def stability_note(curvature: float) -> str:
     """Note for a result about the stability of a state with this lowest curvature (Hartree)."""
-    verdict = "stable" if curvature > UNSTABLE else "NOT a minimum"
+    verdict = "stable" if curvature > UNSTABLE_CURVATURE else "NOT a minimum"
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree"
 
 
@@ -155,7 +155,7 @@ def lowest_mode(problem: Problem, state: State) -> Mode | None:
 
 def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
     """The lowest of approximate eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
-    slopes, steep = vectors @ hessian.slope(), values > FLAT
+    slopes, steep = vectors @ hessian.slope(), values > FLAT_CURVATURE
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
     gain = -hessian.capacity * float(slopes @ steps)
@@ -164,12 +164,12 @@ def _mode(hessian: _Hessian, values: Array, vectors: Array) -> Mode:
 
 def leave(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
     """Orbitals (in the orthonormal basis) rotated along a mode, and their former energies: a new start."""
-    return _rotate(problem, state, STEP * mode.direction, S_pq)
+    return _rotate(problem, state, ESCAPE_NORM * mode.direction, S_pq)
 
 
 def improve(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any]:
     """The same for orbitals rotated to the minimum that slopes and curvatures predict."""
-    shorter = min(1.0, STEP / max(float(np.linalg.norm(mode.newton)), 1e-300))
+    shorter = min(1.0, ESCAPE_NORM / max(float(np.linalg.norm(mode.newton)), 1e-300))
     return _rotate(problem, state, shorter * mode.newton, S_pq)
 
 

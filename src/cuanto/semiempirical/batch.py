@@ -37,7 +37,7 @@ MEMORY_FRACTION = 0.45
 BATCH = "batch of molecules"
 """Name of the reservation."""
 MOLECULES = tuning.sizes("semiempirical.molecules")
-AUFBAU = 1e-5
+AUFBAU_TOLERANCE = 1e-5
 """Tolerated electrons outside the lowest orbitals of the converged Fock matrix."""
 
 
@@ -167,5 +167,5 @@ def solve(
     (last,) = deque(iterations(scf, xp.linalg.eigh(F)[1], max_iterations), maxlen=1)
     eps, C = xp.linalg.eigh(last.F_bspq)
     both = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
-    aufbau_b = np.abs(sum(filled) * scf.capacity - both) < AUFBAU
+    aufbau_b = np.abs(sum(filled) * scf.capacity - both) < AUFBAU_TOLERANCE
     return Converged(last.energy_b, last.now_b & aufbau_b, last.iterations_b, last.D_bspq, C, eps, engine)

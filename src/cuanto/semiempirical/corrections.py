@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cuanto.arrays import Array
 from cuanto.semiempirical.parameters import parameters
 
-TRIPLE = 12.0
-SHORT, LONG = 1.21, 1.33
+TRIPLE_BOND_ENERGY = 12.0
+SHORT_BOND, LONG_BOND = 1.21, 1.33
 """Angstrom: range in which the energy of a triple bond is switched off."""
 PLANAR, STEEPNESS = -0.5, 10.0
 REACH, REACHES = 1.1, {"C": 1.2, "B": 1.0}
@@ -35,22 +35,22 @@ def _triple_bonds(carbons: NDArray[np.int64], R_ax: Array, gradient: Array) -> f
         return 0.0
     from scipy.spatial import cKDTree  # imported here, because it is slow to import
 
-    pairs = cKDTree(R_ax[carbons]).query_pairs(LONG, output_type="ndarray")
+    pairs = cKDTree(R_ax[carbons]).query_pairs(LONG_BOND, output_type="ndarray")
     if len(pairs) == 0:
         return 0.0
     a, b = carbons[pairs[:, 0]], carbons[pairs[:, 1]]
     d_px = R_ax[b] - R_ax[a]
     R = np.linalg.norm(d_px, axis=1)
-    width = LONG - SHORT
-    t = np.clip((R - SHORT) / width, 0.0, 1.0)
+    width = LONG_BOND - SHORT_BOND
+    t = np.clip((R - SHORT_BOND) / width, 0.0, 1.0)
     steps = t**3 * (-10.0 + t * (15.0 - 6.0 * t))
     bump = t**3 * (1.0 - t * (3.0 - t * (3.0 - t)))
     slope = t**2 * (-30.0 + t * (60.0 - 30.0 * t)) + 25.0 * bump
     slope += (25.0 * t - 5.0) * t**2 * (3.0 - t * (12.0 - t * (15.0 - 6.0 * t)))
-    force_px = (TRIPLE * slope / width / R)[:, None] * d_px
+    force_px = (TRIPLE_BOND_ENERGY * slope / width / R)[:, None] * d_px
     np.add.at(gradient, b, force_px)
     np.add.at(gradient, a, -force_px)
-    return float(TRIPLE * np.sum(1.0 + steps + (25.0 * t - 5.0) * bump))
+    return float(TRIPLE_BOND_ENERGY * np.sum(1.0 + steps + (25.0 * t - 5.0) * bump))
 
 
 def _planar_nitrogen(names: NDArray[np.str_], R_ax: Array, gradient: Array) -> float:

@@ -13,7 +13,7 @@ from math import factorial, sqrt
 Radial = tuple[int, float]
 """Principal quantum number and Slater exponent."""
 
-SMALLEST, LARGEST = 0.1, 5.0
+MIN_ADDITIVE, MAX_ADDITIVE = 0.1, 5.0
 """Bohr: bounds of additive terms."""
 
 
@@ -89,7 +89,7 @@ def _root(falling: Callable[[float], float], target: float) -> float:
 
 def clip_additive(rho: float) -> float:
     """Clip an additive term to the range that MOPAC searches for shells with d functions."""
-    return min(max(rho, SMALLEST), LARGEST)
+    return min(max(rho, MIN_ADDITIVE), MAX_ADDITIVE)
 
 
 def isolated_atom(configuration: Sequence[int], U: Sequence[float], g: Mapping[str, float]) -> float:

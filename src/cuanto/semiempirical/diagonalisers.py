@@ -10,7 +10,7 @@ from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.orthogonal import Frame
-from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
+from cuanto.scf.pseudodiagonalise import SETTLED_COUPLING, Pseudo
 from cuanto.semiempirical.purify import Purification
 
 PSEUDO_ORBITALS = tuning.sizes("semiempirical.pseudo_orbitals")
@@ -28,7 +28,7 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = 
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
         if mixed is None:
-            mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED**2
+            mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED_COUPLING**2
         return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
         return Pseudo(frame, options.variant, options.level_shift)

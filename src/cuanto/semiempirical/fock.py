@@ -28,7 +28,7 @@ class Packing:
     """Converts between matrices of all orbitals and vectors of the products on atoms."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
-        rows, columns = (indices.astype(np.int64) for indices in layout.places)
+        rows, columns = (indices.astype(np.int64) for indices in layout.product_indices)
         self.orbitals = layout.orbitals
         arrays = {
             "upper": rows * self.orbitals + columns,
@@ -79,10 +79,10 @@ class Fock:
         element = self.layout.parameters.element(symbol)
         atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
         count = element.orbitals * (element.orbitals + 1) // 2
-        positions = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
+        indices = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
         J, K = one_centre_maps(element)
         to_device = self.engine.backend.to_device
-        return to_device(positions), to_device(J.T), to_device(K.T)
+        return to_device(indices), to_device(J.T), to_device(K.T)
 
     def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
         """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J includes the cores of other atoms."""
@@ -92,9 +92,9 @@ class Fock:
         total_bP = q_bsP.sum(axis=1)
         potential = self.engine.coulomb_and_exchange(total_bP - self._cores, D_bspq, F_bspq, factor)
         vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
-        for positions, J, K in self._one_centre:
-            direct, own = total_bP[:, positions] @ J, q_bsP[:, :, positions] @ K
-            vector[:, :, positions] += direct[:, None] - factor * own
+        for indices, J, K in self._one_centre:
+            direct, own = total_bP[:, indices] @ J, q_bsP[:, :, indices] @ K
+            vector[:, :, indices] += direct[:, None] - factor * own
         self.packing.add(F_bspq, vector)
         return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
 

@@ -39,7 +39,7 @@ _RADII = """
 """
 RADII = dict(zip(SYMBOLS, map(float, _RADII.split()), strict=False))
 """Covalent radii from H to Bi, Angstrom, B. Cordero et al., Dalton Trans. 2832 (2008), doi:10.1039/b801115j."""
-BONDED = 1.3
+BOND_FACTOR = 1.3
 """Atoms are bonded if their distance is below this multiple of the sum of their radii."""
 MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")
 FRAGMENT_TOLERANCES = (1e-6, 1e-4)
@@ -86,8 +86,8 @@ def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     from scipy.spatial import cKDTree
 
     radius_a = np.array([RADII[symbol] for symbol in symbols])
-    a, b = cKDTree(R_ax).query_pairs(2.0 * BONDED * float(radius_a.max()), output_type="ndarray").T
-    near = np.linalg.norm(R_ax[a] - R_ax[b], axis=1) < BONDED * (radius_a[a] + radius_a[b])
+    a, b = cKDTree(R_ax).query_pairs(2.0 * BOND_FACTOR * float(radius_a.max()), output_type="ndarray").T
+    near = np.linalg.norm(R_ax[a] - R_ax[b], axis=1) < BOND_FACTOR * (radius_a[a] + radius_a[b])
     graph = coo_array((np.ones(int(near.sum())), (a[near], b[near])), shape=(len(symbols), len(symbols)))
     count, label_a = connected_components(graph, directed=False)
     return [np.flatnonzero(label_a == k) for k in range(count)]

@@ -69,7 +69,7 @@ class Layout:
     def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Atoms whose attraction to cores differs from the integrals in G, and atoms whose cores cause that."""
         own = [
-            not e.attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
+            not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
             for e in self.elements
         ]
         return np.array(own), np.array([e.rho["core"] != e.rho["0"] for e in self.elements])
@@ -101,7 +101,7 @@ class Layout:
         return int(self.first_product[-1])
 
     @cached_property
-    def places(self) -> tuple[Indices, Indices]:
+    def product_indices(self) -> tuple[Indices, Indices]:
         """Row and column, in the matrices of all orbitals, of every packed product."""
         atoms = zip(self.elements, self.first[:-1], strict=True)
         pairs = [np.array(products(element.orbitals), dtype=np.int32) + first for element, first in atoms]

@@ -19,7 +19,7 @@ from cuanto.semiempirical.parameters import Element
 D_ORDER = (4, 3, 2, 1, 0)
 """x2-y2, xz, z2, yz, xy among m = -2..2 = xy, yz, z2, xz, x2-y2."""
 SHELL = (0, 1, 1, 1, 2, 2, 2, 2, 2)
-PARITY = 1e-10
+ZERO_FACTOR = 1e-10
 """Angular factors below this count as zero by symmetry."""
 
 
@@ -71,7 +71,7 @@ def gaunt() -> tuple[Array, ...]:
     found = []
     for k in range(5):
         G_mpq = np.einsum("mg,pg,qg,g->mpq", Y[k], Y_pg, Y_pg, w_g, optimize=True)
-        found.append(np.where(np.abs(G_mpq) > PARITY, G_mpq, 0.0))
+        found.append(np.where(np.abs(G_mpq) > ZERO_FACTOR, G_mpq, 0.0))
     return tuple(found)
 
 

@@ -68,7 +68,7 @@ class Element:
         return self.shells.rho
 
     @property
-    def attracted(self) -> bool:
+    def p_attracted(self) -> bool:
         """Whether other cores attract the p orbitals: MOPAC leaves this out for helium."""
         return self.symbol != "He"
 

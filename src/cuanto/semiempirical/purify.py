@@ -16,9 +16,9 @@ from cuanto.scf.orthogonal import Device
 
 MAX_PRODUCTS = 100
 """Maximum number of products of a purification."""
-IDEMPOTENT = 1e-11
+IDEMPOTENCY_TOLERANCE = 1e-11
 """|tr(X) - tr(X^2)| per orbital at the level of rounding errors."""
-DEPENDENT = 1e-3
+DEPENDENCE_LIMIT = 1e-3
 """Diagonal element of a Cholesky factor below which projected orbitals are linearly dependent."""
 
 
@@ -45,7 +45,7 @@ def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, fl
         square = device.linalg.product(X, X.T)
         squared = float(square.trace())
         error = abs(trace - squared)
-        if error < IDEMPOTENT * n or (error >= previous and error < 1e-6 * n) or not abs(trace) < 2 * n:
+        if error < IDEMPOTENCY_TOLERANCE * n or (error >= previous and error < 1e-6 * n) or not abs(trace) < 2 * n:
             break
         previous = error
         a, b = 2.0 / (2.0 - empty), 2.0 / (1.0 + full)
@@ -118,7 +118,7 @@ class Purification:
                 own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
-            if not float(own.L.diagonal().min()) > DEPENDENT:  # also true for NaN
+            if not float(own.L.diagonal().min()) > DEPENDENCE_LIMIT:  # also true for NaN
                 return False
             own.divide(C)
         return True

@@ -29,10 +29,10 @@ from cuanto.scf.diagonalise import stack
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
 from cuanto.scf.orthogonal import Device
-from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
+from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, MAX_RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
-from cuanto.semiempirical.terms import Moment
+from cuanto.semiempirical.terms import DipoleMoment
 
 Angles = list[tuple[Any, float]]
 """Angles of every spin, with their norms."""
@@ -50,7 +50,7 @@ class Kept:
 class RotationStep:
     """A `Step` by rotations whose angles are extrapolated by DIIS with `history` entries."""
 
-    def __init__(self, problem: Problem, pseudo: Pseudo, moment: Moment, history: int) -> None:
+    def __init__(self, problem: Problem, pseudo: Pseudo, moment: DipoleMoment, history: int) -> None:
         self.problem, self.pseudo, self.moment = problem, pseudo, moment
         frame = problem.frame
         self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
@@ -99,7 +99,11 @@ class RotationStep:
     def follow(self, current: Evaluation) -> Point | None:
         """Rotated orbitals, None if that is not safe."""
         pseudo, F_spq, numbers = self.pseudo, current.state.F_spq, current.kept.numbers
-        if current.stationary or not pseudo.safe(numbers) or current.state.energy_change > RISE + pseudo.noise(F_spq):
+        if (
+            current.stationary
+            or not pseudo.safe(numbers)
+            or current.state.energy_change > MAX_RISE + pseudo.noise(F_spq)
+        ):
             return None
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
             C_sjm, eps_sm = pseudo.apply(F_spq, current.kept.parts, current.proposal, float(numbers[:, 0].max()))

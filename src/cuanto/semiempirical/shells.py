@@ -16,8 +16,8 @@ from cuanto.semiempirical import derived
 from cuanto.semiempirical.constants import HARTREE
 from cuanto.semiempirical.derived import Radial
 
-SMALLEST_HSP = 1e-7
-SMALLEST_HPP = 0.1
+MIN_HSP = 1e-7
+MIN_HPP = 0.1
 """eV: lower bounds in the additive terms."""
 INTEGRALS = ("g_ss", "g_sp", "g_pp", "g_p2", "h_sp")
 REPLACED = {"F0_sd": (0, {"ss", "dd"}), "G2_sd": (2, {"sd"})}
@@ -104,15 +104,16 @@ class Shells:
     def rho(self) -> Mapping[str, float]:
         """Additive terms by pair of shells, of the monopoles `0` and `0dd`, and of the `core`.
 
-        `sp core` and `pp core` are those of s and p in the attraction to cores and beside d functions; MOPAC limits
+        `sp core` and `pp core` are those of s and p in the attraction to cores and in integrals with d functions; MOPAC
+        limits
         them for metals, as it does all additive terms of d functions.
         """
         found = {"0": 0.5 / self.g["g_ss"]}
         found["core"] = found["0"] if self.core is None else self.core
         if len(self.n) == 1:
             return found
-        h_pp = max(SMALLEST_HPP / HARTREE, 0.5 * (self.g["g_pp"] - self.g["g_p2"]))
-        found["sp"] = derived.additive_dipole(self.D["sp"], max(SMALLEST_HSP / HARTREE, self.g["h_sp"]))
+        h_pp = max(MIN_HPP / HARTREE, 0.5 * (self.g["g_pp"] - self.g["g_p2"]))
+        found["sp"] = derived.additive_dipole(self.D["sp"], max(MIN_HSP / HARTREE, self.g["h_sp"]))
         found["pp"] = derived.additive_linear(self.D["pp"], h_pp)
         for pair in ("sp", "pp"):
             found[f"{pair} core"] = derived.clip_additive(found[pair]) if self.metal else found[pair]

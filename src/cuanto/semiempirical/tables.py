@@ -19,10 +19,10 @@ TERMS = {frozenset("C"): (9.278465, 5.983752, 0.0, 0.0), frozenset(("Si", "O")):
 """PM6's terms c exp(-(u + v d) d), d = R - m, of two pairs of elements: c, u, v, m."""
 SQUARED = {frozenset(("H", symbol)) for symbol in "CNO"}
 """Pairs of PM6 whose exponent has R^2."""
-LINEAR = {("N", "H"), ("O", "H"), ("N", "He")}
+LINEAR_PAIRS = {("N", "H"), ("O", "H"), ("N", "He")}
 """Pairs in which the exponential of the first element is multiplied by R, in MNDO and its relatives."""
 LANTHANIDES = range(57, 72)
-UNKNOWN = {False: (2.18, 5.0), True: (3.0, 5.0)}
+DEFAULT_PAIR = {False: (2.18, 5.0), True: (3.0, 5.0)}
 """alpha and x of a PM6 pair without parameters, as in MOPAC; True: with a lanthanide."""
 
 
@@ -58,7 +58,7 @@ def _record(element: Element, number: int) -> Array:
         "ELEMENT": [number],
         "CHARGE": [element.core_charge],
         "ROOT": [element.number**ROOT],
-        "ATTRACTED": [float(element.attracted)],
+        "ATTRACTED": [float(element.p_attracted)],
         "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
         "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
         "ZETA": list(element.zeta),
@@ -89,7 +89,7 @@ def _pm6(parameters: Parameters, one: str, other: str) -> list[float]:
     known = parameters.pairs.get((one, other))
     if known is None:
         lanthanide = any(parameters.elements[symbol].number in LANTHANIDES for symbol in both)
-        return [*UNKNOWN[lanthanide], 0.0, 0.0, *term, 2.0, 2.0]
+        return [*DEFAULT_PAIR[lanthanide], 0.0, 0.0, *term, 2.0, 2.0]
     return [known[0], known[1], float(both in SQUARED), SIXTH, *term, 1.0, 1.0]
 
 
@@ -100,7 +100,7 @@ def _mndo(parameters: Parameters, one: str, other: str) -> list[float]:
     exponentials = [
         x
         for own, mate in ((one, other), (other, one))
-        for x in (1.0, parameters.elements[own].alpha, float((own, mate) in LINEAR))
+        for x in (1.0, parameters.elements[own].alpha, float((own, mate) in LINEAR_PAIRS))
     ]
     replaced = [parameters.by_partner.get(pair) for pair in ((one, other), (other, one))]
     extra = [x for terms in replaced for term in terms or () for x in term]

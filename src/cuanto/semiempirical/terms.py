@@ -58,18 +58,18 @@ class Repulsion(Term):
         return energy_b[0], F_bspq[0]
 
 
-class Moment:
+class DipoleMoment:
     """Dipole moments of densities (e Bohr), from their one-centre elements."""
 
     def __init__(self, layout: Layout, R_ax: Array, backend: Backend) -> None:
         rows, columns, weights = properties.dipole_vectors(layout, R_ax)
         self._backend = backend
-        self._given = backend.upload({"rows": rows, "columns": columns, "weights": weights})
+        self._arrays = backend.upload({"rows": rows, "columns": columns, "weights": weights})
 
     def at(self, D_spq: Any) -> Any:
         """Dipole moment of the electrons, still on the device."""
-        total = sum(D_pq[self._given["rows"], self._given["columns"]] for D_pq in D_spq)
-        return self._given["weights"] @ total
+        total = sum(D_pq[self._arrays["rows"], self._arrays["columns"]] for D_pq in D_spq)
+        return self._arrays["weights"] @ total
 
     def __call__(self, change_spq: Any) -> float:
         """Largest component of the dipole moment of a density change."""
@@ -77,9 +77,9 @@ class Moment:
 
     def of_change(self, halves: Sequence[tuple[Any, Any]]) -> float:
         """The same for a density change that is a sum of A B^T + B A^T, without forming it."""
-        rows, columns = self._given["rows"], self._given["columns"]
+        rows, columns = self._arrays["rows"], self._arrays["columns"]
         total = sum((A[rows] * B[columns]).sum(axis=1) + (A[columns] * B[rows]).sum(axis=1) for A, B in halves)
-        return float(np.abs(self._backend.to_host(self._given["weights"] @ total)).max())
+        return float(np.abs(self._backend.to_host(self._arrays["weights"] @ total)).max())
 
 
 class Identity:
@@ -107,7 +107,9 @@ class Identity:
 class OrthonormalFrame(Frame):
     """The frame of a basis that is already orthonormal."""
 
-    def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
+    def products(
+        self, F_sjk: Any, spin_orbitals_sji: Any, all_orbitals_sji: Any, C_sij: Any, D_spq: Any
+    ) -> tuple[Any, Any]:
         """D and F D, in the precision of the orbitals."""
         D_sjk = self.to_algebra(D_spq)
         return D_sjk, self.linalg.product(F_sjk.astype(D_sjk.dtype, copy=False), D_sjk)

@@ -11,7 +11,7 @@ from cuanto.system.structure import Structure
 from cuanto.system.text import quote
 from cuanto.system.xyz import parse_xyz
 
-KNOWN = "XYZ, QCSchema (JSON) or Molden"
+KNOWN_FORMATS = "XYZ, QCSchema (JSON) or Molden"
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:
@@ -21,7 +21,7 @@ def parse_structure(text: str, source: str = "the input") -> Structure:
         return qcschema_structure(parse_json(text, source), source)
     if start.startswith(MOLDEN):
         return parse_molden(text, source)
-    require(start, f"{source} is empty: expected a molecule as {KNOWN}")
+    require(start, f"{source} is empty: expected a molecule as {KNOWN_FORMATS}")
     return parse_xyz(text, source)
 
 
@@ -49,7 +49,7 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
     if not isinstance(symbols, list) or not isinstance(geometry, list):
         raise InputError(f"{source}: JSON without symbols and geometry; give a QCSchema Molecule or AtomicInput")
     texts = all(isinstance(symbol, str) for symbol in symbols)
-    require(texts, f"{source}: symbols must be a list of texts such as ['O', 'H', 'H']")
+    require(texts, f"{source}: symbols must be a list of strings such as ['O', 'H', 'H']")
     real = schema.get("real") or [True] * len(symbols)
     good = isinstance(real, list) and len(real) == len(symbols) and all(isinstance(one, bool) for one in real)
     require(good, f"{source}: real must be true or false for each of the {len(symbols)} atoms")

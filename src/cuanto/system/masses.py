@@ -1,7 +1,7 @@
 """Masses of atoms and of isotopes.
 
 Standard atomic weights, J. Meija et al., Pure Appl. Chem. 88, 265 (2016), doi:10.1515/pac-2015-0305, to three decimals
-(conventional values where there is a range); of the longest-lived isotope where an element has none.
+(conventional values where there is a range); elements without one have the mass of their longest-lived isotope.
 """
 
 import json
@@ -43,8 +43,8 @@ def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:
 def isotope_masses() -> dict[str, dict[str, float]]:
     """Masses by symbol and mass number, in atomic mass units."""
     table = json.loads((files("cuanto") / "data" / "isotopes.json").read_text(encoding="utf-8"))
-    found: dict[str, dict[str, float]] = table["masses"]
-    return found
+    masses: dict[str, dict[str, float]] = table["masses"]
+    return masses
 
 
 def isotope_mass(element: str, isotope: str | float) -> float:
@@ -52,19 +52,19 @@ def isotope_mass(element: str, isotope: str | float) -> float:
     if isinstance(isotope, int | float) and not isinstance(isotope, bool) and isotope != int(isotope):
         return _checked_mass(element, float(isotope))
     text = {"D": "2H", "T": "3H"}.get(str(isotope).strip().upper(), str(isotope).strip())
-    found = _ISOTOPE.fullmatch(text)
-    if found is None:
+    match = _ISOTOPE.fullmatch(text)
+    if match is None:
         try:
             return _checked_mass(element, float(text))
         except ValueError:
             raise InputError(f"unknown isotope {text!r} of {element}: write 13C, D or a mass such as 2.014") from None
-    named = (found["before"] or found["after"] or element).capitalize()
+    symbol = (match["before"] or match["after"] or element).capitalize()
     masses = isotope_masses().get(element, {})
-    if named != element:
+    if symbol != element:
         raise InputError(f"isotope {text!r} is not one of {element}: {', '.join(masses)} are its mass numbers")
-    if found["number"] not in masses:
+    if match["number"] not in masses:
         raise InputError(f"unknown isotope {text!r}: the mass numbers of {element} are {', '.join(masses)}")
-    return masses[found["number"]]
+    return masses[match["number"]]
 
 
 def _checked_mass(element: str, mass: float) -> float:

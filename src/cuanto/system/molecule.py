@@ -28,7 +28,9 @@ from cuanto.units import BOHR_IN_ANGSTROM
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""
 
-MOST_SHOWN = 6
+FEW_ATOMS = 1000
+"""Up to here the distances of all pairs are faster than a tree, whose import takes 0.4 s."""
+MAX_SHOWN = 6
 """Largest number of multiplicities that a message lists."""
 
 MAX_COORDINATE = 1e4
@@ -75,7 +77,8 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ file (Angstrom).
 
-        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one.
+        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one. Dummy atoms
+        (X) are left out.
         """
         found = parse_xyz(read_text(path, "XYZ file"), shown(path))
         return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
@@ -277,18 +280,28 @@ def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
 def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     if len(symbols) < 2:
         return
-    from scipy.spatial import cKDTree  # imported here, because it is slow to import
-
-    distances, neighbours = cKDTree(R_ax).query(R_ax, k=2)
-    a = int(np.argmin(distances[:, 1]))
-    distance = float(distances[a, 1]) * BOHR_IN_ANGSTROM
+    bohr, a, b = _closest_pair(R_ax)
+    distance = bohr * BOHR_IN_ANGSTROM
     if distance >= MIN_DISTANCE:
         return
-    b = int(next(b for b in neighbours[a] if b != a))
-    a, b = sorted((a, b))
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
     require(distance >= 1e-3, f"{pair} are at the same position: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
+
+
+def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
+    """Distance of the closest two atoms, and these in order."""
+    if len(R_ax) > FEW_ATOMS:
+        from scipy.spatial import cKDTree  # here, because importing it takes as long as the first energy of a molecule
+
+        distances, neighbours = cKDTree(R_ax).query(R_ax, k=2)
+        a = int(np.argmin(distances[:, 1]))
+        b = int(next(b for b in neighbours[a] if b != a))
+    else:
+        r_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)
+        np.fill_diagonal(r_ab, np.inf)
+        a, b = divmod(int(np.argmin(r_ab)), len(R_ax))
+    return float(np.linalg.norm(R_ax[a] - R_ax[b])), min(a, b), max(a, b)
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
@@ -313,8 +326,8 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
 def possible_multiplicities(nelectron: int) -> str:
     """The possible multiplicities for a message: '1, 3 or 5'."""
     possible = range(1 + nelectron % 2, nelectron + 2, 2)
-    first, last = [str(one) for one in possible[:MOST_SHOWN]], str(possible[-1])
-    if len(possible) > MOST_SHOWN:
+    first, last = [str(one) for one in possible[:MAX_SHOWN]], str(possible[-1])
+    if len(possible) > MAX_SHOWN:
         return f"{', '.join(first[:3])} and so on up to {last}"
     return f"{', '.join(first[:-1])} or {last}" if len(first) > 1 else last
 

@@ -2,7 +2,8 @@
 
 A ghost atom has the functions, the radius and the grid of its element, but no nucleus: no charge, no electron, no mass.
 It is read in the spellings of the common programs (Gh-O, Gh(O), Ghost-O, GHOST.O, X-O, BqO, O-Bq, @O, O:) and written
-as Gh-O.
+as Gh-O. A dummy atom (X, Xx, Du, Q, LP, Bq) has no element, so it has nothing at all: XYZ files may contain some, which
+are left out.
 """
 
 import re
@@ -21,7 +22,8 @@ from cuanto.system.text import quote
 GHOST = "Gh-"
 """Prefix of the element in the symbol of a ghost atom."""
 
-_DUMMY = re.compile(r"(?:x|xx|bq|gh|ghost|du|q|lp)[-_.]?\d*|0", re.ASCII | re.IGNORECASE)
+_DUMMY = re.compile(r"(?:x|xx|bq|du|q|lp)[-_.]?\d*", re.ASCII | re.IGNORECASE)
+_NAMELESS = re.compile(r"(?:gh|ghost)[-_.]?\d*|0", re.ASCII | re.IGNORECASE)
 _ELEMENT = r"([a-z]+\d*)"
 _GHOST = re.compile(
     rf"@{_ELEMENT}|{_ELEMENT}:|{_ELEMENT}-bq|(?:ghost|gh|bq|x)\({_ELEMENT}\)|(?:(?:ghost|gh|bq)[-_.]?|x[-_.]){_ELEMENT}",
@@ -29,10 +31,15 @@ _GHOST = re.compile(
 )
 
 
+def is_dummy(label: str) -> bool:
+    """Whether a label means a place without an element, such as X; Gh alone means a ghost whose element is missing."""
+    return _DUMMY.fullmatch(label) is not None
+
+
 def atom_symbol(label: str) -> str:
     """Normalise the symbol of an atom as written by a user: 'O' for 'O', 'o1' or '8', 'Gh-O' for any spelling of a
     ghost."""
-    if _DUMMY.fullmatch(label):
+    if is_dummy(label) or _NAMELESS.fullmatch(label):
         raise InputError(f"dummy atom {quote(label)} has no element: write a ghost atom as Gh-O, or leave it out")
     ghost = _GHOST.fullmatch(label)
     if ghost is None:

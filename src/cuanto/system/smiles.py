@@ -6,7 +6,7 @@ from cuanto.errors import InputError, import_optional
 from cuanto.system.structure import Structure
 from cuanto.system.text import quote
 
-LONGEST, MOST_ATOMS = 2000, 500
+MAX_CHARACTERS, MAX_ATOMS = 2000, 500
 """Characters of the longest SMILES, and atoms of the largest molecule, that RDKit places within a minute or so."""
 GAP = 3.0
 """Angstrom between the molecules of one SMILES: near, without an overlap."""
@@ -17,8 +17,10 @@ SEED = 1
 def parse_smiles(smiles: str) -> Structure:
     """Make a structure with hydrogens added; charge and unpaired electrons follow from the SMILES."""
     chem, all_chem, base = _rdkit()
-    if len(smiles) > LONGEST:
-        raise InputError(f"a SMILES of {len(smiles)} characters is too long, {LONGEST} are possible: give an XYZ file")
+    if len(smiles) > MAX_CHARACTERS:
+        raise InputError(
+            f"a SMILES of {len(smiles)} characters is too long, {MAX_CHARACTERS} are possible: give an XYZ file"
+        )
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
         if molecule is None or molecule.GetNumAtoms() == 0:
@@ -26,8 +28,8 @@ def parse_smiles(smiles: str) -> Structure:
         if any(one.GetAtomicNum() == 0 for one in molecule.GetAtoms()):
             raise InputError(f"{quote(smiles)} has an atom of any element (*): write the element")
         molecule = chem.AddHs(molecule)
-        if (count := molecule.GetNumAtoms()) > MOST_ATOMS:
-            raise InputError(f"{quote(smiles)} has {count} atoms, RDKit places up to {MOST_ATOMS}: give an XYZ file")
+        if (count := molecule.GetNumAtoms()) > MAX_ATOMS:
+            raise InputError(f"{quote(smiles)} has {count} atoms, RDKit places up to {MAX_ATOMS}: give an XYZ file")
         positions = _positions(chem, all_chem, molecule, smiles)
         atoms = list(molecule.GetAtoms())
         return Structure(

@@ -12,7 +12,10 @@ Position = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Structure:
-    """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give."""
+    """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give.
+
+    `dummies`: numbers, from 1, that dummy atoms have in the file; they are not among the atoms here.
+    """
 
     symbols: tuple[str, ...]
     coordinates: tuple[Position, ...]
@@ -20,6 +23,7 @@ class Structure:
     multiplicity: int | None
     name: str
     angstrom: bool
+    dummies: tuple[int, ...] = ()
 
 
 def parse_position(tokens: Sequence[str], where: str) -> Position:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cuanto.errors import InputError, require
 
-LARGEST_FILE = 256 << 20
+MAX_FILE_BYTES = 256 << 20
 """Bytes of the largest text that is read: tens of thousands of structures."""
 LONGEST_WAIT = 30.0
 """Seconds without anything from a pipe after which it is given up."""
@@ -89,8 +89,8 @@ def file_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):
-            if status.st_size > LARGEST_FILE:
-                raise OSError(errno.EFBIG, f"it is larger than {LARGEST_FILE >> 20} MiB")
+            if status.st_size > MAX_FILE_BYTES:
+                raise OSError(errno.EFBIG, f"it is larger than {MAX_FILE_BYTES >> 20} MiB")
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
         if stat.S_ISDIR(status.st_mode):
@@ -104,14 +104,14 @@ def file_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def _read_pipe(descriptor: int) -> bytes:
     data, end = b"", time.monotonic() + LONGEST_WAIT
-    while len(data) <= LARGEST_FILE:
+    while len(data) <= MAX_FILE_BYTES:
         if not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
             raise OSError(errno.ETIMEDOUT, f"nothing came out of the pipe for {LONGEST_WAIT:g} s")
         piece = os.read(descriptor, 1 << 20)
         if not piece:
             return data
         data, end = data + piece, time.monotonic() + LONGEST_WAIT
-    raise OSError(errno.EFBIG, f"it is longer than {LARGEST_FILE >> 20} MiB")
+    raise OSError(errno.EFBIG, f"it is longer than {MAX_FILE_BYTES >> 20} MiB")
 
 
 def decode(data: bytes, problem: str) -> str:

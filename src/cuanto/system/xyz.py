@@ -1,6 +1,7 @@
 """The XYZ format: number of atoms, a comment, then 'element x y z' in Angstrom.
 
-The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file.
+The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file. Dummy atoms
+(X) are left out.
 """
 
 import re
@@ -8,7 +9,7 @@ from functools import cache
 
 from cuanto.errors import InputError, require
 from cuanto.log import logger
-from cuanto.system.nuclei import atom_symbol
+from cuanto.system.nuclei import atom_symbol, is_dummy
 from cuanto.system.structure import Position, Structure, parse_position
 from cuanto.system.text import parse_whole, quote, split_lines
 
@@ -33,7 +34,9 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     _check_length(lines, natom, source)
     _check_columns(comment, source)
     _warn_unread(comment, source)
-    atoms = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
+    rows = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
+    atoms = [(symbol, xyz) for symbol, xyz in rows if symbol is not None]
+    require(atoms, f"{source}: has dummy atoms only, which have no nucleus: at least one atom must be real")
     name = _NAME.search(comment)
     return Structure(
         symbols=tuple(symbol for symbol, _ in atoms),
@@ -42,6 +45,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
         multiplicity=_comment_number(_MULTIPLICITY, comment, "multiplicity", source),
         name=name[1] if name else "",
         angstrom=True,
+        dummies=tuple(number for number, (symbol, _) in enumerate(rows, start=1) if symbol is None),
     )
 
 
@@ -70,11 +74,12 @@ def _check_columns(comment: str, source: str) -> None:
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
 
 
-def _atom(line: str, where: str) -> tuple[str, Position]:
+def _atom(line: str, where: str) -> tuple[str | None, Position]:
+    """Symbol, None for a dummy atom, and position."""
     tokens = line.split()
     require(len(tokens) >= 4, f"{where}: expected 'element x y z', found {quote(line.strip())}")
     try:
-        symbol = atom_symbol(tokens[0])
+        symbol = None if is_dummy(tokens[0]) else atom_symbol(tokens[0])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return symbol, parse_position(tokens[1:4], where)

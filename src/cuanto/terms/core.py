@@ -45,7 +45,7 @@ class CoreHamiltonian(Term):
         self.h_pq = h_pq
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """Linear in the density."""
+        """Energy, linear in the density, and h."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
     def sources(self, D_spq: Any) -> Sources:
@@ -57,5 +57,5 @@ class CoreHamiltonian(Term):
         return Sources(points=self._charges, kinetic=True, operators=operators or None)
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Derivative with respect to basis functions, nuclei and point charges."""
+        """dE/dR of the atoms, with which basis functions and nuclei move, and of the point charges."""
         return electronic_gradient(self._basis, D_spq.sum(axis=0), self.sources(D_spq), self._backend)

@@ -21,7 +21,7 @@ from cuanto.options import PRECISIONS
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
-POOR = 1e-4
+COARSE_GRID_ERROR = 1e-4
 """Relative error of the number of electrons above which a grid is too coarse."""
 GRID_BYTES = 256
 """Memory per grid point, including intermediates; slightly more than measured (benzene, ultrafine: 210)."""
@@ -97,7 +97,7 @@ class ExchangeCorrelation(Term):
     def warning(self, electrons: int) -> str | None:
         """A warning if the grid is too coarse for this number of electrons, else None."""
         found = float(self.electrons)
-        if abs(found - electrons) <= POOR * electrons:
+        if abs(found - electrons) <= COARSE_GRID_ERROR * electrons:
             return None
         return (
             f"the grid is too coarse: the density integrates to {found:.5f} electrons, not {electrons}; "

@@ -16,7 +16,7 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import errors_about_option
 
-LARGEST, LARGEST_WEIGHT = 1e6, 100.0
+MAX_COMPONENT, MAX_WEIGHT = 1e6, 100.0
 """Largest charge or coordinate of a point charge, and largest component of an external operator, in atomic units."""
 
 
@@ -82,7 +82,7 @@ class Surroundings:
         values = {}
         for name, given in operators.items():
             with errors_about_option(name):
-                value = None if given is None else _numbers(given, name, LARGEST_WEIGHT).tolist()
+                value = None if given is None else _numbers(given, name, MAX_WEIGHT).tolist()
                 if value is not None and any(EXTERNAL_OPERATORS[name].weights(value)):
                     values[name] = value
         return cls(q, R, values)
@@ -115,7 +115,7 @@ class Surroundings:
         return found
 
 
-def _numbers(given: ArrayLike, what: str, largest: float = LARGEST) -> Array:
+def _numbers(given: ArrayLike, what: str, largest: float = MAX_COMPONENT) -> Array:
     try:
         array = np.array(given, dtype=float)
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
 
-CLOSEST = 1e-6
+MIN_DISTANCE = 1e-6
 """Smallest distance of a point charge from a nucleus, Bohr."""
 
 
@@ -28,7 +28,7 @@ class NuclearRepulsion(Term):
         self.energy = molecule.nuclear_repulsion() + surroundings.nuclear_energy(Z_a, molecule.R_ax)
         for a in atoms:
             distances = np.linalg.norm(surroundings.positions - molecule.R_ax[a], axis=1)
-            if (near := np.flatnonzero(distances < CLOSEST)).size:
+            if (near := np.flatnonzero(distances < MIN_DISTANCE)).size:
                 R_x = surroundings.positions[near[0]]
                 raise InputError(f"the point charge at {R_x.tolist()} Bohr sits on atom {a + 1}")
             self.energy += float(Z_a[a] * np.sum(surroundings.charges / distances))

@@ -33,6 +33,6 @@ def bra_keys(bound: Array, along: NDArray[np.int64]) -> list[tuple[int, int]]:
     return [(-power_of_four(size), int(position)) for size, position in zip(bound, along, strict=True)]
 
 
-def raised(bound: Array, root: Array, order: int, higher: int) -> Array:
+def bounds_of_higher_order(bound: Array, root: Array, order: int, higher: int) -> Array:
     """Bounds of derivatives of Gaussians with the exponents root^2."""
     return np.asarray(bound * (1.0 + 2.0 * root * sqrt(order + 1.0)) ** higher)

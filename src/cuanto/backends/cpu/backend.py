@@ -1,6 +1,7 @@
 """The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
-Tiers: the general kernel (index tables) is compiled once and serves every class; straight-line kernels of classes with
+Tiers: the general kernel (index tables) is compiled once and can compute every class; straight-line kernels of classes
+with
 much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
 """
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from cuanto import tuning
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits, get_backend, when_ready
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import library_path, load_library
@@ -164,6 +165,9 @@ class CpuBackend:
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
+
+    def expect(self, classes: Sequence[Class]) -> None:
+        """No effect: the cores have other work."""
 
     def finish_compiling(self) -> None:
         """Wait for background compilations."""

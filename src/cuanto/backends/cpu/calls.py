@@ -1,7 +1,7 @@
 """The calling convention of kernels on the CPU: a range of items, and all other arguments packed in words of 8 bytes.
 
-Arguments named in `OWN` come from the thread pool (`pool.h`): the range of items, scratch memory of the thread, and
-the sums of the chunk. All others are the same for every item of a launch.
+Arguments named in `POOL_ARGUMENTS` come from the thread pool (`pool.h`): the range of items, scratch memory of the
+thread, and the sums of the chunk. All others are the same for every item of a launch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from cuanto.kernels.abi import Arguments
 from cuanto.kernels.text import Source
 
-OWN = ("begin", "end", "scratch", "sums")
+POOL_ARGUMENTS = ("begin", "end", "scratch", "sums")
 REALS = ("REAL", "double", "float")
 
 
@@ -46,17 +46,17 @@ def _wrapper(name: str, function: str, arguments: Arguments) -> str:
     return f"""
 extern "C" void {name}(const void* packed, long long begin, long long end, void* own_scratch, void* own_sums) {{
     const CuantoWord* word = (const CuantoWord*)packed;
-    {function}({", ".join(_given(arguments))});
+    {function}({", ".join(_argument_expressions(arguments))});
 }}
 """
 
 
-def _given(arguments: Arguments) -> list[str]:
+def _argument_expressions(arguments: Arguments) -> list[str]:
     """Expressions for the arguments of the kernel's function: from the pool or from packed words."""
     given, words = [], 0
     for kind, name in arguments:
-        if name in OWN:
-            given.append(f"({kind}){name if name in OWN[:2] else f'own_{name}'}")
+        if name in POOL_ARGUMENTS:
+            given.append(f"({kind}){name if name in POOL_ARGUMENTS[:2] else f'own_{name}'}")
             continue
         member = "pointer" if "*" in kind else "real" if kind in REALS else "whole"
         given.append(f"({kind})word[{words}].{member}")
@@ -68,17 +68,17 @@ class Packing:
     """Packs the arguments of a source by their names."""
 
     def __init__(self, arguments: Arguments) -> None:
-        kept = [(kind, name) for kind, name in arguments if name not in OWN]
-        self.names = [name for _, name in kept]
-        self._struct = struct.Struct("".join("d" if kind in REALS else "q" for kind, _ in kept))
+        packed = [(kind, name) for kind, name in arguments if name not in POOL_ARGUMENTS]
+        self.names = [name for _, name in packed]
+        self._struct = struct.Struct("".join("d" if kind in REALS else "q" for kind, _ in packed))
 
     def __call__(self, values: Mapping[str, Any]) -> bytes:
         """Pack values; arrays become addresses, None a null pointer."""
-        return self._struct.pack(*[plain(values[name]) for name in self.names])
+        return self._struct.pack(*[word_value(values[name]) for name in self.names])
 
 
-def plain(value: Any) -> Any:
-    """The value of a word."""
+def word_value(value: Any) -> Any:
+    """Convert an argument to the value of a word: arrays to addresses, None to 0."""
     if isinstance(value, np.ndarray):
         return address(value)
     return 0 if value is None else value

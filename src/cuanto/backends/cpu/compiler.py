@@ -97,7 +97,7 @@ def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Pa
     compiler = find_compiler()
     parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
     name = f"{cache.key(parts)}.so"
-    return folder / name if folder else cache.place(name)
+    return folder / name if folder else cache.file_path(name)
 
 
 def library_path(source: Source) -> Path:
@@ -115,14 +115,14 @@ def start_compiler(
     # publishes it itself where Python cannot be called (inside another program).
     publish = '"$PYTHON" -I -S "$SEAL" "$OUT" "$FINAL" 2>/dev/null || true'
     script = f'if "$@" && [ -s "$OUT" ]; then rm -f "$TEXT"; {publish}; else rm -f "$OUT" "$TEXT"; exit 1; fi'
-    places = {"OUT": draft, "FINAL": final, "TEXT": text, "PYTHON": sys.executable, "SEAL": seal.__file__}
+    paths = {"OUT": draft, "FINAL": final, "TEXT": text, "PYTHON": sys.executable, "SEAL": seal.__file__}
     prefix = ["nice", "-n", "19"] if low_priority and shutil.which("nice") else []
     process = subprocess.Popen(
         [*prefix, "/bin/sh", "-c", script, "sh", *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, **{name: str(path) for name, path in places.items()}},
+        env={**os.environ, **{name: str(path) for name, path in paths.items()}},
         start_new_session=True,
     )
     return process, draft, text

@@ -20,7 +20,7 @@ from cuanto.log import report_progress
 
 SLICE = 0.1
 """Seconds after which the calling thread returns to the interpreter, for signals such as Ctrl-C."""
-PROGRESS = 5.0
+PROGRESS_SECONDS = 5.0
 """Seconds between progress reports of a long job."""
 CHUNKS = 64
 """Chunks of a launch with sums, for any number of threads: results are bitwise reproducible."""
@@ -127,7 +127,7 @@ class Pool:
             last_report = time.monotonic()
             while (status := library.pool_run(job, SLICE)) == 0:
                 alive += _take_over(job, pending)
-                if time.monotonic() > last_report + PROGRESS:
+                if time.monotonic() > last_report + PROGRESS_SECONDS:
                     last_report = time.monotonic()
                     report_progress(library.pool_progress(job))
         finally:
@@ -139,13 +139,13 @@ class Pool:
 def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
     """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
     found = []
-    for position, better in list(pending.items()):
+    for index, better in list(pending.items()):
         try:
             variant = next(better)
         except StopIteration:
-            del pending[position]
+            del pending[index]
             continue
         if variant is not None:
             found.append(variant)
-            load_pool().pool_replace(job, *position, variant.address)
+            load_pool().pool_replace(job, *index, variant.address)
     return found

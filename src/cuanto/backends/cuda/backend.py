@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
@@ -13,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.backends import cache as disk
-from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends import tables
+from cuanto.backends.background import ready
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
+from cuanto.backends.cuda.compilers import compilers_for
 from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.cuda.library import CudaLibrary
-from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
+from cuanto.backends.cuda.start import prepare
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
 from cuanto.kernels.build import GROUP_THREADS
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 
-OPTIONS = ("--fmad=true",)
 PLAIN_SHARED = 48 * 1024
 """Bytes of shared memory that a kernel may use without a request."""
 ALIGNMENT = 256
@@ -107,8 +106,8 @@ class CudaBackend:
         self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
         self._functions: dict[str, Any] = {}
         self._shared: dict[str, int] = {}
-        self._compiling: dict[str, Future[bytes]] = {}
-        self._compilers = Background(min(8, os.cpu_count() or 1), "cuanto-nvrtc", finish_running=True)
+        self._compilers = compilers_for(self.architecture)
+        prepare(cupy, self._compilers)
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """A copy on the GPU."""
@@ -161,10 +160,12 @@ class CudaBackend:
 
     def compile(self, source: Source, later: bool = False) -> CudaProgram:
         """Compile in the background, unless it is in the cache."""
-        known = source.hash in self._functions or source.hash in self._compiling
-        if not known and not disk.complete(self._path(source)):
-            self._compiling[source.hash] = self._compilers.submit(lambda: self._binary(source))
-        return CudaProgram(source, self._compiling.get(source.hash))
+        known = source.hash in self._functions
+        return CudaProgram(source, None if known else self._compilers.request(source, later))
+
+    def expect(self, classes: Sequence[Class]) -> None:
+        """Processes make tables for the general kernel."""
+        tables.expect(classes, levels=True)
 
     def launch(
         self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None
@@ -218,31 +219,17 @@ class CudaBackend:
 
     def finish_compiling(self) -> None:
         """Wait for background compilations."""
-        for future in list(self._compiling.values()):
-            future.result()
-
-    def _path(self, source: Source) -> Any:
-        parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.place(f"{disk.key(parts)}.cubin")
-
-    def _binary(self, source: Source) -> bytes:
-        path = self._path(source)
-        if disk.complete(path):
-            return bytes(path.read_bytes())
-        binary, _ = compile_nvrtc(source.text, self.architecture, OPTIONS)
-        disk.write(path, binary)
-        return binary
+        self._compilers.finish()
 
     def _function(self, source: Source) -> Any:
         if source.hash not in self._functions:
-            if source.hash in self._compiling:
-                self._compiling[source.hash].result()
+            self._compilers.wait(source)
             module = self.xp.cuda.function.Module()
             try:
-                module.load(self._binary(source))
+                module.load(self._compilers.binary(source))
             except self.xp.cuda.driver.CUDADriverError:  # a damaged file in the cache
-                self._path(source).unlink(missing_ok=True)
-                module.load(self._binary(source))
+                self._compilers.path(source).unlink(missing_ok=True)
+                module.load(self._compilers.binary(source))
             self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]
 

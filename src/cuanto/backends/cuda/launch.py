@@ -20,7 +20,7 @@ from cuanto.kernels.text import Source
 
 WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
 SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
-LARGEST_GRID = 2**31 - 1
+MAX_GRID = 2**31 - 1
 SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 _known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
@@ -73,14 +73,14 @@ class JobLaunches:
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")
-        if schedule == "thread" or (schedule == "auto" and kind.straight and self._pays(job)):
-            program = self._backend.compile(kind.source(job.real_name))
+        if schedule == "thread" or (schedule == "auto" and kind.straight and self._worth_compiling(job)):
+            program = self._backend.compile(kind.source(job.real_name), later=schedule == "auto")
             if schedule == "thread" or program.ready:
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
         return self._groups(job)
 
-    def _pays(self, job: Job) -> bool:
+    def _worth_compiling(self, job: Job) -> bool:
         work = job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns)
         return work > self._backend.traits.worth_compiling
 
@@ -96,7 +96,7 @@ class JobLaunches:
             "scratch": job.arguments["out"],
             "scratch_stride": 0,
         }
-        grid = min(items, LARGEST_GRID)
+        grid = min(items, MAX_GRID)
         if shared == 0:
             stride = need.numbers(lanes)
             grid = min(items, 4 * traits.workers)
@@ -115,7 +115,7 @@ class JobLaunches:
         grid = job.bras * job.kets
         if per_integral:
             grid *= job.columns * arguments["bra_functions"] * arguments["ket_functions"]
-        grid, shared, scratch, stride = min(grid, LARGEST_GRID), need.shared + need.sums, job.arguments["out"], 0
+        grid, shared, scratch, stride = min(grid, MAX_GRID), need.shared + need.sums, job.arguments["out"], 0
         if need.sums and shared * dtype.itemsize > SUMS_TARGET:
             shared, stride = need.shared, need.sums
             grid = min(grid, 4 * traits.workers, max(1, SCRATCH_LIMIT // (stride * dtype.itemsize)))

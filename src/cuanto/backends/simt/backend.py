@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.host import main_memory
@@ -78,6 +78,9 @@ class SimtBackend:
     def compile(self, source: Source, later: bool = False) -> SimtProgram:
         """Kernels are compiled at their first launch."""
         return SimtProgram(source)
+
+    def expect(self, classes: Sequence[Class]) -> None:
+        """No effect: tables are made where they are needed."""
 
     def address(self, target: Any) -> int:
         """Address of an array."""

@@ -65,7 +65,7 @@ struct Fiber {
     unsigned mask;                       // the lanes that it waits for
     int source;                          // the lane that it reads
     unsigned long long given, received;  // exchanged in a warp function
-    unsigned ballot;                     // lanes that gave something else than zero
+    unsigned ballot;                     // lanes that gave a nonzero value
 };
 
 static Fiber fibers[MAX_THREADS];
@@ -222,7 +222,7 @@ static bool run_block(int threads, bool reverse) {
     }
 }
 
-// Without barriers no thread waits for another, and a loop does.
+// Without barriers no thread waits for another, so a loop over threads is sufficient.
 static bool run_block_plain(int threads, bool reverse) {
     for (int k = 0; k < threads; ++k) {
         threadIdx = fibers[reverse ? threads - 1 - k : k].thread;

@@ -29,7 +29,7 @@ FLAGS = (
     "-shared",
     "-w",
     "-fno-math-errno",
-    "-fno-strict-aliasing",  # shared memory holds whatever type the kernel likes
+    "-fno-strict-aliasing",  # shared memory may hold values of any type
     "-fno-sanitize=all",
     "-U_FORTIFY_SOURCE",  # its longjmp would take a change of stacks for an attack
     "-fvisibility=hidden",  # statics of equal names in two kernels stay apart

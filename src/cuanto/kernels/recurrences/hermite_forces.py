@@ -57,8 +57,8 @@ class _Forces:
         self.G: dict[Powers, int] = {}
         self.on_a, self.on_b, self.on_ket = ([g.zero] * 3 for _ in range(3))
         for n in part:
-            positions = [m * len(part) + n - part.start for m in range(len(self.bra.products))]
-            gamma = {ab: g.input("gamma", m, False) for ab, m in zip(self.bra.products, positions, strict=True)}
+            elements = [m * len(part) + n - part.start for m in range(len(self.bra.products))]
+            gamma = {ab: g.input("gamma", m, False) for ab, m in zip(self.bra.products, elements, strict=True)}
             self._add(*self.ket.products[n], gamma)
 
     @property

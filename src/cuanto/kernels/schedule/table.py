@@ -56,7 +56,7 @@ class Shape:
         steps = [int(s.per_component), int(s.final and not s.per_component)]
         return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs), self.values]
 
-    def place(self, output: int) -> tuple[int, int]:
+    def target(self, output: int) -> tuple[int, int]:
         """Bra and ket function of a result; otherwise its position."""
         if self.sweep is None or not self.sweep.final:
             return output, 0
@@ -118,11 +118,11 @@ class _Storage:
 
 def _output_positions(stage: Stage) -> dict[int, list[int]]:
     """Node -> positions among the outputs; zeros are not written because sums start from zero."""
-    wanted: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for k, node in enumerate(stage.outputs):
         if node != stage.graph.zero:
-            wanted.setdefault(node, []).append(k)
-    return wanted
+            positions.setdefault(node, []).append(k)
+    return positions
 
 
 def depth_first(stage: Stage, shape: Shape) -> Program:
@@ -131,29 +131,29 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
-    wanted = _output_positions(stage)
+    positions = _output_positions(stage)
     code: list[int] = []
 
-    def result(node: int) -> None:
-        for k in wanted.get(node, ()):
-            code.extend([OPERATIONS["out"], k, storage.lane(node), *shape.place(k)])
+    def emit_outputs(node: int) -> None:
+        for k in positions.get(node, ()):
+            code.extend([OPERATIONS["out"], k, storage.lane(node), *shape.target(k)])
 
-    def finished(node: int) -> bool:
+    def is_lane_sum(node: int) -> bool:
         return not graph.uniform[node] and graph.kind[node] is Kind.SUM
 
-    for node in wanted:
+    for node in positions:
         if graph.kind[node] is Kind.INPUT:
-            result(node)
+            emit_outputs(node)
     done: set[int] = set()
     for position, node in enumerate(order):
         for x in graph.arguments(node):
             # The statement that reads a slot last may store its result there.
-            if last[x] == position and finished(x):
+            if last[x] == position and is_lane_sum(x):
                 storage.pool.give(storage.slot[x])
         if node not in done:
             done |= _statement(storage, node, code)
-        result(node)
-        if node not in last and finished(node):
+        emit_outputs(node)
+        if node not in last and is_lane_sum(node):
             storage.pool.give(storage.slot[node])
     return storage.program([0], code)
 
@@ -180,9 +180,9 @@ def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
         kind = 0 if graph.uniform[y] else 1 if graph.uniform[x] else 2
         groups[kind].append(storage.uniform(x) if kind < 2 else storage.lane(x))
         groups[kind].append(storage.uniform(y) if kind < 1 else storage.lane(y))
-    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, assign = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     counts = [len(group) // 2 for group in groups]
-    code += [OPERATIONS[operation], position(node), *counts, *groups[0], *groups[1], *groups[2]]
+    code += [OPERATIONS[operation], assign(node), *counts, *groups[0], *groups[1], *groups[2]]
     return {node}
 
 
@@ -193,12 +193,12 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     level = levels(graph, order)
-    wanted = _output_positions(stage)
+    positions = _output_positions(stage)
     deepest = max(level.values(), default=0)
-    leaving: dict[int, list[int]] = {}
-    for node in wanted:
-        leaving.setdefault(level.get(node, 0) + 1, []).append(node)
-    dying = _last_levels(graph, order, level, leaving)
+    output_level: dict[int, list[int]] = {}
+    for node in positions:
+        output_level.setdefault(level.get(node, 0) + 1, []).append(node)
+    last_read = _last_levels(graph, order, level, output_level)
     at_level: dict[int, list[int]] = {}
     for node in order:
         at_level.setdefault(level[node], []).append(node)
@@ -209,31 +209,31 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
         for node in at_level.get(k, ()):
             if node not in done:
                 done |= _record(storage, node, records)
-        for node in leaving.get(k, ()):
-            for position in wanted[node]:
-                records += [OPERATIONS["out"], position, storage.lane(node), *shape.place(position), *[0] * 7]
+        for node in output_level.get(k, ()):
+            for position in positions[node]:
+                records += [OPERATIONS["out"], position, storage.lane(node), *shape.target(position), *[0] * 7]
         level_starts.append(len(records) // RECORD)
-        for node in dying.get(k, ()):
+        for node in last_read.get(k, ()):
             storage.pool.give(storage.slot[node])
     return storage.program(level_starts, records)
 
 
 def _last_levels(
-    graph: Graph, order: list[int], level: dict[int, int], leaving: dict[int, list[int]]
+    graph: Graph, order: list[int], level: dict[int, int], output_level: dict[int, list[int]]
 ) -> dict[int, list[int]]:
     """Level -> lane sums that are not read after it."""
     last: dict[int, int] = {}
     for node in order:
         for x in graph.arguments(node):
             last[x] = max(last.get(x, 0), level[node])
-    for k, nodes in leaving.items():
+    for k, nodes in output_level.items():
         for node in nodes:
             last[node] = max(last.get(node, 0), k)
-    dying: dict[int, list[int]] = {}
+    last_read: dict[int, list[int]] = {}
     for node, k in last.items():
         if graph.kind[node] is Kind.SUM and not graph.uniform[node]:
-            dying.setdefault(k, []).append(node)
-    return dying
+            last_read.setdefault(k, []).append(node)
+    return last_read
 
 
 def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
@@ -246,7 +246,7 @@ def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
         return -1 - storage.uniform(x) if graph.uniform[x] else storage.lane(x)
 
     factors = [factor(x) for pair in graph.pairs[node] for x in pair]
-    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, assign = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     terms = len(graph.pairs[node])
-    records += [OPERATIONS[operation], position(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
+    records += [OPERATIONS[operation], assign(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
     return {node}

@@ -1,10 +1,11 @@
-// J and K from quartets on the CPU: for a vector of kets (in lanes) all significant bras, and the contributions of their
-// integrals to J and K (`direct_cpu.h` evaluates integrals, `store_cpu.h` stores them, `stored_cpu.h` reads them). With
+// J and K from quartets on the CPU: selects all significant bras for a vector of kets (in lanes), and adds their
+// integrals to
+// J and K (`direct_cpu.h` evaluates integrals, `store_cpu.h` stores them, `stored_cpu.h` reads them). With
 // unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
 // K + K^T and J + J^T are the results:
 //     K_ac += I D_bd   K_ad += I D_bc   K_bc += I D_ad   K_bd += I D_ac      J_ab += 2 I D_cd   J_cd += 2 I D_ab
-// The rows of D that belong to the functions of the kets are gathered once for a vector of kets and serve for all
-// bras; so are the columns of K.
+// The rows of D that belong to the functions of the kets are gathered once for a vector of kets and
+// used for all bras; the columns of K are scattered once as well.
 
 typedef double ACC __attribute__((vector_size(LANES * sizeof(double))));
 

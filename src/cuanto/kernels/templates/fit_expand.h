@@ -1,7 +1,8 @@
 // Hermite expansions of the products of two contracted shells, one pair of primitives per item, and their derivatives with
 // respect to A - B at fixed P (eqs. 9.5.6 and 9.5.7 of Helgaker, Jorgensen and Olsen):
 //   E[pair][function of a][function of b][t][4]: E_t, and dE_t/d(A - B) along three axes, times the coefficient;
-//   share[pair]: alpha / p, the part of P that moves with A (zero for a pair on one centre, where it does not matter).
+//   share[pair]: alpha / p, the fraction of a displacement of A by which P moves (zero, unused, for a pair on one
+// centre).
 // A function is a polynomial: terms start[m] .. start[m + 1] of function m have a `value` and three `power`s.
 struct FitAxes {  // E[axis][i][j][t] and its derivatives
     double *E, *slope;

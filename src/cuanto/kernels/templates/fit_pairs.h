@@ -1,8 +1,9 @@
 // Records of pairs (u, v) of primitives of two classes (kernels/abi.py): those of an operator attenuated by `smearing` =
 // 1/omega^2 (integrals/attenuation.py), whose factor is `bra_coefficient`; and the coefficients of the pairs for all
 // contraction columns, with the factor 2 pi^5/2 / p of Coulomb integrals, the exponential factor, and 2 for the other order
-// of the two segments, unless they are equal (`same`: one class). Places: of their first functions, among `rows` functions
-// of each segment of the first class and `columns` of the second.
+// of the two segments, unless they are equal (`same`: one class). `a_place`, `b_place`: first functions of the two
+// segments,
+// which have `rows` functions each in the first class and `columns` in the second.
 #define FIT_UNIT 34.986836655249724  // 2 pi^5/2
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
@@ -21,7 +22,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
             field[1 + x] = P;
             field[4 + x] = PA;
             field[7 + x] = PB;
-            field[11 + x] = (start - (P - shift)) + (step - shift);  // what is lost in P (Knuth)
+            field[11 + x] = (start - (P - shift)) + (step - shift);  // rounding error of P (Knuth)
             R2 += AB * AB;
         }
         a_place[pair] = a_owner[k] * rows;

@@ -57,3 +57,12 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
     }
 }
 #endif
+
+#ifdef KERNEL_ATOMS
+// Add the gradient of each point, point[axis][point], to that of the atom which it moves with.
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
+    FOR_ITEMS(g) {
+        UNROLL for (int x = 0; x < 3; ++x) atomicAdd(out + 3 * own[g] + x, point[x * stride + g]);
+    }
+}
+#endif

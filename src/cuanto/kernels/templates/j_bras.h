@@ -1,4 +1,5 @@
-// Records of the sorted bras of all classes, the place of every pair among the bras of its class (`rank`), and the largest
+// Records of the sorted bras of all classes, the position of every pair among the bras of its class (`rank`), and the
+// largest
 // bound of every group of bras. `smearing`: 1/omega^2 of the operator erf(omega r)/r, whose bras have the exponents p' with
 // 1/p' = 1/p + 1/omega^2. An item is a group.
 KERNEL(THREADS) ENTRY(PARAMETERS) {

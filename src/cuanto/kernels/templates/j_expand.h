@@ -1,8 +1,8 @@
-// Pairs (u, v) of primitives of two kinds, from their numbers (j_select.h): the Hermite expansions E[pair][f][t] of all products f of their functions, bounds
-// sqrt (f|f) of the largest product with the largest contraction coefficients, and records: sqrt(p) and the centre
-// (`geometry`), the factor weight p^-3/2, and their places along a curve in space, then by exponents.
-// weight: 2 for pairs, 1 for a function with itself and for single functions.
-FN INDEX j_spread(INDEX x) {  // bits of x to every third place
+// Pairs (u, v) of primitives of two kinds, from their numbers (j_select.h): the Hermite expansions E[pair][f][t] of all
+// products f of their functions, bounds sqrt (f|f) of the largest product with the largest contraction coefficients,
+// and records: sqrt(p) and the centre (`geometry`), the factor weight p^-3/2, and their positions along a curve in
+// space, then by exponents. weight: 2 for pairs, 1 for a function with itself and for single functions.
+FN INDEX j_spread(INDEX x) {  // moves bit k of x to bit 3k
     x = (x | x << 32) & 0x1f00000000ffffLL;
     x = (x | x << 16) & 0x1f0000ff0000ffLL;
     x = (x | x << 8) & 0x100f00f00f00f00fLL;

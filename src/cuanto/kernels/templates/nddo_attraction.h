@@ -1,4 +1,4 @@
-// What the attraction to cores differs from that in G, added up for the products on the atoms of the rows.
+// Difference between the attraction to cores and that contained in G, summed for the products on the atoms of the rows.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     FOR_PAIRS(at) {
         Pair x;

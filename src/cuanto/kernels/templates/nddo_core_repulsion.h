@@ -1,6 +1,7 @@
-// Core repulsion of a pair (R in Bohr; Hartree). `pair` of PM6: alpha, x, 1 where the exponent is alpha R^2, factor of R^6
-// in the exponent, and of a term c exp(-(u + v d) d), d = R - m: c, u, v, m. Of MNDO and its relatives, for A and for B: factor,
-// alpha, whether it is multiplied by R. Then of both: how often Gaussians of A and of B count, and Gaussians of the pair.
+// Core repulsion of a pair (R in Bohr; Hartree). Fields of `pair`:
+// 0-7 of PM6: alpha, x, 1 if the exponent is alpha R^2, factor of R^6 in the exponent, and c, u, v, m of a term
+// c exp(-(u + v d) d), d = R - m; 0-5 of MNDO and its relatives, for A and for B: factor, alpha, 1 if multiplied by R;
+// 8, 9: weights of the Gaussians of A and of B; from 10 on: Gaussians of the pair.
 template <class V> FN V gaussian(V r, const VEC* term, REAL farthest) {
     const V d = r - term[2], x = d * d * term[1];
     return keep_where(value_of(x) < farthest, exponential(x * REAL(-1)) * term[0]);

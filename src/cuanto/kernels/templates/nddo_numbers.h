@@ -1,4 +1,4 @@
-// Numbers of the NDDO kernels: plain ones, and ones with a derivative, for which the same texts give gradients.
+// Number types of the NDDO kernels: plain numbers, and dual numbers, with which the same texts give gradients.
 template <class V> FN V number(REAL x);
 #if LANES > 1
 template <> FN_MEMBER VEC number<VEC>(REAL x) { return vset(x); }
@@ -53,7 +53,7 @@ FN VEC magnitude(VEC x) { return vselect(x < REAL(0), -x, x); }
 
 template <class V> FN V inverse_distance(V along, VEC across) { return inverse_root(along * along + across); }
 
-// All integrals are sums of these, and with `slope` their derivatives along the bond are.
+// Inverse distance of two charges; all integrals are sums of it. With `slope`: its derivative along the bond.
 FN VEC of_charges(VEC along, VEC across, bool slope) {
     const VEC t = vrsqrt(along * along + across);
     return slope ? -(along * t * t * t) : t;

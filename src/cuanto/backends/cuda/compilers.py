@@ -1,0 +1,100 @@
+"""Binaries of kernels: from the cache, or compiled in threads of this process or by a helper process.
+
+Kernels that a calculation waits for are compiled in threads. Those that are needed `later`, because another kernel
+serves until then, are left to the helper (`helper.py`), which finishes them even if this process ends before.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+
+from cuanto.backends import cache as disk
+from cuanto.backends.background import LATER, Background
+from cuanto.backends.cuda.helper import Helper
+from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
+from cuanto.kernels.text import Source
+from cuanto.workers import usable_cores
+
+OPTIONS = ("--fmad=true",)
+
+
+class Compilers:
+    """Compiles for one architecture (`sm_90`)."""
+
+    def __init__(self, architecture: str) -> None:
+        self.architecture = architecture
+        self._threads = Background(usable_cores(), "cuanto-nvrtc", finish_running=True)
+        self._helper: Helper | None = None
+        self._futures: dict[str, Future[bytes]] = {}
+        self._later: set[str] = set()
+        self._cached: set[str] = set()
+        self._lock = threading.Lock()
+
+    def path(self, source: Source) -> Path:
+        """The file of a kernel in the cache."""
+        parts = (source.hash, *OPTIONS, self.architecture, str(nvrtc_version()))
+        return disk.cache_folder() / f"{disk.key(parts)}.cubin"
+
+    def request(self, source: Source, later: bool = False) -> Future[bytes] | None:
+        """Start to compile a kernel unless that has been done; None if it is in the cache."""
+        if source.hash in self._cached:
+            return None
+        with self._lock:
+            known = self._futures.get(source.hash)
+            if known is not None and (later or source.hash not in self._later or known.done()):
+                return known
+            if known is None and disk.complete(self.path(source)):
+                self._cached.add(source.hash)
+                return None
+            if later:
+                self._later.add(source.hash)
+                future = self._by_helper(source)
+            else:
+                self._later.discard(source.hash)
+                future = self._threads.submit(lambda: self.binary(source))
+            self._futures[source.hash] = future
+            return future
+
+    def binary(self, source: Source) -> bytes:
+        """The machine code, from the cache when it is there."""
+        path = self.path(source)
+        if disk.complete(path):
+            return path.read_bytes()
+        binary, _ = compile_nvrtc(source.text, self.architecture, OPTIONS)
+        disk.write(path, binary)
+        return binary
+
+    def wait(self, source: Source) -> None:
+        """Wait for a kernel if it is being compiled; one that the helper has queued is compiled here."""
+        if (future := self.request(source)) is not None:
+            future.result()
+
+    def finish(self) -> None:
+        """Wait for every kernel requested so far."""
+        for future in list(self._futures.values()):
+            future.result()
+
+    def _by_helper(self, source: Source) -> Future[bytes]:
+        if self._helper is None:
+            self._helper = Helper(usable_cores())
+        job = {"path": str(self.path(source)), "text": source.text, "arch": self.architecture, "options": OPTIONS}
+        return self._helper.submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
+
+
+def compilers_for(architecture: str) -> Compilers:
+    """The compilers of this process for the cache in use."""
+    return _compilers(architecture, disk.cache_folder())
+
+
+@cache
+def _compilers(architecture: str, _folder: Path) -> Compilers:
+    return Compilers(architecture)
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork.
+    os.register_at_fork(after_in_child=_compilers.cache_clear)

@@ -1,0 +1,134 @@
+"""A process of its own that compiles kernels at low priority, and finishes them when the process that asked has ended.
+
+A library call cannot be abandoned safely, so that compiling in threads would delay the end of a short calculation by
+seconds. Requests are lines of JSON on the standard input, answers lines on the standard output: the path of the binary,
+and an error if there was one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from cuanto.backends import cache as disk
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.errors import CompilerError, CuantoError
+
+POLITE = 10
+"""Niceness of a helper whose kernels nobody waits for."""
+LONGEST = 120.0
+"""Seconds for which the helper goes on alone."""
+
+
+class Helper:
+    """The process seen from the one that asks; threads of this process write requests and read answers."""
+
+    def __init__(self, threads: int, niceness: int = POLITE) -> None:
+        self._waiting: dict[str, Future[bytes]] = {}
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._ended = False
+        try:
+            process = self._start(threads, niceness)
+        except OSError:
+            self._ended = True
+            return
+        for target in (self._write, self._read):
+            threading.Thread(target=target, args=(process,), name="cuanto-helper", daemon=True).start()
+
+    def submit(self, job: dict[str, Any]) -> Future[bytes] | None:
+        """Request a binary; None if there is no helper."""
+        if self._ended:
+            return None
+        future: Future[bytes] = Future()
+        self._waiting[job["path"]] = future
+        self._requests.put(job)
+        return future
+
+    def close(self) -> None:
+        """Request no more: the process ends when it has finished."""
+        self._requests.put(None)
+
+    @staticmethod
+    def _start(threads: int, niceness: int) -> subprocess.Popen[bytes]:
+        places = os.pathsep.join(place for place in sys.path if place)
+        return subprocess.Popen(
+            [sys.executable, "-m", __name__, str(threads), str(niceness)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": places},
+            start_new_session=True,
+        )
+
+    def _write(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        with suppress(OSError):  # it has ended
+            while (job := self._requests.get()) is not None:
+                process.stdin.write(json.dumps(job).encode() + b"\n")
+                process.stdin.flush()
+            process.stdin.close()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                answer = json.loads(line)
+                future = self._waiting.pop(answer["path"], None)
+                if future is None:
+                    continue
+                try:
+                    if answer["error"]:
+                        raise CompilerError(answer["error"])
+                    future.set_result(Path(answer["path"]).read_bytes())
+                except (CompilerError, OSError) as error:
+                    future.set_exception(error)
+        self._ended = True
+        for future in list(self._waiting.values()):
+            future.set_exception(CompilerError("the process that compiles kernels has ended"))
+        process.wait()
+
+
+def main() -> None:
+    """The helper itself: compile until no request is left and none can come."""
+    os.nice(int(sys.argv[2]))
+    jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    answers = threading.Lock()
+    workers = [threading.Thread(target=_work, args=(jobs, answers), daemon=True) for _ in range(int(sys.argv[1]))]
+    for worker in workers:
+        worker.start()
+    with suppress(ValueError):  # the last line may be incomplete
+        for line in sys.stdin.buffer:
+            jobs.put(json.loads(line))
+    end = time.monotonic() + LONGEST
+    for _ in workers:
+        jobs.put(None)
+    for worker in workers:
+        worker.join(max(0.0, end - time.monotonic()))
+    os._exit(0)  # a compilation that takes too long is abandoned
+
+
+def _work(jobs: queue.SimpleQueue[dict[str, Any] | None], answers: threading.Lock) -> None:
+    while (job := jobs.get()) is not None:
+        path, error = Path(job["path"]), ""
+        try:
+            if not disk.complete(path):
+                disk.write(path, compile_nvrtc(job["text"], job["arch"], job["options"])[0])
+            if not disk.complete(path):
+                error = f"{path} cannot be written"
+        except CuantoError as problem:
+            error = str(problem)
+        with answers, suppress(OSError):  # nobody may listen any more
+            os.write(1, json.dumps({"path": job["path"], "error": error}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

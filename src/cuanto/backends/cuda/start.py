@@ -1,0 +1,137 @@
+"""Preparations for a first calculation on a GPU: general kernels, and CuPy's own ones.
+
+`begin` needs neither CuPy nor a context, so that kernels are compiled while CuPy is imported. `prepare` calls every
+operation of CuPy that calculations use once: CuPy compiles a kernel for each one at its first use, 0.1 s after 0.1 s.
+It does so only until CuPy's cache on the disk has them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cuanto.backends import cache as disk
+from cuanto.backends.background import Background
+from cuanto.backends.cuda.compilers import Compilers, compilers_for
+from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
+from cuanto.backends.cuda.operations import OPERATIONS, operands
+from cuanto.kernels.build import general_source
+from cuanto.log import logger
+from cuanto.workers import usable_cores
+
+DRIVERS = ("libcuda.so.1", "nvcuda.dll")
+MAJOR, MINOR = 75, 76
+"""Attributes CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+MOST_PROCESSES = 14
+STARTED = threading.Event()
+"""Set when this process has begun to prepare CuPy's operations."""
+
+
+def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
+    """The first GPU's architecture (`sm_90`) as the driver tells it; empty if there is no driver or no GPU.
+
+    `then` is called with it before the context is made, which takes a tenth of a second, and which CuPy will use.
+    """
+    for name in DRIVERS:
+        with suppress(OSError):
+            driver = ctypes.CDLL(name)
+            break
+    else:
+        return ""
+    found = []
+    device = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
+        return ""
+    for attribute in (MAJOR, MINOR):
+        value = ctypes.c_int()
+        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
+            return ""
+        found.append(value.value)
+    architecture = "sm_{}{}".format(*found)
+    then(architecture)
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), device)
+    return architecture
+
+
+def cupy_installed() -> bool:
+    """Whether there is CuPy, without importing it."""
+    return find_spec("cupy") is not None
+
+
+@cache
+def begin() -> threading.Thread:
+    """Start to compile the kernel that serves every class of integrals, if there is a GPU, and processes for CuPy's."""
+
+    def compile_general(architecture: str) -> None:
+        compilers_for(architecture).request(general_source("group", "double"))
+        if not _filled(_mark(architecture)):
+            _processes()
+
+    thread = threading.Thread(target=driver_architecture, args=(compile_general,), name="cuanto-begin", daemon=True)
+    thread.start()
+    return thread
+
+
+@cache
+def _processes() -> CompilingProcesses:
+    return CompilingProcesses(max(1, min(MOST_PROCESSES, usable_cores() - 1)))
+
+
+def prepare(cupy: Any, compilers: Compilers) -> None:
+    """Compile CuPy's kernels in the background, unless they are in its cache."""
+    mark = _mark(compilers.architecture)
+    if STARTED.is_set() or _filled(mark):
+        return
+    STARTED.set()
+    begin().join()
+    device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
+    substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
+    threads = Background(max(1, min(MOST_PROCESSES, usable_cores() - 1)), "cuanto-operations", finish_running=True)
+    first, *others = [partial(_run, cupy, device, partial(call, cupy, given)) for call in OPERATIONS]
+
+    def run() -> None:
+        substitute.install()
+        with suppress(CancelledError):  # the process ends
+            threads.submit(first).result()  # alone: CuPy identifies the compiler at its first kernel
+            for task in [threads.submit(other) for other in others]:
+                task.result()
+            disk.write(mark, b"")
+        substitute.remove()
+        processes.close()
+
+    threading.Thread(target=run, name="cuanto-prepare", daemon=True).start()
+
+
+def _run(cupy: Any, device: int, call: Callable[[], Any]) -> None:
+    try:
+        with cupy.cuda.Device(device):
+            call()
+    except Exception as error:  # the calculation will meet it, or does not need the operation
+        logger.debug("an operation of CuPy could not be prepared: %s", error)
+
+
+def _mark(architecture: str) -> Path:
+    """File that says that CuPy's cache has all operations."""
+    spec = find_spec("cupy")  # without importing it
+    version = Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
+    parts = (architecture, str(_cupy_cache()), str(len(OPERATIONS)), str(version))
+    return disk.cache_folder() / f"{disk.key(parts)}.operations"
+
+
+def _cupy_cache() -> Path:
+    return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+
+
+def _filled(mark: Path) -> bool:
+    """Whether the operations were prepared, and CuPy's cache was not deleted since."""
+    with suppress(OSError), os.scandir(_cupy_cache()) as entries:
+        return mark.exists() and any(True for _ in entries)
+    return False

@@ -1,0 +1,188 @@
+"""``cuanto energy --counterpoise``: interaction energies of fragments, and how they are printed and written."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from cuanto.cli.show import count, print_heading
+from cuanto.errors import InputError
+from cuanto.files import write_text
+
+if TYPE_CHECKING:
+    from cuanto.cli.calculate import Job
+    from cuanto.interaction import CounterpoiseResult
+    from cuanto.interfaces.sources import Source
+    from cuanto.methods import Result
+    from cuanto.scf.state import State
+
+OUTPUTS = ("json", "molden", "report")
+"""Kinds of files; Molden files and reports are those of the complex."""
+PANEL = "Interaction energies"
+COLUMNS = (("calculation", 26), ("functions", 9), ("energy / Hartree", 18), ("iterations", 10), ("time / s", 8))
+STDOUT = "-"
+
+
+def _flag(name: str, metavar: str, help: str) -> Any:
+    return Annotated[str | None, typer.Option(name, metavar=metavar, help=help, rich_help_panel=PANEL)]
+
+
+FLAGS = {
+    "counterpoise": _flag(
+        "--counterpoise",
+        "FRAGMENTS",
+        "Interaction energy of fragments, with and without the counterpoise correction: numbers of atoms such as 3,3, "
+        "or atoms such as '1-3;4-6'.",
+    ),
+    "fragment_charges": _flag("--fragment-charges", "LIST", "Charge of every fragment. \\[default: all neutral]"),
+    "fragment_multiplicities": _flag(
+        "--fragment-mult", "LIST", "Multiplicity of every fragment. \\[default: the lowest ones]"
+    ),
+}
+"""Annotations of the parameters that a command needs for a counterpoise correction."""
+
+
+def division_given(flags: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Checked settings of a counterpoise correction from the flags; None if none is asked for."""
+    given = {name: flags.get(name) for name in FLAGS}
+    if given["counterpoise"] is None:
+        for name in FLAGS:
+            if given[name] is not None:
+                option = name.replace("_", "-").replace("multiplicities", "mult")
+                raise InputError(f"--{option} needs --counterpoise with the fragments")
+        return None
+    names = {"fragments": "counterpoise", "charges": "fragment_charges", "multiplicities": "fragment_multiplicities"}
+    return checked_division({key: given[name] for key, name in names.items() if given[name] is not None})
+
+
+def checked_division(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a counterpoise correction as plain data."""
+    from cuanto.system.fragments import Division
+
+    return Division.of(**given).plain()
+
+
+def counterpoise_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> CounterpoiseResult:
+    """Compute the interaction energy of one molecule's fragments, write its files and print every energy."""
+    from cuanto.cli.optimisation import status_line
+    from cuanto.interaction import counterpoise
+    from cuanto.interfaces.sources import choose_model
+
+    for name in ("checkpoint", "restart"):
+        if name in outputs or (name == "restart" and job.restart is not None):
+            option = name if job.file is not None else f"--{name}"
+            raise InputError(f"{option} does not apply to a counterpoise correction: leave it out")
+    with job.errors_about():
+        model = choose_model(source, job.model)
+        assert model.method is not None
+        parts = len(job.settings["fragments"])
+        basis_text = f"/{model.basis}, {count(parts, 'fragment')}"
+        heading = partial(print_heading, console, source.molecule, model.method, basis_text)
+        table = _Lines(console, job.quiet, heading, parts)
+        with status_line(console, " complex", hidden=job.quiet) as status:
+            found = counterpoise(
+                source.molecule,
+                method=model.method,
+                basis=model.basis,
+                on_iteration=lambda state: status(_progress(table, state)),
+                on_result=table.add,
+                **job.settings,
+                **model.keywords,
+            )
+    _write_files(found, outputs, source)
+    _print_end(console, found, source.label, job.quiet)
+    return found
+
+
+class _Lines:
+    """Prints a line for every calculation that is finished."""
+
+    def __init__(self, console: Console, quiet: bool, heading: Callable[[], object], fragments: int) -> None:
+        self.console, self.quiet, self.heading, self.fragments = console, quiet, heading, fragments
+        self.done = 0
+
+    def add(self, name: str, result: Result) -> None:
+        """Print one calculation, the heading before the first."""
+        if not self.quiet:
+            if self.done == 0:
+                self.heading()
+                self._line(*(title for title, _ in COLUMNS))
+            functions, seconds = str(result.coefficients.shape[-2]), f"{result.timings.total:.2f}"
+            cells = (functions, f"{result.energy:.9f}", str(result.iterations), seconds)
+            self._line(name, *cells, verdict="" if result.converged else "  NOT converged")
+        self.done += 1
+
+    def _line(self, name: str, *cells: str, verdict: str = "") -> None:
+        (_, first), *others = COLUMNS
+        numbers = "".join(f" {cell:>{width}}" for cell, (_, width) in zip(cells, others, strict=True))
+        self.console.print(f"{name:<{first}}{numbers}{verdict}", markup=False, soft_wrap=True)
+
+
+def _progress(table: _Lines, state: State) -> str:
+    total = 2 * table.fragments + 1
+    return f" calculation {table.done + 1} of {total}, iteration {state.iteration}: {state.energy:.6f} Hartree"
+
+
+def _rows(found: CounterpoiseResult) -> Iterator[tuple[str, float, float]]:
+    """Name, Hartree, kcal/mol."""
+    yield "interaction energy, uncorrected", found.raw, found.raw_kcal_mol
+    yield "counterpoise correction", found.correction, found.correction_kcal_mol
+    yield "interaction energy, corrected", found.corrected, found.corrected_kcal_mol
+
+
+def _notes(found: CounterpoiseResult) -> Iterator[str]:
+    """Notes about the complex, and those about fragments that are of another kind."""
+    seen: set[str] = set()
+    for result in found.results:
+        kinds = {note: note.split(":")[0] for note in result.notes}
+        yield from (note for note, kind in kinds.items() if kind not in seen)
+        seen |= set(kinds.values())
+
+
+def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: bool) -> None:
+    if quiet:
+        verdict = "" if found.converged else ", NOT converged"
+        text = f"{label} {found.corrected:.9f} Hartree, {found.corrected_kcal_mol:.6f} kcal/mol{verdict}"
+        console.print(text, markup=False, soft_wrap=True)
+        return
+    for name, hartree, kcal in _rows(found):
+        bold = "bold" if name.endswith(", corrected") else ""
+        console.print(f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", soft_wrap=True, style=bold)
+    for note in _notes(found):
+        console.print(f" {note}", markup=False, soft_wrap=True, style="dim")
+    if found.converged:
+        console.print(
+            f"converged in {count(found.iterations, 'iteration')} of {len(found.results)} calculations",
+            style="bold green",
+        )
+        return
+    error = Console(stderr=True, soft_wrap=True, highlight=False)
+    hint = "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
+    error.print(f"cuanto: some of the calculations are NOT converged; {hint}", style="bold red", markup=False)
+
+
+def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:
+    """Write the files, also of calculations that did not converge: the files say so."""
+    from cuanto.cli.calculate import write_files
+    from cuanto.interfaces.qcschema import SchemaWarning, counterpoise_schema, schema_text
+
+    lines = tuple(f"{name}: {hartree:.9f} Hartree, {kcal:.6f} kcal/mol" for name, hartree, kcal in _rows(found))
+    found = replace(found, complex=replace(found.complex, notes=(*found.complex.notes, *lines)))
+    if path := outputs.get("json"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SchemaWarning)
+            text = schema_text(counterpoise_schema(found), source.input_schema)
+        if path == STDOUT:
+            print(text, end="")
+        else:
+            write_text(path, text)
+        for warning in caught:
+            print(f"cuanto: {warning.message}", file=sys.stderr)
+    write_files(found.complex, {name: path for name, path in outputs.items() if name != "json"}, source, "energy")

@@ -1,0 +1,195 @@
+"""Compiling for a GPU without one: threads, the helper process, priorities, and what is prepared at the start."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuanto.backends.background import LATER, NEEDED, Background
+from cuanto.backends.cuda import compilers, helper, start
+from cuanto.backends.cuda.compilers import Compilers
+from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
+from cuanto.backends.cuda.operations import OPERATIONS, operands
+from cuanto.errors import CompilerError
+from cuanto.kernels.text import Source
+from scripted import run_python, wait_until
+
+ARCHITECTURE = "sm_90"
+
+
+def kernel(number: int, text: str = "out[0] = {};") -> Source:
+    body = text.format(number)
+    return Source(f'extern "C" __global__ void k(double* out) {{ {body} }}', "k", "cuda", (("double*", "out"),))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compilers:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    return Compilers(ARCHITECTURE)
+
+
+def test_kernels_are_compiled_once(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = kernel(1)
+    future = made.request(source)
+    assert future is not None and future is made.request(source)
+    binary = future.result(timeout=60)
+    assert binary.startswith(b"\x7fELF") and made.path(source).read_bytes() == binary
+    monkeypatch.setattr(compilers, "compile_nvrtc", None)  # whatever follows comes from the cache
+    assert Compilers(ARCHITECTURE).request(source) is None
+    assert Compilers(ARCHITECTURE).binary(source) == binary
+
+
+def test_errors_are_raised_where_they_are_waited_for(made: Compilers) -> None:
+    with pytest.raises(CompilerError, match="undefined"):
+        made.wait(kernel(1, "undefined_function({});"))
+
+
+def test_the_helper_compiles_what_is_needed_later(made: Compilers) -> None:
+    sources = [kernel(number) for number in range(3)]
+    futures = [made.request(source, later=True) for source in sources]
+    bad = made.request(kernel(1, "undefined_function({});"), later=True)
+    for source, future in zip(sources, futures, strict=True):
+        assert future is not None and future.result(timeout=60) == made.path(source).read_bytes()
+    assert bad is not None
+    with pytest.raises(CompilerError, match="undefined"):
+        bad.result(timeout=60)
+
+
+def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
+    made: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helper.Helper, "_write", lambda self, process: None)  # a helper that does nothing
+    source = kernel(1)
+    queued = made.request(source, later=True)
+    assert queued is not None and not queued.done()
+    made.wait(source)
+    assert made.path(source).exists() and not queued.done()
+
+
+def test_without_a_helper_threads_do_its_work(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_threads: int, _niceness: int) -> Any:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
+    future = made.request(kernel(1), later=True)
+    assert future is not None and future.result(timeout=60).startswith(b"\x7fELF")
+
+
+def test_the_helper_goes_on_when_the_process_has_ended(tmp_path: Path) -> None:
+    code = """
+import time
+from cuanto.backends.cuda.compilers import Compilers
+from cuanto.kernels.text import Source
+work = Compilers("sm_90")
+texts = [f'extern "C" __global__ void k(double* out) {{ out[0] = {n}; }}' for n in range(4)]
+sources = [Source(text, "k", "cuda", (("double*", "out"),)) for text in texts]
+futures = [work.request(source, later=True) for source in sources]
+futures[0].result(timeout=60)
+print(*(work.path(source).name for source in sources))
+"""
+    names = run_python(code, tmp_path).split()
+    wait_until(lambda: all((tmp_path / name).exists() for name in names))
+
+
+def test_background_takes_the_most_urgent_call_first() -> None:
+    work, go, order = Background(1, "test", finish_running=False), threading.Event(), []
+    work.submit(go.wait)
+    futures = [
+        work.submit(lambda name=name: order.append(name), priority)  # type: ignore[misc]
+        for name, priority in (("later", LATER), ("needed", NEEDED), ("needed too", NEEDED))
+    ]
+    go.set()
+    for future in futures:
+        future.result(timeout=10)
+    assert order == ["needed", "needed too", "later"]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)))
+def test_operations_are_those_of_numpy(number: int) -> None:
+    with np.errstate(all="ignore"):
+        OPERATIONS[number](np, operands(np))
+
+
+class FakeCupy:
+    """A module with CuPy's function that calls NVRTC."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def compile_using_nvrtc(self, source: str, options: Any = (), arch: Any = None, *args: Any, **_: Any) -> Any:
+        self.texts.append(source)
+        return b"own", None
+
+
+def test_operations_are_compiled_by_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    module, processes = FakeCupy(), CompilingProcesses(2)
+    substitute = Substitute(module, processes, ARCHITECTURE)
+    own, text, options = module.compile_using_nvrtc, kernel(1).text, ("--std=c++17", "-ftz=true")
+    substitute.install()
+    with ThreadPoolExecutor(2) as pool:  # two threads want the same
+        futures = [pool.submit(module.compile_using_nvrtc, text, options, "90", "k.cu") for _ in range(2)]
+        (one, mapping), (other, _) = (future.result(timeout=60) for future in futures)
+    assert one == other and one.startswith(b"\x7fELF") and mapping is None and not module.texts
+    bad = kernel(1, "undefined_function({});").text
+    assert module.compile_using_nvrtc(bad, options, "90", "k.cu") == (b"own", None)
+    assert module.compile_using_nvrtc(text, options, "80", "k.cu")[0] == b"own"  # another device
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu", ("k<int>",))[0] == b"own"
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu", None, None, False, True)[0] == b"own"
+    assert module.texts == [bad, text, text, text]
+    substitute.remove()
+    assert module.compile_using_nvrtc == own and list(tmp_path.iterdir()) == []
+    processes.close()
+    assert module.compile_using_nvrtc(text, options, "90", "k.cu")[0] == b"own"
+
+
+def test_an_unknown_cupy_is_left_alone() -> None:
+    module = SimpleNamespace()
+    substitute = Substitute(module, CompilingProcesses(0), ARCHITECTURE)
+    substitute.install()
+    substitute.remove()
+    assert vars(module) == {}
+
+
+class FakeDriver:
+    """A driver with one GPU of compute capability 9.0, or with none."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices, self.contexts = devices, 0
+
+    def cuInit(self, _: int) -> int:
+        return 0
+
+    def cuDeviceGet(self, _device: Any, number: int) -> int:
+        return 0 if number < self._devices else 101
+
+    def cuDevicePrimaryCtxRetain(self, _context: Any, _device: Any) -> int:
+        self.contexts += 1
+        return 0
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, _device: Any) -> int:
+        value._obj.value = {start.MAJOR: 9, start.MINOR: 0}[attribute]
+        return 0
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(1, "sm_90"), (0, "")])
+def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devices: int, expected: str) -> None:
+    driver, told = FakeDriver(devices), []
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
+    assert start.driver_architecture(told.append) == expected
+    assert told == [expected] * devices and driver.contexts == devices
+
+
+def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert start.driver_architecture() == ""

@@ -1,0 +1,140 @@
+"""Interaction energies with the counterpoise correction: against PySCF, dispersion, open shells, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import CounterpoiseResult, Molecule
+from cuanto.errors import InputError
+from cuanto.methods import Result
+from cuanto.units import HARTREE_IN_KCAL_PER_MOL
+from tolerances import ENERGY, ENERGY_GRID
+
+COMPLEXES = {
+    "water dimer": (
+        [3, 3],
+        """O -1.551007 -0.114520 0.0
+        H -1.934259 0.762503 0.0
+        H -0.599677 0.040712 0.0
+        O 1.350625 0.111469 0.0
+        H 1.680398 -0.373741 -0.758561
+        H 1.680398 -0.373741 0.758561""",
+    ),
+    "hydrogen fluoride dimer": ([2, 2], "F 0 0 0\nH 0 0 0.92\nF 0.1 0 2.75\nH 0.9 0 3.15"),
+    "three fragments": ("2;1,3;4-6", "H 0.9 0.1 0\nHe 0 3.0 0\nF 0 0 0\nO 2.8 0 0\nH 3.2 0.76 0.4\nH 3.2 -0.7 0.5"),
+}
+"""Fragments and atoms, Angstrom."""
+FITTED: dict[str, Any] = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
+DIRECT: dict[str, Any] = {"fitting": "none", "storage": "direct"}
+
+
+def molecule(name: str, **electrons: Any) -> Molecule:
+    atoms = COMPLEXES[name][1].splitlines()
+    return Molecule.from_string("\n".join([str(len(atoms)), "", *atoms]), **electrons)
+
+
+def of_pyscf(mol: Molecule, basis: str, fitted: bool) -> float:
+    from pyscf import gto, lib, scf
+
+    names = [f"GHOST-{e}" if ghost else e for e, ghost in zip(mol.elements, mol.nuclei.ghosts, strict=True)]
+    atoms = list(zip(names, mol.R_ax.tolist(), strict=True))
+    peer = gto.M(atom=atoms, unit="B", basis=basis, charge=mol.charge, spin=mol.multiplicity - 1, verbose=0)
+    mean = scf.RHF(peer) if mol.multiplicity == 1 else scf.UHF(peer)
+    if fitted:
+        mean = mean.density_fit(auxbasis=FITTED["auxbasis"])
+    with lib.with_omp_threads(1):
+        return float(mean.run(conv_tol=1e-12).e_tot)
+
+
+@pytest.mark.parametrize("options", [FITTED, DIRECT], ids=["fitted", "direct"])
+@pytest.mark.parametrize("name", COMPLEXES)
+def test_energies_are_those_of_pyscf(name: str, options: dict[str, Any]) -> None:
+    mol = molecule(name)
+    names: list[str] = []
+    found = cuanto.counterpoise(
+        mol, COMPLEXES[name][0], "hf", "def2-svp", backend="cpu", on_result=lambda n, _: names.append(n), **options
+    )
+    assert found.converged and len(found.results) == len(names) == 1 + 2 * len(found.fragments)
+    fitted = options is FITTED
+    whole = of_pyscf(mol, "def2-svp", fitted)
+    alone = [of_pyscf(one.fragment.alone, "def2-svp", fitted) for one in found.fragments]
+    in_complex = [of_pyscf(one.fragment.ghosts, "def2-svp", fitted) for one in found.fragments]
+    assert abs(found.complex.energy - whole) < ENERGY
+    for one, own, other in zip(found.fragments, alone, in_complex, strict=True):
+        assert abs(one.alone.energy - own) < ENERGY and abs(one.in_complex.energy - other) < ENERGY
+        assert one.lowering < 0
+    assert abs(found.raw - (whole - sum(alone))) < ENERGY
+    assert abs(found.corrected - (whole - sum(in_complex))) < ENERGY
+    assert found.correction == pytest.approx(found.corrected - found.raw) and found.correction > 0
+    assert found.corrected_energy == found.energy + found.correction
+    assert found.corrected_kcal_mol == found.corrected * HARTREE_IN_KCAL_PER_MOL
+    kcal = found.raw_kcal_mol + found.correction_kcal_mol
+    assert kcal == pytest.approx(found.corrected_kcal_mol) and "corrected, raw" in repr(found)
+
+
+def test_a_charged_open_shell_fragment() -> None:
+    """Li+ beside OH: the electrons of every fragment are its own."""
+    mol = Molecule(["Li", "O", "H"], [[0, 0, 0], [0, 0, 3.6], [0, 1.5, 4.6]], charge=1)
+    found = cuanto.counterpoise(
+        mol, [1, 2], "hf", "def2-svp", charges=[1, 0], multiplicities=[1, 2], fitting="none", backend="cpu"
+    )
+    assert [one.fragment.alone.nelectron for one in found.fragments] == [2, 9]
+    for one in found.fragments:
+        for result, part in ((one.alone, one.fragment.alone), (one.in_complex, one.fragment.ghosts)):
+            assert abs(result.energy - of_pyscf(part, "def2-svp", False)) < ENERGY
+    rows = found.to_dict()["fragments"]
+    assert [(row["charge"], row["multiplicity"], row["atoms"]) for row in rows] == [(1, 1, [1]), (0, 2, [2, 3])]
+
+
+def test_a_functional_with_dispersion() -> None:
+    """The ghosts have no dispersion: it is the same in both bases."""
+    mol = molecule("hydrogen fluoride dimer")
+    common: dict[str, Any] = {"basis": "def2-svp", "grid": (40, 110), "backend": "cpu"}
+    with_it, plain = (cuanto.counterpoise(mol, "2,2", method, **common) for method in ("pbe-d3bj", "pbe"))
+    for one in with_it.fragments:
+        assert one.alone.energies["dispersion"] == pytest.approx(one.in_complex.energies["dispersion"], abs=1e-12)
+    dispersion = with_it.complex.energies["dispersion"] - sum(o.alone.energies["dispersion"] for o in with_it.fragments)
+    assert with_it.corrected - plain.corrected == pytest.approx(dispersion, abs=ENERGY)
+    assert with_it.correction == pytest.approx(plain.correction, abs=ENERGY) and plain.correction > 10 * ENERGY_GRID
+
+
+def test_options_with_a_value_for_each_atom_are_divided() -> None:
+    mol = molecule("hydrogen fluoride dimer")
+    common: dict[str, Any] = {"basis": "def2-svp", "fitting": "none", "backend": "cpu"}
+    start = cuanto.energy(mol, "hf", **common)
+    seen: dict[str, Result] = {}
+    found = cuanto.counterpoise(
+        mol, "1,2;3,4", "hf", atomic_charges=[-0.4, 0.4, -0.4, 0.4], guess=start, on_result=seen.__setitem__, **common
+    )
+    assert seen["complex"].iterations < 4 < seen["fragment 1"].iterations
+    plain = cuanto.counterpoise(mol, [[1, 2], [3, 4]], "hf", **common)
+    assert abs(found.corrected - plain.corrected) < ENERGY
+    with pytest.raises(InputError, match="atomic_charges: give one number for each of the 4 atoms"):
+        cuanto.counterpoise(mol, "2,2", "hf", atomic_charges=[0, 0], **common)
+
+
+def test_everything_is_checked_before_the_first_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cuanto.interaction.solve", lambda *_: pytest.fail("a calculation began"))
+    mol, basis = molecule("hydrogen fluoride dimer"), cuanto.Basis("def2-svp", molecule("hydrogen fluoride dimer"))
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"method": "pm6"}, "pm6 has no counterpoise correction: use hf or a functional"),
+        ({"basis": basis}, "basis: a counterpoise correction needs a name or file"),
+        ({"auxbasis": basis}, "auxbasis: a counterpoise correction needs a name or file"),
+        ({"method": "rhf", "fragments": "1;2-4"}, "rhf"),  # fragments with odd numbers of electrons
+        ({"fittings": "none"}, "did you mean 'fitting'"),
+        ({"molecule": "dimer.xyz"}, "molecule must be a cuanto.Molecule"),
+    ]
+    for given, message in refused:
+        with pytest.raises(InputError, match=message):
+            cuanto.counterpoise(**{"molecule": mol, "fragments": "2,2", "method": "hf", **given})
+
+
+def test_a_fragment_that_does_not_converge_is_reported() -> None:
+    mol = molecule("hydrogen fluoride dimer")
+    found = cuanto.counterpoise(mol, "2,2", "hf", "def2-svp", max_iterations=2, backend="cpu")
+    assert isinstance(found, CounterpoiseResult) and not found.converged and "NOT converged" in repr(found)
+    assert found.iterations == 10 and found.timings.total > 0 and np.isfinite(found.raw)
