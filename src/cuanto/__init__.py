@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuanto import basis, coulomb, errors, integrals, system, units
+    from cuanto import basis, core_potentials, coulomb, errors, integrals, system, units
     from cuanto.api import energy, gradient
     from cuanto.basis import Basis
     from cuanto.batch import energies
@@ -34,6 +34,7 @@ __all__ = [
     "__version__",
     "basis",
     "compute",
+    "core_potentials",
     "coulomb",
     "dynamics",
     "energies",
@@ -48,7 +49,7 @@ __all__ = [
     "units",
 ]
 
-_SUBMODULES = ("basis", "coulomb", "errors", "integrals", "system", "units")
+_SUBMODULES = ("basis", "core_potentials", "coulomb", "errors", "integrals", "system", "units")
 _HOME = {
     "Basis": "cuanto.basis",
     "Molecule": "cuanto.system",

@@ -14,7 +14,7 @@ from cuanto import Basis, core_potentials, integrals
 from cuanto.backends import get_backend
 from cuanto.basis import Shell
 from cuanto.basis.core_potential import CorePotential, RadialTerm
-from cuanto.core_potentials import radial
+from cuanto.core_potentials import local, radial
 from cuanto.errors import InputError
 from oracles.core_potential import core_matrix_and_gradient
 from tolerances import FINITE_DIFFERENCE
@@ -172,6 +172,17 @@ def test_quadrature_is_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(radial, "THRESHOLD", 1e-17)
     finer = core_potentials.matrix(basis, potentials, backend="cpu")
     np.testing.assert_allclose(V_pq, finer, rtol=0, atol=ROUNDING * abs(finer).max())
+
+
+def test_portions_of_atoms_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis, potentials = basis_at(), [every_power()] * 3
+    D_pq = symmetric(basis.nbf)
+    whole = [core_potentials.matrix(basis, potentials, backend="cpu")]
+    whole.append(core_potentials.gradient(basis, D_pq, potentials, backend="cpu"))
+    monkeypatch.setattr(local, "FUNCTIONS_AT_ONCE", 5)
+    np.testing.assert_allclose(core_potentials.matrix(basis, potentials, backend="cpu"), whole[0], atol=ROUNDING)
+    gradient = core_potentials.gradient(basis, D_pq, potentials, backend="cpu")
+    np.testing.assert_allclose(gradient, whole[1], atol=1e-10)
 
 
 @DEVICES

@@ -16,7 +16,7 @@ from scf_cases import exact_core_hamiltonian, oracle
 from tolerances import CPU_CUDA, ENERGY, FINITE_DIFFERENCE, FORCE_CPU_CUDA
 
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12, "fitting": "none"}
-HYDROGEN = str(DATA / "basis" / "def2-tzvp.H.nw")
+HYDROGEN = str(DATA / "basis" / "6-31g.H.nw")
 IODINE = str(DATA / "basis" / "lanl2dz.I.nw")
 
 

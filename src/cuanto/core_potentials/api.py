@@ -11,7 +11,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.core_potential import CorePotential
-from cuanto.core_potentials.local import LocalPart
+from cuanto.core_potentials.local import LocalPart, local_parts
 from cuanto.core_potentials.semilocal import Projections
 from cuanto.errors import InputError
 from cuanto.integrals.engine import check_basis, resolve
@@ -50,10 +50,8 @@ def gradient(
 def _parts(
     basis: Basis, given: Sequence[tuple[int, CorePotential]], device: Backend
 ) -> Iterator[LocalPart | Projections]:
-    """The local potentials of all atoms, and the projected one of each atom, if they reach any basis function."""
-    local = LocalPart(basis, [(atom, potential.local) for atom, potential in given if potential.local], device)
-    if len(local.functions):
-        yield local
+    """The local potentials, and the projected one of each atom, if they reach any basis function."""
+    yield from local_parts(basis, [(atom, potential.local) for atom, potential in given], device)
     for atom, potential in given:
         projected = Projections.of(basis, atom, potential, device)
         if projected is not None:

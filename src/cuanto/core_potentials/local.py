@@ -7,14 +7,14 @@ charge (templates/core_local.h).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array, Ints, range_starts
+from cuanto.arrays import Array, Ints, range_members, range_starts
 from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.core_potentials.radial import Terms, significant_entries
@@ -29,6 +29,8 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-14
 """Products of primitives below about this are neglected."""
+FUNCTIONS_AT_ONCE = 1500
+"""Basis functions whose pairs are expanded together: some 500 MB."""
 
 
 @cache
@@ -38,21 +40,38 @@ def _nodes() -> tuple[Array, Array]:
     return 0.5 * (x + 1), 0.5 * w
 
 
-class LocalPart:
-    """The local potentials of several atoms, and the basis functions that reach any of them."""
+def local_parts(basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backend) -> Iterator[LocalPart]:
+    """Local potentials of atoms that reach any basis function, as many together as their functions allow."""
+    shells, portion = contracted_shells(basis), list[tuple[int, Terms]]()
+    chosen = np.zeros(0, dtype=np.int64)
+    functions = np.array([shell.nbf for shell in basis.shells])
+    for atom, terms in given:
+        distances = shells.distances(basis.R_ax, basis.R_ax[atom])
+        own = np.unique(shells.shell[significant_entries(terms, shells, distances)])
+        if not len(own):
+            continue
+        together = np.union1d(chosen, own)
+        if portion and functions[together].sum() > FUNCTIONS_AT_ONCE:
+            yield LocalPart(basis, portion, chosen, backend)
+            portion, together = [], own
+        portion.append((atom, terms))
+        chosen = together
+    if portion:
+        yield LocalPart(basis, portion, chosen, backend)
 
-    def __init__(self, basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backend) -> None:
+
+class LocalPart:
+    """The local potentials of several atoms, and the basis functions that they reach."""
+
+    def __init__(self, basis: Basis, given: Sequence[tuple[int, Terms]], chosen: Ints, backend: Backend) -> None:
+        """`given`: atoms and their potentials; `chosen`: numbers of the shells that they reach."""
         self.backend = backend
-        shells = contracted_shells(basis)
-        found = [significant_entries(terms, shells, shells.distances(basis.R_ax, basis.R_ax[a])) for a, terms in given]
-        entries = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-        chosen = np.unique(shells.shell[entries]).tolist()
-        own = [basis.shells[i] for i in chosen]
-        parts = [np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf) for i in chosen]
-        self.functions: Ints = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        own = [basis.shells[i] for i in chosen.tolist()]
+        first, sizes = basis.offsets[chosen], [shell.nbf for shell in own]
+        owner, place = range_members(sizes)
+        self.functions: Ints = first[owner] + place
         self._basis = Basis.from_shells(own, basis.R_ax)
-        if len(self.functions):
-            self._set_up(given)
+        self._set_up(given)
 
     def _set_up(self, given: Sequence[tuple[int, Terms]]) -> None:
         """Expand pairs and copy the potentials to the device."""
