@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -70,7 +70,7 @@ def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels
             programs = make_programs(integrals, operator, ket, levels)
         found = ClassTables(programs, count, integrals.width, integrals.middle, integrals.bra_functions)
         if sum(program.table.nbytes for program in programs) > WORTH_KEEPING:
-            disk.write(path, _packed(found))
+            disk.write_later(path, partial(_packed, found))
     return found
 
 
@@ -85,7 +85,7 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
     except (OSError, ValueError, TypeError):
         stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
         found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
-    disk.write(path, json.dumps(astuple(found)).encode())
+    disk.write_later(path, lambda: json.dumps(astuple(found)).encode())
     return found
 
 
@@ -103,7 +103,7 @@ def kept_source(spec: KernelSpec) -> Source:
         return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
     except (OSError, ValueError, TypeError, KeyError):
         source = source_of(spec)
-    disk.write(path, json.dumps(asdict(source)).encode())
+    disk.write_later(path, lambda: json.dumps(asdict(source)).encode())
     return source
 
 
