@@ -159,20 +159,21 @@ def mean_field(row: Row, mol: Any) -> Any:
     return result
 
 
-def converge(method: Any) -> float:
+def converge(method: Any, density: Any = None, orbitals: float = ORBITALS) -> float:
     """Converge a method by restarted DIIS, then by second-order steps; returns the norm of the orbital gradient."""
-    method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, ORBITALS, 40, None
-    method.kernel()
+    method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, orbitals, 40, None
+    method.kernel(dm0=density)
     for _ in range(4):
-        if _norm(method) > ORBITALS:
+        if _norm(method) > orbitals:
             method.kernel(dm0=method.make_rdm1())
-    if _norm(method) > LARGEST:
+    largest = max(LARGEST, orbitals)
+    if _norm(method) > largest:
         second = method.newton()
-        second.conv_tol, second.conv_tol_grad, second.max_cycle = ENERGY, ORBITALS, 30
+        second.conv_tol, second.conv_tol_grad, second.max_cycle = ENERGY, orbitals, 30
         second.kernel(method.mo_coeff, method.mo_occ)
         for name in ("mo_coeff", "mo_occ", "mo_energy", "e_tot"):
             setattr(method, name, getattr(second, name))
-    if _norm(method) > LARGEST:
+    if _norm(method) > largest:
         raise RuntimeError(f"PySCF does not converge: the orbital gradient is {_norm(method):.1e}")
     return _norm(method)
 

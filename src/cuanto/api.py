@@ -114,7 +114,7 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(
-        molecule=request.molecule,
+        molecule=context.request.molecule,
         method=context.model.name,
         state=state,
         backend=context.backend,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
+from cuanto.files import draft_of
 
 
 class JsonLines:
@@ -53,7 +54,7 @@ class JsonLines:
 
     def replace(self, values: dict[str, Any]) -> None:
         """Make this the only line of the file, completely or not at all."""
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        draft = draft_of(self.path)
         try:
             draft.write_bytes(json.dumps(values, allow_nan=False).encode() + b"\n")
             os.replace(draft, self.path)

@@ -81,8 +81,8 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
         return loop_cost(without_primitives(bra, ket), bra, ket)
     path = _cost_path(operator, bra, ket, algorithm)
     try:
-        return _cost_from(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return _cost_from(json.loads(disk.read(path) or b""))
+    except (ValueError, TypeError):
         stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
         found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
     disk.write_later(path, lambda: json.dumps(astuple(found)).encode())
@@ -97,11 +97,11 @@ def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool)
 
 def kept_source(spec: KernelSpec) -> Source:
     """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
-    path = disk.cache_folder() / f"{disk.key((_generator(), _templates(), repr(spec)))}.source"
+    path = disk.place(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads(disk.read(path) or b"")
         return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
-    except (OSError, ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         source = source_of(spec)
     disk.write_later(path, lambda: json.dumps(asdict(source)).encode())
     return source
@@ -109,12 +109,11 @@ def kept_source(spec: KernelSpec) -> Source:
 
 def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """An array from the disk; it is made, and stored, if it is not there or damaged."""
-    path = disk.cache_folder() / f"{name}.npy"
+    path = disk.place(f"{name}.npy")
     try:
-        with path.open("rb") as file:
-            found: NDArray[Any] = np.load(file)
-            return found
-    except (OSError, ValueError, EOFError):
+        found: NDArray[Any] = np.load(io.BytesIO(disk.read(path) or b""))
+        return found
+    except (ValueError, EOFError):
         array, content = make(), io.BytesIO()
         np.save(content, array)
         disk.write(path, content.getvalue())
@@ -131,7 +130,7 @@ def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[In
 def tables_path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
     """The file of the tables of a class in the cache."""
     parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
-    return disk.cache_folder() / f"{disk.key(parts)}.npz"
+    return disk.place(f"{disk.key(parts)}.npz")
 
 
 def _cost_path(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Path:
@@ -174,10 +173,13 @@ def _packed(tables: ClassTables) -> bytes:
 
 def _read(path: Path, take: Callable[[Any], T]) -> T | None:
     """Part of a file, None if it does not exist or is damaged."""
+    content = disk.read(path)
+    if content is None:
+        return None
     try:
-        with path.open("rb") as file, np.load(file) as arrays:
+        with np.load(io.BytesIO(content)) as arrays:
             return take(arrays)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error):
         return None
 
 

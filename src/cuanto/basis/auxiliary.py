@@ -3,8 +3,8 @@
 Each element uses the first of these sets that contains it:
 1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
    for def2, otherwise what the Basis Set Exchange recommends;
-2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond Kr it is meant for core potentials) and orbital functions
-   up to g;
+2. def2-universal-JKFIT or -JFIT, for H to Kr, beyond with core potentials, for which it was made, and orbital
+   functions up to g;
 3. a set generated from the orbital basis (AutoAux).
 
 F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p; 8, 1057 (2006),
@@ -28,6 +28,7 @@ AUTOMATIC = "autoaux"
 
 _UNIVERSAL = {"jk": "def2-universal-jkfit", "j": "def2-universal-jfit"}
 _UNIVERSAL_LAST_ELEMENT = 36
+"""Of those that it describes with all electrons."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
     r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"
@@ -60,7 +61,8 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementT
     made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
     candidates = [made_for] if made_for else []
-    if ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT and largest <= _UNIVERSAL_LARGEST_L:
+    light = ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT
+    if largest <= _UNIVERSAL_LARGEST_L and (light or _has_core_potential(orbital_basis, symbol)):
         candidates.append(_UNIVERSAL[kind])
     for candidate in candidates:
         found = library.find(candidate, symbol)
@@ -82,6 +84,15 @@ def _family_set(orbital: str, kind: str) -> str | None:
     if name.startswith(("def2-", "ma-def2-")):
         return _UNIVERSAL[kind]
     return exchange.auxiliary_of(orbital, f"{kind}fit")
+
+
+def _has_core_potential(basis: Basis, symbol: str) -> bool:
+    """Whether the functions of an element were made for a core potential, which its ghosts do not have."""
+    if any(s == symbol and potential for s, potential in zip(basis.symbols, basis.core_potentials, strict=True)):
+        return True
+    if (source := basis.sources.get(symbol)) is None:
+        return False
+    return library.element_tables(source, [symbol])[symbol].core_potential is not None
 
 
 def _shells_of_element(basis: Basis, symbol: str) -> list[Shell]:

@@ -15,8 +15,10 @@ from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
-ALL_ELECTRON = ("jorge-DZP", "x2c-SVPall", "ANO-RCC", "dyall-aae2z")
-"""Sets without core potentials that together cover most of the periodic table."""
+WIDE_SETS = ("def2-SVP", "def2-TZVP", "x2c-SVPall", "CRENBL", "jorge-DZP", "ANO-RCC", "dyall-aae2z")
+"""Sets that together cover the periodic table, the most common ones first."""
+MOST_NAMED = 3
+"""Sets that a message names."""
 
 
 def _package() -> Any:
@@ -79,11 +81,11 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     return InputError(f"unknown basis {quote(name)}; {hint}")
 
 
-def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:
-    """Return the candidates that have all these elements. Used for hints in messages, so it never fails."""
+def sets_with(symbols: Iterable[str], candidates: Iterable[str] = WIDE_SETS) -> list[str]:
+    """The first candidates that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
-        return [name for name in candidates if wanted <= elements_of(name)]
+        return [name for name in candidates if wanted <= elements_of(name)][:MOST_NAMED]
     except MissingDependencyError:
         return []
 

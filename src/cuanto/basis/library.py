@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cuanto.basis import exchange
 from cuanto.basis.formats import read_basis_file
+from cuanto.basis.names import canonical_name, split_names
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
@@ -30,15 +31,28 @@ def is_file(source: BasisSource) -> bool:
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
-    return has_folder or source.lower().endswith(FILE_SUFFIXES)
+    return has_folder or (source.lower().endswith(FILE_SUFFIXES) and split_names(source) is None)
+
+
+def names_file(text: str, folder: str = "") -> bool:
+    """Whether a text from a stranger means a file, perhaps one in `folder`; names of sets may contain a slash."""
+    if (parts := split_names(text)) is not None:
+        return any(names_file(part, folder) for part in parts.values())
+    looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
+    return is_file(text) or looks_like_path or (os.sep in text and os.path.isfile(os.path.join(folder, text)))
 
 
 def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
-    """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
-    if isinstance(choice, str | os.PathLike):
-        if isinstance(choice, str) and not choice.strip():
+    """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}.
+
+    A mapping may be written as text, C=cc-pvtz,default=cc-pvdz.
+    """
+    if isinstance(choice, str):
+        if not choice.strip():
             raise InputError("the name of the basis is empty")
-        return dict.fromkeys(symbols, choice)
+        choice = choice if os.path.isfile(choice) else split_names(choice) or choice
+    if isinstance(choice, str | os.PathLike):
+        return dict.fromkeys(symbols, _usual(choice))
     if not isinstance(choice, Mapping):
         raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quote(choice)}")
     sources: dict[str, BasisSource] = {}
@@ -50,8 +64,13 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
     for symbol in symbols:
         if symbol not in sources and "default" not in sources:
             raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
-        result[symbol] = sources[symbol if symbol in sources else "default"]
+        result[symbol] = _usual(sources[symbol if symbol in sources else "default"])
     return result
+
+
+def _usual(source: BasisSource) -> BasisSource:
+    """The source with the usual spelling of its name."""
+    return source if is_file(source) or not isinstance(source, str) else canonical_name(source)
 
 
 def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
@@ -99,6 +118,11 @@ def _folder_files(name: str, symbol: str) -> Iterable[Path]:
             path = os.path.join(folder, _file_name(name) + ending)
             if folder and os.path.isfile(path):
                 yield Path(path)
+
+
+def files_of_set(name: str, symbols: Iterable[str]) -> list[Path]:
+    """Files of a set in the folders of CUANTO_BASIS_PATH, for these elements."""
+    return list(dict.fromkeys(path for symbol in sorted(set(symbols)) for path in _folder_files(name, symbol)))
 
 
 @lru_cache(maxsize=16)

@@ -71,9 +71,11 @@ class Row:
 
     def record(self) -> dict[str, Any]:
         """One line of the table; None where there is no value."""
-        return {name: value(self) for name, (_, value) in columns_of([self]).items()}
+        return {name: _readable(value(self)) for name, (_, value) in columns_of([self]).items()}
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of formulas in spreadsheets."""
 Column = tuple[str, Callable[[Row], Any]]
 """Type of a column, and its value in a row."""
 
@@ -171,7 +173,7 @@ class Table:
         writer = csv.DictWriter(text, list(columns), lineterminator="\n")
         writer.writeheader()
         for record in records:
-            writer.writerow({k: json.dumps(v) if isinstance(v, list) else v for k, v in record.items()})
+            writer.writerow({name: _cell(value) for name, value in record.items()})
         write_text(self.path, text.getvalue())
 
     def _parquet(self, records: list[dict[str, Any]], columns: dict[str, Column], arrow: Any = None) -> None:
@@ -179,6 +181,18 @@ class Table:
         with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)
+
+
+def _cell(value: Any) -> Any:
+    """A value for CSV; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+def _readable(value: Any) -> Any:
+    """A text without the surrogates that stand for bytes of file names that are not UTF-8."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _arrow_type(arrow: Any, kind: str) -> Any:

@@ -48,7 +48,7 @@ class Job:
     `driver`: one of TASKS, with `settings` of its own.
 
     Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
-    `file`: the job file, if there is one.
+    `file`: the job file, if there is one; `basis_path`: where it looks for a basis that an input names.
     """
 
     sources: Sequence[str]
@@ -63,6 +63,7 @@ class Job:
     restart: str | None = None
     quiet: bool = False
     file: str | None = None
+    basis_path: Callable[[str, str], str] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("method", self.method), ("basis", self.basis)):
@@ -100,6 +101,8 @@ def run_job(job: Job) -> int:
     with job.errors_about("molecule"):
         electrons = (job.charge, job.multiplicity)
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
+        if job.basis_path is not None:
+            sources = [replace(source, basis_path=job.basis_path) for source in sources]
     positions = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)

@@ -146,7 +146,7 @@ def kernel_cache() -> Finding:
 
     folder = cache_folder()
     given = os.environ.get("CUANTO_CACHE")
-    usual = folder == Path(given).expanduser() if given else folder.parts[-2:] == ("cuanto", "kernels")
+    usual = folder == Path(os.path.expanduser(given)) if given else folder.parts[-2:] == ("cuanto", "kernels")
     reason = f"; a fallback, because {given or 'the cache folder in your home'} is not writable: set CUANTO_CACHE"
     return f"{folder}: {contents(files())}" + ("" if usual else reason), None
 

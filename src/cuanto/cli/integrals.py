@@ -45,7 +45,7 @@ def integrals(
     out: Annotated[Path | None, typer.Option(help="Save the arrays in this .npz file.")] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Compute S, T, V, dipole, (P|Q) and (pq|P) of a molecule."""
+    """Compute S, T, V, core potentials, dipole, (P|Q) and (pq|P) of a molecule."""
     from cuanto.basis import Basis, auxiliary_basis
     from cuanto.interfaces.sources import read_source
     from cuanto.log import Timings
@@ -54,6 +54,7 @@ def integrals(
         require_writable(out, molecule, basis, auxbasis)
     it = read_source(molecule, charge, multiplicity).molecule
     orbital = Basis(basis, it)
+    it = it.with_core_electrons(orbital.core_electrons)
     fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
     timings = Timings()
     arrays = {}
@@ -76,17 +77,23 @@ def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:
-    """Functions that compute the arrays, by name; after the underscore the axes (p, q orbital; P, Q fitting)."""
+    """A function for every array by name; after the underscore its axes (p, q orbital; P, Q fitting).
+
+    V is the attraction to the nuclei, U that of core potentials, if the basis has any.
+    """
+    from cuanto import core_potentials
     from cuanto import integrals as engine
     from cuanto.backends import get_backend
 
     if backend is BackendName.REFERENCE:
         return reference_jobs(molecule, orbital, fitting)
     device = get_backend(backend.value)
+    cores = {"U_pq": lambda: device.to_host(core_potentials.matrix(orbital, backend=device))}
     return {
         "S_pq": lambda: device.to_host(engine.overlap(orbital, backend=device)),
         "T_pq": lambda: device.to_host(engine.kinetic(orbital, backend=device)),
         "V_pq": lambda: device.to_host(engine.nuclear(orbital, molecule, backend=device)),
+        **(cores if orbital.core_summary is not None else {}),
         "r_xpq": lambda: device.to_host(engine.dipole(orbital, backend=device)),
         "eri_PQ": lambda: device.to_host(engine.eri_2c(fitting, backend=device)),
         "eri_pqP": lambda: device.to_host(engine.eri_3c(orbital, fitting, backend=device)),

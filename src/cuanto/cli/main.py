@@ -33,6 +33,7 @@ from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
+from cuanto.limits import require_memory
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
@@ -113,6 +114,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack some letters of molecule names
     try:
+        require_memory()
         status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):

@@ -116,6 +116,7 @@ def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
         restart=None if restart is None else paths.of(restart, "restart"),
         quiet=quiet,
         file=where,
+        basis_path=paths.of_basis,
     )
 
 
@@ -149,13 +150,12 @@ class Paths:
 
     def of_basis(self, text: str, key: str) -> str:
         """Path of a basis file, or the name of a basis set unchanged."""
-        from cuanto.basis.library import is_file
+        from cuanto.basis.library import names_file
+        from cuanto.basis.names import split_names
 
-        looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
-        here = self.folder / text
-        if is_file(text) or looks_like_path or (os.sep in text and here.is_file()):
-            return self.of(text, key)
-        return text
+        if (parts := split_names(text)) is not None:
+            return ",".join(f"{symbol}={self.of_basis(part, key)}" for symbol, part in parts.items())
+        return self.of(text, key) if names_file(text, str(self.folder)) else text
 
 
 def _parse(path: Path) -> dict[str, Any]:

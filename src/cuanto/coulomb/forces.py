@@ -137,11 +137,18 @@ def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tu
 
 def _add_forces(gradient: Any, potentials: Potentials, X: Any) -> None:
     """Add the derivative with respect to the centres of all charges in the potentials of the others, [centre, axis]."""
-    launches, backend = [], potentials.backend
+    parts = []
     for c, V in zip(potentials.bras, potentials.hermite(X[None]), strict=True):
-        values = {**potentials.steps.potential(c, V, 1), "X": X}
-        launches += [_launch("j_force", block, gradient, values, backend, higher=1) for block in c.pairs.blocks]
-    backend.launch_all(launches)
+        values = potentials.steps.potential(c, V, 1)
+        parts += [(block, values) for block in c.pairs.blocks]
+    add_block_forces(gradient, parts, X, potentials.backend)
+
+
+def add_block_forces(
+    gradient: Any, parts: Sequence[tuple[PairBlock, Mapping[str, Any]]], X: Any, backend: Backend
+) -> None:
+    """Add the forces on the pairs of blocks with density X in their potentials, given as by `Steps.potential`."""
+    backend.launch_all([_launch("j_force", block, gradient, {**V, "X": X}, backend, higher=1) for block, V in parts])
 
 
 def _add_overlap(

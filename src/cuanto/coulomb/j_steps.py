@@ -250,13 +250,19 @@ class Steps:
 
     def collect(self, bras: Sequence[BraClass], V: Sequence[Any], J_nkl: Any) -> None:
         """Write the potentials of classes, contracted with their expansions, into J of primitive functions."""
-        launches = []
+        parts = []
         for c, V_c in zip(bras, V, strict=True):
-            common = {**self.potential(c, V_c, len(J_nkl)), "densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
-            launches += [
-                self._launch("j_collect", block.count * block.functions, {**common, **self._values(block)})
-                for block in c.pairs.blocks
-            ]
+            common = self.potential(c, V_c, len(J_nkl))
+            parts += [(block, common) for block in c.pairs.blocks]
+        self.collect_blocks(parts, J_nkl)
+
+    def collect_blocks(self, parts: Sequence[tuple[PairBlock, Mapping[str, Any]]], J_nkl: Any) -> None:
+        """The same for blocks of pairs with their potentials, given as by `potential`."""
+        common = {"densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
+        launches = [
+            self._launch("j_collect", block.count * block.functions, {**V, **common, **self._values(block)})
+            for block, V in parts
+        ]
         self.backend.launch_all(launches)
 
     def potential(self, bras: BraClass, V: Any, densities: int) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from cuanto.options import choice, number, option, require_known
 
 Level = str | tuple[int, int]
 
-LEVELS: dict[str, tuple[tuple[int, ...], int]] = {
-    "coarse": ((35, 50, 55, 60, 65, 70, 75), 110),
-    "medium": ((45, 60, 70, 75, 80, 85, 90), 194),
-    "fine": ((50, 75, 80, 90, 95, 100, 105), 302),
-    "ultrafine": ((75, 99, 105, 115, 120, 125, 130), 590),
-    "superfine": ((120, 150, 155, 165, 170, 175, 180), 974),
+LEVELS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "coarse": ((35, 50, 55, 60, 65, 70, 75), (110, 110, 194, 194, 194, 194, 194)),
+    "medium": ((45, 60, 70, 75, 80, 85, 90), (194, 194, 302, 302, 302, 302, 302)),
+    "fine": ((50, 75, 80, 90, 95, 100, 105), (302, 302, 434, 590, 590, 590, 590)),
+    "ultrafine": ((75, 99, 105, 115, 120, 125, 130), (590, 590, 590, 770, 770, 770, 770)),
+    "superfine": ((120, 150, 155, 165, 170, 175, 180), (974, 974, 974, 974, 974, 974, 974)),
 }
-"""Radial shells by the period of the element, and points of a full shell."""
+"""Radial shells, and points of a full shell, by the period of the element."""
 LAST_OF_PERIOD = (2, 10, 18, 36, 54, 86, 118)
 PARTITIONS = ("becke", "becke-bragg", "becke-plain", "stratmann")
 PRUNINGS = ("auto", "nwchem", "none")
@@ -89,7 +89,7 @@ class GridSettings:
             return self.level
         shells, points = LEVELS[self.level]
         period = next(i for i, last in enumerate(LAST_OF_PERIOD) if last >= Z)
-        return shells[period], points
+        return shells[period], points[period]
 
     def points(self, numbers: Iterable[int]) -> int:
         """Approximate number of points of a molecule: pruning leaves half of them."""

@@ -17,11 +17,12 @@ from cuanto.errors import (
     import_optional,
 )
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
-from cuanto.interfaces.sources import HESSIAN, Model, read_model
+from cuanto.interfaces.sources import HESSIAN, Model, confined_basis, read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
 from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.motion.frequencies import frequencies
+from cuanto.system.text import quote
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """QCEngine's names for our errors."""
@@ -58,6 +59,12 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if model is None or model.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
     require_driver(model.driver)
+    for key in ("protocols", "extras"):
+        if not isinstance(given.get(key) or {}, Mapping):
+            raise InputError(f"{key} must be an object, such as {{}}, not {quote(given[key])}")
+    for key, name in (("basis", model.basis), ("auxbasis", model.keywords.get("auxbasis"))):
+        if isinstance(name, str):
+            confined_basis(name, key)
     if model.basis is None and model.method.lower() not in SEMIEMPIRICAL:
         raise InputError(f"{model.method} needs a basis: name one in the model, such as def2-svp")
     if model.driver == HESSIAN:

@@ -1,6 +1,7 @@
 """Orbitals as a Molden file (G. Schaftenaar, J. H. Noordik, doi:10.1023/A:1008193805436).
 
-Coefficients refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
+Atoms have their atomic numbers; electrons that core potentials replace are counted in the section [Core]. Coefficients
+refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
 functions up to g; those of one angular momentum are either all Cartesian or all pure.
 """
 
@@ -44,7 +45,7 @@ def molden_text(result: GaussianResult) -> str:
     basis, molecule = result.basis, result.molecule
     kinds = _kinds(basis)
     lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
-    lines += atom_lines(molecule)
+    lines += [*atom_lines(molecule), *_core_lines(molecule)]
     order = _order(basis)
     lines += ["[GTO]", *_shell_lines(basis), *_flags(kinds), "[MO]"]
     S_pq = result.backend.to_host(integrals.overlap(basis, backend=result.backend))
@@ -60,10 +61,16 @@ def molden_text(result: GaussianResult) -> str:
 def atom_lines(molecule: Molecule) -> list[str]:
     """The section of atoms, Bohr."""
     lines = ["[Atoms] AU"]
-    charges = molecule.nuclei.charges
-    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, charges, molecule.R_ax, strict=True), 1):
+    protons = molecule.nuclei.protons
+    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, protons, molecule.R_ax, strict=True), 1):
         lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
     return lines
+
+
+def _core_lines(molecule: Molecule) -> list[str]:
+    """The section of core electrons; none without core potentials."""
+    counts = [f"{a} : {n}" for a, n in enumerate(molecule.nuclei.core_electrons, 1) if n]
+    return ["[Core]", *counts] if counts else []
 
 
 def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:

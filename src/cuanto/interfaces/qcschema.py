@@ -185,6 +185,8 @@ def _extras(result: Result) -> dict[str, Any]:
             "mulliken_charges": result.mulliken_charges,
             "loewdin_charges": result.loewdin_charges,
         }
+        if result.basis.core_summary is not None:
+            found["core_electrons"] = result.basis.core_electrons
     if isinstance(result, SemiempiricalResult):
         found |= {"heat_of_formation_kcal_mol": result.heat_of_formation, "bond_orders": result.bond_orders}
     return found

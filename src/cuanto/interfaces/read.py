@@ -22,6 +22,7 @@ from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Sem
 from cuanto.options import CalculationOptions, ScfOptions, options_of
 from cuanto.scf.checkpoint import SIGNATURE, read_checkpoint
 from cuanto.scf.state import State
+from cuanto.system import Molecule
 from cuanto.system.formats import parse_json
 from cuanto.system.text import quote, read_text
 
@@ -46,7 +47,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
         raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
     path = Path(source)
     try:
-        if is_checkpoint(path):
+        if path.is_file() and is_checkpoint(path):
             return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
@@ -109,7 +110,7 @@ def _result(schema: Mapping[str, Any], where: str) -> Result:
     extras, keywords = _mapping(_mapping(schema.get("extras")).get("cuanto")), _mapping(schema.get("keywords"))
     method = schema["model"]["method"]
     common: dict[str, Any] = {
-        "molecule": read_molecule(schema, where),
+        "molecule": _with_cores(read_molecule(schema, where), extras.get("core_electrons")),
         "method": str(method),
         "backend": get_backend("cpu"),
         "options": _options(ScfOptions, keywords),
@@ -131,11 +132,20 @@ def _result(schema: Mapping[str, Any], where: str) -> Result:
 
 def _gaussian(schema: Mapping[str, Any], extras: Mapping[str, Any], common: Mapping[str, Any]) -> GaussianResult:
     wave, keywords = read_wavefunction(schema["wavefunction"], common["molecule"]), _mapping(schema.get("keywords"))
+    common = {**common, "molecule": common["molecule"].with_core_electrons(wave.basis.core_electrons)}
     D_spq = _density(wave.C_spm, wave.n_sm)
     state = _state(schema, extras, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
     grid = keywords.get("grid")
     used = {"fitting": "none", **keywords, "auxbasis": None, "grid": tuple(grid) if isinstance(grid, list) else grid}
     return GaussianResult(**common, state=state, basis=wave.basis, settings=_options(CalculationOptions, used))
+
+
+def _with_cores(molecule: Molecule, core_electrons: object) -> Molecule:
+    """The molecule without the electrons that core potentials replace, if the file counts them."""
+    counts = _array(core_electrons, (molecule.natom,))
+    if counts is None or (counts != np.floor(counts)).any() or (counts < 0).any():
+        return molecule
+    return molecule.with_core_electrons(counts.astype(int).tolist())
 
 
 def _semiempirical(common: Mapping[str, Any], state: State, keywords: Mapping[str, Any]) -> SemiempiricalResult:

@@ -47,7 +47,8 @@ def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise InputError(f"{where}: QCSchema 2 without a specification; give driver, model and keywords in one")
     found = {key: value for key, value in schema.items() if key not in ("specification", "input_data")}
     found |= {key: specification[key] for key in SPECIFIED if specification.get(key) is not None}
-    found["extras"] = {**(specification.get("extras") or {}), **(schema.get("extras") or {})}
+    extras = [one for one in (specification.get("extras"), schema.get("extras")) if isinstance(one, Mapping)]
+    found["extras"] = {key: value for one in extras for key, value in one.items()}
     return {**found, "schema_name": "qcschema_output" if finished else "qcschema_input", "schema_version": 1}
 
 

@@ -10,6 +10,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
+from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
@@ -31,9 +32,11 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import Orbitals, State
+from cuanto.system import Molecule
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
     CoreHamiltonian,
+    CorePotentials,
     Coulomb,
     Dispersion,
     Exchange,
@@ -77,15 +80,19 @@ class Context:
 
     @classmethod
     def of(cls, request: Request) -> Context:
-        """Find the device and make the basis sets of a request."""
-        assert request.model is not None
+        """Find the device and make the basis sets of a request.
+
+        From here on the molecule has no electrons that core potentials replace.
+        """
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
         timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
         with timings.measure("basis sets"):
             basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            request = _without_cores(request, basis)
             aux = None
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
+        assert request.model is not None
         grid = request.grid.plain if request.model.has_functional else None
         alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
         resolved: dict[str, Any] = alone | request.surroundings.keywords
@@ -99,6 +106,14 @@ class Context:
             return None
         with self.timings.measure("pairs of shells"):
             return upload_pairs(self.basis, self.backend)
+
+
+def _without_cores(request: Request, basis: Basis) -> Request:
+    """The request for the electrons that are outside of the core potentials of its basis."""
+    molecule = request.molecule.with_core_electrons(basis.core_electrons)
+    if molecule is request.molecule:
+        return request
+    return replace(request, molecule=molecule, model=Model.of(request.method, molecule))
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
@@ -126,7 +141,11 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     """The terms of the energy."""
     model, request, options = context.model, context.request, context.options
     functional, separation = model.functional, model.functional.range_separation
-    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core, Coulomb(builders.coulomb)]
+    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core]
+    if any(context.basis.core_potentials):
+        with context.timings.measure("core potentials"):
+            terms.append(CorePotentials(context.basis, context.backend))
+    terms.append(Coulomb(builders.coulomb))
     if functional.exact_exchange:
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
     if separation is not None and builders.long_range is not None:
@@ -207,7 +226,8 @@ class Calculation:
 
     def notes(self, state: State) -> tuple[str, ...]:
         """Notes for the result."""
-        notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
+        notes = [*core_notes(self.context.request.molecule, self.context.basis)]
+        notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.has_functional:
@@ -232,14 +252,36 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
+            _require_same_cores(guess.basis, basis)
             orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
             return orbitals or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
-            return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
+            h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)
+            return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins
         molecule = self.context.request.molecule
         start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+
+def _require_same_cores(given: Basis, basis: Basis) -> None:
+    """Refuse orbitals of a calculation with other core electrons."""
+    theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
+    if theirs != ours:
+        raise InputError(
+            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
+        )
+
+
+def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
+    """What core potentials replace, and what is left out of them."""
+    if (summary := basis.core_summary) is not None:
+        yield summary
+    found = zip(basis.symbols, basis.core_potentials, strict=True)
+    if left_out := dict.fromkeys(symbol for symbol, potential in found if potential and potential.spin_orbit):
+        yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
+    if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
+        yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:

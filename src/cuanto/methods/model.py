@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
+from cuanto.methods.absent import require_implemented
 from cuanto.options import errors_about_option
 from cuanto.semiempirical.parameters import METHODS as NDDO
 from cuanto.system import Molecule
@@ -39,10 +40,10 @@ class Model:
     def of(cls, method: str, molecule: Molecule) -> Model:
         """The model of a method for a molecule."""
         name, dispersion = split_dispersion(method)
-        spins, plain = 1 if molecule.multiplicity == 1 else 2, name.lower()
+        spins, plain = 1 if molecule.valence_multiplicity == 1 else 2, name.lower()
         if plain in METHODS:
             if plain == "rhf" and spins == 2:
-                multiplicity = molecule.multiplicity
+                multiplicity = molecule.valence_multiplicity
                 raise InputError(f"rhf needs a singlet, but the multiplicity is {multiplicity}: use uhf or rohf")
             spins = spins if plain == "hf" else 1 if plain == "rhf" else 2
             named = "rhf" if spins == 1 else "uhf"
@@ -76,6 +77,7 @@ def kind_of(method: str) -> str:
     name = split_dispersion(method)[0]
     if method.lower() in SEMIEMPIRICAL:
         return "semiempirical"
+    require_implemented(method)
     if name.lower() in METHODS:
         return "hf"
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.basis import Basis
-from cuanto.basis.library import is_file
+from cuanto.basis.library import files_of_set, is_file
+from cuanto.basis.names import split_names
+from cuanto.files import draft_of
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.surface import Surface
 from cuanto.options import OPTIONS
 from cuanto.system import Molecule
+from cuanto.system.text import file_bytes
 
 SAME = 1e-6
 """Bohr. Positions that differ by less are taken to be those of the journal: another machine may round differently."""
@@ -35,23 +38,36 @@ def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Ma
     Options such as `backend` and `max_memory` are not part of it: a run may be continued on another machine.
     """
     what = {name: value for name, value in keywords.items() if OPTIONS[name].affects_result}
-    sets = [content_of(basis), content_of(what.pop("auxbasis", None))]
+    sets = [content_of(one, molecule.elements) for one in (basis, what.pop("auxbasis", None))]
     parts = [molecule.symbols, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
     text = json.dumps([import_module("cuanto").__version__, *parts], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
 
 
-def content_of(basis: object) -> object:
-    """The name of a basis, or a hash of its file or functions."""
+def content_of(basis: object, elements: Sequence[str] = ()) -> object:
+    """The name of a basis, with a hash of its functions if these are not determined by the version of cuanto.
+
+    Files, also those of CUANTO_BASIS_PATH, may be edited.
+    """
     if isinstance(basis, Basis):
         numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
         return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
-    if not isinstance(basis, str) or not is_file(basis):
+    if isinstance(basis, Mapping):
+        return {str(key): content_of(one, elements) for key, one in basis.items()}
+    if isinstance(basis, os.PathLike):
+        basis = os.fspath(basis)
+    if not isinstance(basis, str):
         return basis
+    if (parts := split_names(basis)) is not None:
+        return content_of(parts, elements)
+    files = [Path(os.path.expanduser(basis))] if is_file(basis) else files_of_set(basis, elements)
     try:
-        return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
+        contents = [file_bytes(path) for path in files]
     except OSError:
         return basis  # reported when it is used
+    if is_file(basis):
+        return hashlib.sha256(contents[0]).hexdigest()
+    return [basis, hashlib.sha256(b"\0".join(contents)).hexdigest()] if contents else basis
 
 
 def _plain(value: Any) -> Any:
@@ -117,7 +133,7 @@ class Recorder:
         if not others:
             self.path.unlink(missing_ok=True)
             return
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        draft = draft_of(self.path)
         draft.write_text("".join(json.dumps(line) + "\n" for line in others), encoding="utf-8")
         os.replace(draft, self.path)
 

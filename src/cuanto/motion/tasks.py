@@ -79,7 +79,7 @@ def move_basis(basis: Any, molecule: Molecule) -> Any:
     """Return a basis for displaced atoms: names are unchanged, placed functions move with their atoms."""
     if not isinstance(basis, Basis):
         return basis
-    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)
+    return basis.moved_to(molecule.R_ax)
 
 
 def plain_molecule(molecule: Molecule) -> dict[str, Any]:

@@ -176,6 +176,8 @@ def _facts(result: Result) -> Markup:
     facts.append(("Size", size, ""))
     if isinstance(result, GaussianResult):
         facts.append(("Basis functions", str(result.basis.nbf), ""))
+        if cores := int(result.basis.core_electrons.sum()):
+            facts.append(("Electrons in core potentials", str(cores), ""))
     elif levels:
         facts.append(("Molecular orbitals", str(len(levels[0][0])), ""))
     if result.iterations:

@@ -10,6 +10,11 @@ Configuration = dict[tuple[int, int], float]
 
 _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lambda nl: (nl[0] + nl[1], nl[0]))
 
+LANTHANIDES = range(57, 72)
+FILLED_4D, FILLED_4F = 46, 60
+"""Electrons up to these subshells of lanthanides."""
+NOBLE_GASES = (2, 10, 18, 36, 54, 86)
+
 _EXCEPTIONS = """
 24 4s1 3d5, 29 4s1 3d10, 41 5s1 4d4, 42 5s1 4d5, 44 5s1 4d7, 45 5s1 4d8, 46 5s0 4d10,
 47 5s1 4d10, 57 4f0 5d1, 58 4f1 5d1, 64 4f7 5d1, 78 6s1 5d9, 79 6s1 5d10, 89 5f0 6d1,
@@ -56,6 +61,34 @@ def _ionise(subshells: Configuration, charge: float) -> Configuration:
             subshells[n, l] = subshells.get((n, l), 0.0) + added
             charge += added
     return subshells
+
+
+def outside_core(subshells: Configuration, number: int, core_electrons: int) -> list[Configuration]:
+    """Possible configurations of the electrons that a core potential of so many electrons leaves to an element.
+
+    The core of a noble gas, or subshells in the order of n and l: 28 = [Ar] 3d10, 60 = [Kr] 4d10 4f14. Potentials of
+    lanthanides may have a part of the 4f electrons in the core; the other valence electrons are then 5s 5p 5d 6s.
+    """
+    if number in LANTHANIDES and FILLED_4D < core_electrons < FILLED_4F:
+        electrons = sum(subshells.values()) - core_electrons
+        without_f: Configuration = {}
+        for nl in ((5, 0), (5, 1), (6, 0), (5, 2)):
+            without_f[nl] = min(electrons, float(capacity(nl[1])))
+            electrons -= without_f[nl]
+        found = [{nl: q for nl, q in without_f.items() if q > 0}]
+        return [*found, _without_core(subshells, core_electrons)] if core_electrons in NOBLE_GASES else found
+    return [_without_core(subshells, core_electrons)]
+
+
+def _without_core(subshells: Configuration, core_electrons: int) -> Configuration:
+    """A configuration without the innermost electrons."""
+    order = _ORDER if core_electrons in NOBLE_GASES else sorted(_ORDER)
+    left, found = float(core_electrons), dict(subshells)
+    for nl in order:
+        taken = min(left, found.get(nl, 0.0))
+        found[nl] = found.get(nl, 0.0) - taken
+        left -= taken
+    return {nl: q for nl, q in found.items() if q > 0}
 
 
 def electrons_by_momentum(subshells: Configuration) -> list[float]:

@@ -51,7 +51,7 @@ def superposed_atoms(
         key = (symbol, charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
         if key not in cached:
             shells = tuple(shell for shell in basis.shells if shell.atom == a)
-            found = atom(int(molecule.numbers[a]), charge_a[a], shells)
+            found = atom(int(molecule.numbers[a]), charge_a[a], shells, basis.core_potentials[a])
             if spins == 1:
                 cached[key] = [spread_orbitals(found, shells, found.n_li)]
             elif unpaired is None:

@@ -4,6 +4,7 @@ import operator
 import os
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsIndex
@@ -11,7 +12,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Ints
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
@@ -154,18 +155,41 @@ class Molecule:
 
     @property
     def nelectron(self) -> int:
-        """Number of electrons."""
+        """Number of electrons, without those of core potentials."""
         return int(self.nuclei.charges.sum()) - self.charge
+
+    @property
+    def valence_multiplicity(self) -> int:
+        """Multiplicity of the electrons outside of core potentials.
+
+        It differs from that of all electrons where the cores have an odd number of them, as in potentials of
+        lanthanides that include f electrons: one unpaired electron then belongs to the cores.
+        """
+        unpaired = self.multiplicity - 1
+        return 1 + (unpaired if (self.nelectron - unpaired) % 2 == 0 else abs(unpaired - 1))
 
     @property
     def n_alpha(self) -> int:
         """Number of electrons of majority spin."""
-        return (self.nelectron + self.multiplicity - 1) // 2
+        return (self.nelectron + self.valence_multiplicity - 1) // 2
 
     @property
     def n_beta(self) -> int:
         """Number of electrons of minority spin."""
         return self.nelectron - self.n_alpha
+
+    def with_core_electrons(self, core_electrons: Sequence[int] | Ints) -> "Molecule":
+        """The same molecule with these electrons of every atom replaced by core potentials."""
+        counts = np.array(core_electrons, dtype=np.int64)
+        if np.array_equal(counts, self.nuclei.core_electrons):
+            return self
+        require(counts.shape == (self.natom,), f"{self.natom} atoms need as many numbers of core electrons")
+        molecule = copy(self)
+        object.__setattr__(molecule, "nuclei", Nuclei(self.nuclei.protons, counts))
+        left, multiplicity = molecule.nelectron, molecule.valence_multiplicity
+        require(left >= 1, f"charge {self.charge:+d} leaves no electron outside of the core potentials")
+        _check_multiplicity(multiplicity, left, self.charge)
+        return molecule
 
     def nuclear_repulsion(self) -> float:
         """Coulomb energy of the nuclei, Hartree."""

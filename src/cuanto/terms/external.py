@@ -16,6 +16,9 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.options import errors_about_option
 
+LARGEST, LARGEST_WEIGHT = 1e6, 100.0
+"""Largest charge or coordinate of a point charge, and largest component of an external operator, in atomic units."""
+
 
 @dataclass(frozen=True)
 class ExternalOperator:
@@ -79,7 +82,7 @@ class Surroundings:
         values = {}
         for name, given in operators.items():
             with errors_about_option(name):
-                value = None if given is None else _numbers(given, name).tolist()
+                value = None if given is None else _numbers(given, name, LARGEST_WEIGHT).tolist()
                 if value is not None and any(EXTERNAL_OPERATORS[name].weights(value)):
                     values[name] = value
         return cls(q, R, values)
@@ -112,11 +115,13 @@ class Surroundings:
         return found
 
 
-def _numbers(given: ArrayLike, what: str) -> Array:
+def _numbers(given: ArrayLike, what: str, largest: float = LARGEST) -> Array:
     try:
         array = np.array(given, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers") from None
     if not np.isfinite(array).all() or (what.startswith("positions") and array.size % 3):
         raise InputError(f"{what} must be finite numbers, three for every position")
+    if np.abs(array).max(initial=0.0) > largest:
+        raise InputError(f"{what}: {np.abs(array).max():.3g} is too large, {largest:g} atomic units are possible")
     return array
