@@ -97,7 +97,7 @@ def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool)
 
 def kept_source(spec: KernelSpec) -> Source:
     """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
-    path = disk.place(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
+    path = disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
     try:
         values = json.loads(disk.read(path) or b"")
         return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
@@ -109,7 +109,7 @@ def kept_source(spec: KernelSpec) -> Source:
 
 def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """An array from the disk; it is made, and stored, if it is not there or damaged."""
-    path = disk.place(f"{name}.npy")
+    path = disk.file_path(f"{name}.npy")
     try:
         found: NDArray[Any] = np.load(io.BytesIO(disk.read(path) or b""))
         return found

@@ -38,7 +38,7 @@ class Compilers:
     def path(self, source: Source) -> Path:
         """The file of a kernel in the cache."""
         parts = (source.hash, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.place(f"{disk.key(parts)}.cubin")
+        return disk.file_path(f"{disk.key(parts)}.cubin")
 
     def request(self, source: Source, later: bool = False) -> Future[bytes] | None:
         """Start to compile a kernel unless that has been done; None if it is in the cache."""
