@@ -186,7 +186,10 @@ class Calculation:
             start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
-        yield from search(problem, start, options, diagonaliser(options, problem.frame), criteria, self.core.S_pq)
+        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
+        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
+        arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
+        yield from search(problem, start, *arguments)
 
     def problem(self) -> Problem:
         """The SCF problem: terms, orthonormal basis and occupations."""
@@ -224,7 +227,11 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
-            kept = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
+            kept = None
+            if model.shared:
+                kept = guesses.same_shells(guess, basis, problem, self.core.S_pq)
+            elif guess.secants:
+                kept = guesses.same_functions(guess, basis, problem, self.core.S_pq)
             return kept or guesses.projected(guess, basis, model.spins, backend)
         if guess == "core":
             return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)

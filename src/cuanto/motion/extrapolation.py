@@ -18,6 +18,7 @@ from cuanto import integrals
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.methods import GaussianResult
+from cuanto.scf.secants import Secants
 from cuanto.scf.state import Orbitals
 
 
@@ -40,6 +41,7 @@ class Extrapolation:
     def __init__(self, points: int) -> None:
         self._steps: deque[_Step] = deque(maxlen=points)
         self._occupations: Array | None = None
+        self._secants = Secants()
 
     def add(self, result: GaussianResult) -> None:
         """Add the orbitals of a geometry; geometries with other occupations are forgotten."""
@@ -65,4 +67,4 @@ class Extrapolation:
                 weight * step.orbitals[s] @ (step.products[s].T @ C_pi)
                 for weight, step in zip(weights, self._steps, strict=True)
             )
-        return Orbitals(basis, C_spm, n_sm)
+        return Orbitals(basis, C_spm, n_sm, self._secants)
