@@ -24,6 +24,8 @@ from common import machine, pyscf_mole, save
 
 import cuanto
 from cuanto.backends.base import get_backend
+from cuanto.motion.displacements import DisplacementPlan
+from cuanto.motion.symmetry import find_operations
 
 BASIS = "def2-svp"
 SHIFT = 0.005
@@ -67,22 +69,22 @@ def peer_wavenumbers(molecule: cuanto.Molecule, method: str) -> tuple[Any, float
 
 
 def peer_differences(molecule: cuanto.Molecule, method: str) -> Any:
-    """Wavenumbers of central differences of PySCF's gradients with the response of the weights."""
-    R_ax, density = molecule.R_ax, None
-    n = molecule.natom
-    rows = np.empty((n, 3, n, 3))
-    for a, x, sign in np.ndindex(n, 3, 2):
-        moved = R_ax.copy()
-        moved[a, x] += (1 - 2 * sign) * SHIFT
-        place = cuanto.Molecule(molecule.symbols, moved, molecule.charge, molecule.multiplicity)
+    """Wavenumbers of central differences of PySCF's gradients with the response of the weights.
+
+    Equivalent displacements are computed once; no state of these molecules has less symmetry than its nuclei.
+    """
+    plan = DisplacementPlan(molecule.natom, find_operations(molecule.symbols, molecule.R_ax), SHIFT)
+    density, found = None, {}
+    for k, one in enumerate(plan.displacements):
+        R_ax = one.applied(molecule.R_ax, SHIFT)
+        place = cuanto.Molecule(molecule.symbols, R_ax, molecule.charge, molecule.multiplicity)
         peer = peer_method(place, method)
         peer.kernel(dm0=density)
         density, slope = peer.make_rdm1(), peer.nuc_grad_method()
         slope.grid_response, slope.verbose = True, 0
-        gradient = slope.kernel() / (2.0 * SHIFT)
-        rows[a, x] = gradient if sign == 0 else rows[a, x] - gradient
-    H_xx = rows.reshape(3 * n, 3 * n)
-    H_aaxy = (0.5 * (H_xx + H_xx.T)).reshape(n, 3, n, 3).transpose(0, 2, 1, 3)
+        found[k] = slope.kernel(), np.zeros(3)
+    n = molecule.natom
+    H_aaxy = plan.derivatives(found)[0].reshape(n, 3, n, 3).transpose(0, 2, 1, 3)
     return peer_analysis(peer_method(molecule, method).mol, H_aaxy)
 
 
