@@ -42,34 +42,32 @@ class Secants:
 
     def __init__(self, size: int = SIZE) -> None:
         self.size = size
-        self._F_nspq: Any = None
-        self._e_nspq: Any = None
+        self._pairs: tuple[Any, Any] | None = None  # in one place: threads may share an object
 
     def __len__(self) -> int:
-        return 0 if self._e_nspq is None else len(self._e_nspq)
+        return 0 if self._pairs is None else len(self._pairs[0])
 
     def carried(self, frame: Frame, S_pq: Any) -> Carried | None:
         """The pairs in the orthonormal basis of another geometry; None without any."""
-        U_pj = smooth_directions(frame, S_pq)
-        if not len(self) or self._F_nspq.shape[-1] != len(U_pj):
+        U_pj, pairs = smooth_directions(frame, S_pq), self._pairs
+        if pairs is None or pairs[0].shape[-1] != len(U_pj):
             return None
         with frame.blas_threads:
-            F, e = (_rotated(one, U_pj, frame) for one in (self._F_nspq, self._e_nspq))
-        return Carried(F.reshape(len(self), -1), e.reshape(len(self), -1))
+            F, e = (_rotated(one, U_pj, frame) for one in pairs)
+        return Carried(F.reshape(len(F), -1), e.reshape(len(e), -1))
 
     def add(self, differences: tuple[Any, Any], frame: Frame, S_pq: Any) -> None:
         """Add differences of an SCF, the newest first; nearly dependent and surplus older ones are dropped."""
-        xp, U_pj = frame.xp, smooth_directions(frame, S_pq)
+        xp, U_pj, pairs = frame.xp, smooth_directions(frame, S_pq), self._pairs
         with frame.blas_threads:
             F, e = (_rotated(one, U_pj.T, frame) for one in differences)
-            if len(self) and self._F_nspq.shape[1:] == F.shape[1:]:
-                F, e = xp.concatenate([F, self._F_nspq]), xp.concatenate([e, self._e_nspq])
+            if pairs is not None and pairs[0].shape[1:] == F.shape[1:]:
+                F, e = (xp.concatenate([new, old]) for new, old in zip((F, e), pairs, strict=True))
             flat = e.reshape(len(e), -1)
             T_mn = independent(frame.to_host(flat @ flat.T), INDEPENDENT)
             T_mn = xp.asarray(T_mn[: min(self.size, int(BYTES / (8.0 * (F[0].size + e[0].size))))])
-            self._F_nspq, self._e_nspq = (
-                (T_mn @ one.reshape(len(one), -1)).reshape(-1, *one.shape[1:]) for one in (F, e)
-            )
+            F, e = ((T_mn @ one.reshape(len(one), -1)).reshape(-1, *one.shape[1:]) for one in (F, e))
+            self._pairs = F, e
 
 
 def smooth_directions(frame: Frame, S_pq: Any) -> Any:
