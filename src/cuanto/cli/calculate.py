@@ -38,7 +38,7 @@ EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 
 OUTPUTS = ("json", "molden", "checkpoint", "report")
 """Kinds of files that may be written for each molecule."""
-TASKS = ("energy", "gradient", "optimize")
+TASKS = ("energy", "gradient", "optimize", "frequencies", "md")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,6 +15,11 @@ import typer
 
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.calculate import OUTPUTS, STDOUT, TASKS, Job, run_job
+from cuanto.cli.frequencies import DEFAULT_OUTPUTS as FREQUENCIES_OUTPUTS
+from cuanto.cli.frequencies import Analysis, run_frequencies
+from cuanto.cli.job_settings import frequencies_settings, md_settings
+from cuanto.cli.md import DEFAULT_OUTPUTS as MD_OUTPUTS
+from cuanto.cli.md import run_md
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
 from cuanto.cli.optimize import checked_settings
 from cuanto.errors import InputError
@@ -37,10 +43,14 @@ KEYS = options_of(CalculationOptions)
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may stand in the table [options]."""
 TABLES = ("options", "output")
-TASK_TABLES = ("optimize",)
-"""Tables with the settings of a task of the same name."""
-DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
-OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report")}
+TASK_TABLES = {"optimize": checked_settings, "frequencies": frequencies_settings, "md": md_settings}
+"""Tables with the settings of a task of the same name, and the functions that check them."""
+DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS, "frequencies": FREQUENCIES_OUTPUTS, "md": MD_OUTPUTS}
+OUTPUTS_OF = {
+    "optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report"),
+    "frequencies": (*FREQUENCIES_OUTPUTS, "json", "molden", "report"),
+    "md": tuple(MD_OUTPUTS),
+}
 """Files of tasks other than energies."""
 LARGEST_FILE = 1 << 20
 Value = TypeVar("Value", str, int)
@@ -74,9 +84,18 @@ def run(
     from cuanto.interfaces.keywords import about
 
     with about(str(job)):
-        status = run_job(read_job(job, anywhere, quiet))
+        status = run_task(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
+
+
+def run_task(job: Job) -> int:
+    """Do what the task of a job asks for; the exit status."""
+    if job.driver == "frequencies":
+        return run_frequencies(replace(job, driver="hessian", settings={}), Analysis.of(job.settings))
+    if job.driver == "md":
+        return run_md(replace(job, driver="gradient"))
+    return run_job(job)
 
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
@@ -184,11 +203,11 @@ def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for name in TASK_TABLES:
         if name in job and name != task:
             raise InputError(f"[{name}] has settings of another task: write task = '{name}', or leave it out")
-    if task != "optimize":
+    if task not in TASK_TABLES:
         return task, {}
     if "restart" in job:
-        raise InputError("restart does not apply to an optimisation, which continues by itself: leave it out")
-    return task, checked_settings(_table(job, "optimize"))
+        raise InputError(f"restart does not apply to task = '{task}', which continues by itself: leave it out")
+    return task, TASK_TABLES[task](_table(job, task))
 
 
 def _molecules(job: Mapping[str, Any]) -> list[str]:
