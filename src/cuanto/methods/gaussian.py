@@ -11,6 +11,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.functionals import XCPotential
+from cuanto.grid.settings import GridSettings
 from cuanto.integrals.api import uploaded_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
@@ -133,11 +134,21 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     if model.integrated:
         with context.timings.measure("grid"):
             potential = XCPotential(functional, context.backend, model.spins)
-            common = (potential, request.molecule, context.basis, request.grid)
+            common = (potential, request.molecule, context.basis, _grid_settings(request))
             terms.append(ExchangeCorrelation(*common, budget=context.budget, precision=options.precision))
     if model.dispersion is not None:
         terms.append(Dispersion(request.molecule, functional.name, model.dispersion))
     return tuple(terms)
+
+
+def _grid_settings(request: Request) -> GridSettings:
+    """The grid that is asked for, divided as at the geometry of the guess if that is known."""
+    grid, guess = request.grid, request.options.guess
+    if not isinstance(guess, Orbitals) or guess.partition is None:
+        return grid
+    if grid.cube_edge is not None or grid.sphere_fraction is not None:
+        return grid
+    return replace(grid, cube_edge=guess.partition[0], sphere_fraction=guess.partition[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +176,12 @@ class Calculation:
         context.budget.release(SCF_MEMORY)  # its matrices are gone
         common = (context.basis, context.budget, state, self.core.S_pq)
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
+
+    @property
+    def partition(self) -> tuple[float, float] | None:
+        """How the grid is divided; None without one."""
+        found = (term.grid for term in self.terms if isinstance(term, ExchangeCorrelation))
+        return next(((grid.cube_edge, grid.sphere_fraction) for grid in found), None)
 
     @property
     def options(self) -> ScfOptions:

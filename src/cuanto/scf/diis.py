@@ -154,17 +154,22 @@ class History:
     def _with_carried(self) -> tuple[Array, Array]:
         """Coefficients of own entries, oldest first, and of carried pairs that minimise the combined error.
 
-        The last error plus differences of own errors and carried ones, which have to be orthogonalised to them.
+        That is the last error plus differences of own ones, orthonormalised, plus carried ones. Directions of these
+        that nearly are in the space of the own ones are left out.
         """
         last, others = self._slots[-1], self._slots[-2::-1]
         B_nn, V_nm = self._errors_nn, self._overlaps_nm
         own_nn = B_nn[np.ix_(others, others)] - B_nn[others, last][:, None] - B_nn[others, last] + B_nn[last, last]
-        both_nm = V_nm[others] - V_nm[last]
-        G_nn = np.block([[own_nn, both_nm], [both_nm.T, np.eye(V_nm.shape[1])]])
-        T_mn = independent(G_nn, np.repeat([OWN, CARRIED], both_nm.shape))
-        a_n = -(T_mn @ np.concatenate([B_nn[others, last] - B_nn[last, last], V_nm[last]])) @ T_mn
-        own, carried = np.split(a_n, [len(others)])
-        return np.append(own[::-1], 1.0 - own.sum()), carried
+        T_kn = independent(own_nn, OWN)
+        along_k = T_kn @ (B_nn[others, last] - B_nn[last, last])
+        both_km = T_kn @ (V_nm[others] - V_nm[last])
+        rest_m = V_nm[last] - along_k @ both_km
+        _, cosines, directions = np.linalg.svd(both_km, full_matrices=False)
+        sines = 1.0 - np.minimum(cosines, 1.0) ** 2  # squared, of the angles between both spaces
+        factor = np.where(sines > CARRIED**2, 1.0 / np.maximum(sines, CARRIED**2), 0.0) - 1.0
+        d_m = -(rest_m + (factor * (directions @ rest_m)) @ directions)
+        own = -(along_k + both_km @ d_m) @ T_kn
+        return np.append(own[::-1], 1.0 - own.sum()), d_m
 
     def differences(self) -> tuple[Any, Any]:
         """Differences of successive Fock matrices and errors, the newest first."""

@@ -16,7 +16,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf.orthogonal import Frame
 
-SIZE = 40
+SIZE = 100
 """Most pairs that are kept."""
 BYTES = 2.0**29
 """Most memory for them."""
@@ -81,12 +81,11 @@ def smooth_directions(frame: Frame, S_pq: Any) -> Any:
     return U_pj / frame.xp.sqrt((U_pj**2).sum(axis=0))
 
 
-def independent(G_nn: Array, smallest: Any) -> Array:
+def independent(G_nn: Array, smallest: float) -> Array:
     """Combinations T_mn of vectors with scalar products G that are orthonormal; earlier vectors have precedence.
 
-    A vector is left out if less than the part `smallest` (one number, or one for each) of it is independent.
+    A vector is left out if less than the part `smallest` of it is independent.
     """
-    limit_n = np.broadcast_to(np.asarray(smallest, dtype=float), len(G_nn))
     T_mn = np.zeros((0, len(G_nn)))
     for n, size in enumerate(np.sqrt(np.maximum(np.diagonal(G_nn), 0.0))):
         if size < SMALLEST:
@@ -96,7 +95,7 @@ def independent(G_nn: Array, smallest: Any) -> Array:
         for _ in range(2):  # once more removes the rounding errors of the first time
             t_n = t_n - (T_mn @ (G_nn @ t_n)) @ T_mn
         left = np.sqrt(max(float(t_n @ G_nn @ t_n), 0.0))
-        if left > limit_n[n]:
+        if left > smallest:
             T_mn = np.vstack([T_mn, t_n / left])
     return T_mn
 

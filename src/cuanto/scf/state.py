@@ -43,10 +43,12 @@ class State:
 class Orbitals:
     """Occupied orbitals in some basis (host arrays), from which a calculation can start.
 
-    `secants`: those of SCFs at nearby geometries, which the calculation uses and adds to.
+    From a nearby geometry: `secants` of its SCFs, which the calculation uses and adds to; `partition` of its grid (edge
+    of the cubes, fraction of the shells in spheres), which is not searched for again.
     """
 
     basis: Basis
     C_spm: Array
     n_sm: Array
     secants: Secants | None = None
+    partition: tuple[float, float] | None = None
