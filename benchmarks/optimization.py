@@ -1,6 +1,6 @@
 """Optimisations: Baker's set of 30 molecules, and the whole optimisation of caffeine, beside geomeTRIC with PySCF.
 
-    python benchmarks/optimization.py --check --peer --json benchmarks/results/optimization_baker_cpu.json
+    python benchmarks/optimization.py --check --peer --json benchmarks/results/optimization_baker_h200.json
     python benchmarks/optimization.py --only water ammonia
     python benchmarks/optimization.py --caffeine --peer --json benchmarks/results/optimization_caffeine_cpu.json
 

@@ -1,6 +1,5 @@
 """Minima of the S22 dimers: frequencies by B3LYP-D3BJ/def2-SVP, following imaginary modes until none is left.
 
-    python benchmarks/s22_frequencies.py --json benchmarks/results/s22_frequencies_cpu.json
     python benchmarks/s22_frequencies.py --only Ammonia_dimer Water_dimer
     python benchmarks/s22_frequencies.py --backend cuda --json benchmarks/results/s22_frequencies_h200.json
 
