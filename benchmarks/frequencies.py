@@ -74,17 +74,19 @@ def peer_differences(molecule: cuanto.Molecule, method: str) -> Any:
     Equivalent displacements are computed once; no state of these molecules has less symmetry than its nuclei.
     """
     plan = DisplacementPlan(molecule.natom, find_operations(molecule.symbols, molecule.R_ax), SHIFT)
-    density, found = None, {}
-    for k, one in enumerate(plan.displacements):
-        R_ax = one.applied(molecule.R_ax, SHIFT)
+    density: Any = None
+
+    def gradient(R_ax: Any) -> Any:
+        nonlocal density
         place = cuanto.Molecule(molecule.symbols, R_ax, molecule.charge, molecule.multiplicity)
         peer = peer_method(place, method)
         peer.kernel(dm0=density)
         density, slope = peer.make_rdm1(), peer.nuc_grad_method()
         slope.grid_response, slope.verbose = True, 0
-        found[k] = slope.kernel(), np.zeros(3)
+        return slope.kernel()
+
     n = molecule.natom
-    H_aaxy = plan.derivatives(found)[0].reshape(n, 3, n, 3).transpose(0, 2, 1, 3)
+    H_aaxy = plan.hessian(molecule.R_ax, gradient).reshape(n, 3, n, 3).transpose(0, 2, 1, 3)
     return peer_analysis(peer_method(molecule, method).mol, H_aaxy)
 
 
